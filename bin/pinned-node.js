@@ -80,7 +80,9 @@ export function runOnPinnedNode(args) {
     return;
   }
   if (recentEnough) {
-    runChild(process.execPath, [...preload, ...args], (problem) => fail(`millrace: cannot start ${process.execPath}: ${problem}\n`));
+    runChild(process.execPath, [...preload, ...args], (problem) =>
+      fail(`millrace: cannot start ${process.execPath}: ${problem}\n`),
+    );
     return;
   }
   const found = findPinnedNode();

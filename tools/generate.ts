@@ -1,0 +1,41 @@
+// Writes every file that is derived from another one. With --check it only says which are stale.
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { lintConfig } from "./lint-config.ts";
+import { withPicture } from "./picture.ts";
+
+export const repoRoot = join(import.meta.dirname, "..");
+
+type Generated = { readonly path: string; readonly content: (before: string) => string };
+
+const generated: readonly Generated[] = [
+  { path: ".oxlintrc.json", content: () => `${JSON.stringify(lintConfig(), null, 2)}\n` },
+  { path: "ARCHITECTURE.md", content: withPicture },
+];
+
+/** The generated files whose content is not what it should be, with what it should be. */
+export function staleFiles(root: string = repoRoot): readonly { path: string; content: string }[] {
+  return generated.flatMap(({ path, content }) => {
+    const before = readOrEmpty(join(root, path));
+    const after = content(before);
+    return after === before ? [] : [{ path, content: after }];
+  });
+}
+
+function readOrEmpty(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+if (import.meta.main) {
+  const stale = staleFiles();
+  const checkOnly = process.argv.includes("--check");
+  for (const { path, content } of stale) {
+    if (!checkOnly) writeFileSync(join(repoRoot, path), content);
+    console.log(checkOnly ? `stale: ${path} (run: npm run generate)` : `wrote ${path}`);
+  }
+  if (checkOnly && stale.length > 0) process.exitCode = 1;
+}
