@@ -1,0 +1,12 @@
+/**
+ * Time as a port. Intervals and leases are counted on `monotonicMs`; `wallMs` is for people and never decides.
+ * The simulator gives every node clocks of its own, skewed and jumping.
+ */
+export type Clock = {
+  monotonicMs(): number;
+  wallMs(): number;
+  /** Resolves after `ms`, or rejects with the signal's reason when it is aborted first. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+  /** Calls back once after `ms`; the returned function cancels it. */
+  after(ms: number, run: () => void): () => void;
+};

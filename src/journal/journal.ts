@@ -1,0 +1,273 @@
+/**
+ * The journal: where a shard's word becomes durable, and where it is decided whose word counts.
+ *
+ * J1 An append is accepted only under the shard's current epoch (K8), at exactly the next seq.
+ * J2 What append acknowledged is there after any crash (K7); what it refused never appears.
+ * J3 A reader sees the records of a shard in order, without gaps, each with its checksum and its link to the one
+ *    before verified; anything else is a Fault "corrupt", never a shorter answer.
+ * J4 Leases are judged by the store's own clock. An epoch only grows, also through release and a new store clock.
+ * J5 Log records are trimmed only behind a snapshot, an archived segment and the history cursor.
+ *
+ * Faults: "unavailable" = certainly not done; "unknown-outcome" = it may have been done, ask `tail`;
+ * "corrupt" = what was read is not what was written; "stale" = the epoch is no longer current.
+ */
+import type { ShardId } from "#base/ids.ts";
+
+export type NodeId = string;
+export type Epoch = number;
+/** Numbers the batches of a shard from 1, without gaps. */
+export type Seq = number;
+
+/** One shard's part of an append: what it decided since the last one. */
+export type Batch = {
+  readonly shard: ShardId;
+  readonly epoch: Epoch;
+  readonly seq: Seq;
+  /** The encoded events. The journal does not look inside. */
+  readonly payload: Uint8Array;
+  /** Request keys that this batch binds (K1), durable with it. */
+  readonly keys: readonly RequestKey[];
+};
+
+export type RequestKey = {
+  /** Tenant, door and key in one string; unique within the shard. */
+  readonly key: string;
+  readonly job: number;
+  readonly payloadHash: string;
+  /** On the store's clock; found until then at least. */
+  readonly retainedUntilMs: number;
+};
+
+export type LogRecord = { readonly seq: Seq; readonly epoch: Epoch; readonly payload: Uint8Array };
+
+/** The newest record, to settle an append whose outcome is unknown. `hash` is `recordHash` of that record. */
+export type Tail = { readonly epoch: Epoch; readonly seq: Seq; readonly hash: number };
+
+export type AppendResult = {
+  /** One entry a batch, in the order given; a fenced batch left no trace, the others are durable. */
+  readonly outcomes: readonly ("appended" | "fenced")[];
+  readonly storeNowMs: number;
+};
+
+export type Snapshot = { readonly seq: Seq; readonly epoch: Epoch; readonly chunks: AsyncIterable<Uint8Array> };
+
+export type Acquired =
+  | { readonly kind: "acquired"; readonly epoch: Epoch; readonly storeNowMs: number }
+  | {
+      readonly kind: "held";
+      readonly by: NodeId;
+      readonly epoch: Epoch;
+      readonly remainingMs: number;
+      readonly storeNowMs: number;
+    }
+  /** The node is older than the cluster's feature level (or the lease is reserved for a named successor). */
+  | { readonly kind: "refused"; readonly why: string; readonly storeNowMs: number };
+
+export type Ownership = {
+  readonly shard: ShardId;
+  /** Grows with every change of owner; 0 when nobody has ever owned the shard. */
+  readonly epoch: Epoch;
+  readonly owner: NodeId | undefined;
+  /** Where the owner listens, as it announced itself. */
+  readonly address: string | undefined;
+  /** Negative when the lease has run out. */
+  readonly remainingMs: number;
+};
+
+export type NodeRow = {
+  readonly node: NodeId;
+  readonly address: string;
+  /** The newest feature level that this program can read and write. */
+  readonly features: number;
+  readonly state: "up" | "leaving";
+  /** Small facts for people: version, pid, start time, load. */
+  readonly facts: Readonly<Record<string, string | number>>;
+};
+
+export type NodeSeen = NodeRow & { readonly seenAgoMs: number; readonly alive: boolean };
+
+export type Cluster = {
+  readonly clusterId: string;
+  /** The fixed number of virtual shards, set when the store was created. */
+  readonly shards: number;
+  /** New kinds of event may be written up to this level: the least that every live member can read. Never falls. */
+  readonly featureLevel: number;
+};
+
+export type Segment = {
+  readonly shard: ShardId;
+  readonly fromSeq: Seq;
+  readonly throughSeq: Seq;
+  readonly digest: string;
+  readonly sizeBytes: number;
+};
+
+export type Journal = {
+  /** Creates the store's tables and the cluster's fixed facts when they are not there; otherwise reads them. */
+  open(wanted: { readonly shards: number; readonly clusterId: string }): Promise<Cluster>;
+  cluster(): Promise<Cluster>;
+
+  append(batches: readonly Batch[]): Promise<AppendResult>;
+  /** Whether each (shard, epoch) is still current; one round trip for all. */
+  confirm(owned: readonly { readonly shard: ShardId; readonly epoch: Epoch }[]): Promise<readonly boolean[]>;
+  tail(shard: ShardId): Promise<Tail>;
+  read(shard: ShardId, fromSeq: Seq): AsyncIterable<LogRecord>;
+
+  /** The snapshot holds the effect of every batch up to `seq`. It replaces the older one when all of it is durable. */
+  saveSnapshot(
+    shard: ShardId,
+    at: { readonly epoch: Epoch; readonly seq: Seq },
+    chunks: AsyncIterable<Uint8Array>,
+  ): Promise<void>;
+  loadSnapshot(shard: ShardId): Promise<Snapshot | undefined>;
+
+  recordSegment(segment: Segment, epoch: Epoch): Promise<void>;
+  segments(shard: ShardId): Promise<readonly Segment[]>;
+  /** Refused ("invalid") unless snapshot, archive and history cursor have all passed `throughSeq` (J5). */
+  trim(shard: ShardId, epoch: Epoch, throughSeq: Seq): Promise<void>;
+
+  findKeys(shard: ShardId, keys: readonly string[]): Promise<readonly RequestKey[]>;
+  /** Forgets keys whose retention has run out on the store's clock; at most `limit` a call; how many went. */
+  trimKeys(shard: ShardId, limit: number): Promise<number>;
+
+  acquire(
+    shard: ShardId,
+    node: NodeId,
+    wanted: { readonly leaseMs: number; readonly features: number },
+  ): Promise<Acquired>;
+  /** Extends the leases that are still this node's; answers with those. */
+  renew(
+    node: NodeId,
+    held: readonly { readonly shard: ShardId; readonly epoch: Epoch }[],
+    leaseMs: number,
+  ): Promise<{ readonly held: readonly ShardId[]; readonly storeNowMs: number }>;
+  /**
+   * Ends the lease at once. A named successor alone may take the shard for `reservedMs`, so that a polite
+   * hand-over is not a race.
+   */
+  release(
+    shard: ShardId,
+    epoch: Epoch,
+    successor?: { readonly node: NodeId; readonly reservedMs: number },
+  ): Promise<void>;
+  ownerships(): Promise<readonly Ownership[]>;
+
+  announce(row: NodeRow, ttlMs: number): Promise<void>;
+  nodes(): Promise<readonly NodeSeen[]>;
+  /** Raises the cluster's level to the least level of its live members, never lowers it; answers the level now. */
+  raiseFeatureLevel(): Promise<number>;
+
+  /** What this store promises, said aloud at start: engine, durability, replication. */
+  describe(): Promise<{ readonly kind: string; readonly durable: boolean; readonly notes: readonly string[] }>;
+
+  readonly history: History;
+  close(): Promise<void>;
+};
+
+/**
+ * What has ended, for people to look through: tables written behind the log and never read by a decision.
+ * Rows are upserts by their key, so writing a batch again changes nothing.
+ */
+export type History = {
+  /** Writes the rows and moves the cursor to `throughSeq`, in one transaction. Fenced like an append. */
+  record(
+    shard: ShardId,
+    at: { readonly epoch: Epoch; readonly throughSeq: Seq },
+    rows: HistoryRows,
+  ): Promise<void>;
+  /** The last batch whose rows are all written; 0 at first. */
+  cursor(shard: ShardId): Promise<Seq>;
+  job(shard: ShardId, job: number): Promise<JobHistory | undefined>;
+  /** Newest first. `cursor` is what the last page gave back. */
+  jobs(query: {
+    readonly tenant?: string | undefined;
+    readonly door?: string | undefined;
+    readonly phase?: string | undefined;
+    readonly limit: number;
+    readonly cursor?: string | undefined;
+  }): Promise<{ readonly jobs: readonly JobRow[]; readonly cursor: string | undefined }>;
+  /** Forgets jobs that ended before the time, at most `limit`; how many went. */
+  trim(shard: ShardId, endedBeforeMs: number, limit: number): Promise<number>;
+};
+
+export type HistoryRows = {
+  readonly jobs: readonly JobRow[];
+  readonly stages: readonly StageRow[];
+  readonly tasks: readonly TaskRow[];
+  readonly attempts: readonly AttemptRow[];
+  readonly steps: readonly StepRow[];
+};
+
+export type JobRow = {
+  readonly shard: ShardId;
+  readonly job: number;
+  readonly tenant: string;
+  readonly door: string;
+  readonly name: string;
+  readonly phase: string;
+  readonly reason: string;
+  readonly priority: number;
+  readonly submittedAtMs: number;
+  readonly endedAtMs: number;
+};
+
+export type StageRow = {
+  readonly shard: ShardId;
+  readonly job: number;
+  readonly stage: number;
+  readonly name: string;
+  readonly phase: string;
+  readonly generation: number;
+  readonly tasks: number;
+  readonly reason: string;
+  readonly startedAtMs: number;
+  readonly endedAtMs: number;
+};
+
+export type TaskRow = {
+  readonly shard: ShardId;
+  readonly task: number;
+  readonly job: number;
+  readonly stage: number;
+  readonly key: string;
+  readonly phase: string;
+  readonly generation: number;
+  readonly attempts: number;
+  /** The committed result, as the door wrote it. */
+  readonly result: string;
+  readonly digests: readonly string[];
+  readonly reason: string;
+  readonly queuedAtMs: number;
+  readonly endedAtMs: number;
+};
+
+export type AttemptRow = {
+  readonly shard: ShardId;
+  readonly task: number;
+  readonly token: number;
+  readonly job: number;
+  readonly executor: string;
+  readonly outcome: string;
+  readonly reason: string;
+  readonly grantedAtMs: number;
+  readonly startedAtMs: number;
+  readonly endedAtMs: number;
+};
+
+export type StepRow = {
+  readonly shard: ShardId;
+  readonly task: number;
+  readonly token: number;
+  readonly step: number;
+  readonly name: string;
+  readonly status: string;
+  readonly atMs: number;
+};
+
+export type JobHistory = {
+  readonly job: JobRow;
+  readonly stages: readonly StageRow[];
+  readonly tasks: readonly TaskRow[];
+  readonly attempts: readonly AttemptRow[];
+  readonly steps: readonly StepRow[];
+};

@@ -1,0 +1,130 @@
+/**
+ * Everything that may be asked of a shard. Time comes in with each command (`nowMs`, kernel time, set by the host
+ * and never by a caller); durations from outside are always times-to-live, never instants.
+ * Every command may be repeated: with the same token and payload it gets its first answer again.
+ */
+import type { Evidence, FailReason, LockSpec, Plan, Result, Reuse, Signal, StageSpec, Step } from "./model.ts";
+
+export type Submit = {
+  readonly kind: "submit";
+  readonly tenant: string;
+  readonly door: string;
+  readonly name: string;
+  /** Binds the request to at most one job (K1). */
+  readonly requestKey?: string;
+  /** Tells whether a repeated request key carries the same request. */
+  readonly payloadHash: string;
+  /** Live jobs of the same tenant and door with the same merge key are one job. */
+  readonly mergeKey?: string;
+  /** Who waits for the job. When all who joined have left, it is cancelled after `leaveGraceMs`. */
+  readonly subscriber?: string;
+  readonly leaveGraceMs?: number;
+  /** -100 to 100; higher runs first, within the tenant. */
+  readonly priority: number;
+  readonly spec: string;
+  readonly stages: readonly StageSpec[];
+  readonly deadlineMs: number;
+  readonly lock?: LockSpec;
+  readonly reuse?: readonly Reuse[];
+  readonly reuseEvidence?: Evidence;
+  /** Set by the host: what the journal knows of the request key when memory has already let go of it. */
+  readonly keyFound?: { readonly job: number; readonly payloadHash: string };
+};
+
+export type Command =
+  | Submit
+  | { readonly kind: "leave"; readonly job: number; readonly subscriber: string }
+  | { readonly kind: "cancel"; readonly job: number; readonly reason: string; readonly tenant?: string }
+  | {
+      readonly kind: "signal";
+      readonly job: number;
+      readonly stage: number;
+      readonly signal: Signal;
+      readonly tenant?: string;
+    }
+  | {
+      readonly kind: "reserve";
+      readonly executor: string;
+      /** Labels that the executor offers. */
+      readonly offers: readonly string[];
+      /** Affinity hints that it would like best, best first. */
+      readonly prefer: readonly string[];
+      readonly count: number;
+      /** Takes what it is given as started, saving a command. */
+      readonly start: boolean;
+      /** Names this request: repeated, it gets the same claims again while they live. */
+      readonly nonce: string;
+      /** Serves only this tenant; left out, all. */
+      readonly tenant?: string;
+    }
+  | { readonly kind: "start"; readonly executor: string; readonly task: number; readonly token: number }
+  | {
+      readonly kind: "renew";
+      readonly executor: string;
+      readonly claims: readonly { readonly task: number; readonly token: number }[];
+    }
+  | {
+      readonly kind: "report";
+      readonly executor: string;
+      readonly task: number;
+      readonly token: number;
+      readonly steps: readonly Step[];
+    }
+  | {
+      readonly kind: "commit";
+      readonly executor: string;
+      readonly task: number;
+      readonly token: number;
+      readonly result: Result;
+      readonly evidence: Evidence;
+    }
+  | {
+      readonly kind: "record-plan";
+      readonly executor: string;
+      readonly task: number;
+      readonly token: number;
+      readonly plan: Plan;
+    }
+  | {
+      readonly kind: "fail";
+      readonly executor: string;
+      readonly task: number;
+      readonly token: number;
+      readonly reason: FailReason;
+      readonly message: string;
+    }
+  | { readonly kind: "release"; readonly executor: string; readonly task: number; readonly token: number }
+  | { readonly kind: "invalidate"; readonly task: number; readonly generation: number; readonly reason: string }
+  | { readonly kind: "drain"; readonly executor: string; readonly reason: string }
+  | { readonly kind: "resume"; readonly executor: string }
+  | {
+      readonly kind: "set-tenant";
+      readonly tenant: string;
+      readonly weight: number;
+      /** Claims at once, over all shards; 0 for no limit. */
+      readonly runningMax: number;
+      /** Tasks waiting at once in one shard; 0 for no limit. */
+      readonly queuedMax: number;
+      /** The shard that lends out the tenant's running quota. */
+      readonly home: number;
+    }
+  /** To the tenant's home shard: lend slots to another shard for a while. Asked again before the slice ends. */
+  | {
+      readonly kind: "lend-quota";
+      readonly tenant: string;
+      readonly borrower: number;
+      readonly want: number;
+      /** Claims that the borrower holds under earlier slices: these it keeps whatever is asked. */
+      readonly running: number;
+      readonly forMs: number;
+    }
+  /** To the borrower: the slice it was lent. */
+  | { readonly kind: "take-quota"; readonly tenant: string; readonly slots: number; readonly forMs: number }
+  /** The jobs' history has been written: let go of them. */
+  | { readonly kind: "forget"; readonly jobs: readonly number[] }
+  | { readonly kind: "take-over"; readonly epoch: number; readonly node: string }
+  /** Lets time pass: expiry, deadlines, back-off, waits, speculation. Does a bounded amount and says if more is due. */
+  | { readonly kind: "tick" };
+
+export type CommandKind = Command["kind"];
+export type CommandOf<K extends CommandKind> = Extract<Command, { kind: K }>;

@@ -1,0 +1,226 @@
+/**
+ * Everything that can have happened in a shard. Events are what the log keeps for ever: a field is never given
+ * another meaning, new fields are optional, a new kind needs a new feature level (`featureOf`), and `apply` reads
+ * every event ever written (golden logs: kernel/golden/).
+ * Instants (`at…`) are kernel time.
+ */
+import type { FailReason, JobPhase, LockSpec, Reuse, Result, StagePhase, StageSpec, Step, TaskSet } from "./model.ts";
+
+/** What becomes of the task when one of its attempts has ended. */
+export type Then =
+  | { readonly do: "ready" }
+  | { readonly do: "retry"; readonly atMs: number }
+  | { readonly do: "fail" }
+  | { readonly do: "cancel" }
+  /** Another attempt of the same task goes on, or the task's fate was settled before. */
+  | { readonly do: "nothing" };
+
+export type AttemptOutcome = "failed" | "expired" | "timed-out" | "released" | "cancelled" | "superseded";
+
+export type Event =
+  | { readonly kind: "took-over"; readonly epoch: number; readonly node: string; readonly at: number }
+  | {
+      readonly kind: "tenant-set";
+      readonly tenant: string;
+      readonly weight: number;
+      readonly runningMax: number;
+      readonly queuedMax: number;
+      readonly home: number;
+    }
+  | {
+      readonly kind: "quota-lent";
+      readonly tenant: string;
+      readonly borrower: number;
+      readonly slots: number;
+      readonly untilMs: number;
+    }
+  | { readonly kind: "quota-taken"; readonly tenant: string; readonly slots: number; readonly untilMs: number }
+  | {
+      readonly kind: "job-submitted";
+      readonly job: number;
+      /** Tasks of the stages that were known at submission are numbered from here, in order. */
+      readonly firstTask: number;
+      readonly tenant: string;
+      readonly door: string;
+      readonly name: string;
+      readonly key?: string;
+      readonly keyUntilMs?: number;
+      readonly payloadHash: string;
+      readonly mergeKey?: string;
+      readonly subscriber?: string;
+      readonly leaveGraceMs?: number;
+      readonly priority: number;
+      readonly spec: string;
+      readonly stages: readonly StageSpec[];
+      readonly deadlineAtMs: number;
+      readonly lock?: LockSpec;
+      readonly reuse?: readonly Reuse[];
+      readonly at: number;
+    }
+  | {
+      readonly kind: "job-joined";
+      readonly job: number;
+      readonly subscriber?: string;
+      readonly key?: string;
+      readonly keyUntilMs?: number;
+      readonly payloadHash: string;
+      readonly priority: number;
+      readonly at: number;
+    }
+  | { readonly kind: "job-left"; readonly job: number; readonly subscriber: string; readonly at: number }
+  /** `stage` is -1 for the lock of the whole job. */
+  | { readonly kind: "lock-queued"; readonly job: number; readonly stage: number; readonly at: number }
+  | { readonly kind: "lock-granted"; readonly job: number; readonly stage: number; readonly at: number }
+  /** The holder has ended and so has every claim of its: the lock is free for the next. */
+  | { readonly kind: "lock-freed"; readonly job: number; readonly stage: number; readonly at: number }
+  | {
+      readonly kind: "stage-ready";
+      readonly job: number;
+      readonly stage: number;
+      /** The number of the planning task, for a stage that has to be planned. */
+      readonly planTask?: number;
+      readonly at: number;
+    }
+  | {
+      readonly kind: "stage-planned";
+      readonly job: number;
+      readonly stage: number;
+      readonly generation: number;
+      readonly token: number;
+      readonly set: TaskSet;
+      readonly firstTask: number;
+      readonly at: number;
+    }
+  | {
+      readonly kind: "plan-waiting";
+      readonly task: number;
+      readonly token: number;
+      readonly untilMs: number;
+      readonly signals: readonly string[];
+      readonly at: number;
+    }
+  /** The planner said skip or fail; the end of the stage follows as an event of its own. */
+  | { readonly kind: "plan-closed"; readonly task: number; readonly token: number; readonly at: number }
+  | {
+      readonly kind: "signalled";
+      readonly job: number;
+      readonly stage: number;
+      readonly id: string;
+      readonly name: string;
+      readonly payload: string;
+      readonly at: number;
+    }
+  | { readonly kind: "plan-woken"; readonly task: number; readonly at: number }
+  | {
+      readonly kind: "stage-ended";
+      readonly job: number;
+      readonly stage: number;
+      readonly phase: StagePhase;
+      readonly reason: string;
+      readonly at: number;
+    }
+  /** Opens the stage's next generation: "RUNNING" where a task is done again, "BLOCKED" where it is planned anew. */
+  | {
+      readonly kind: "stage-reopened";
+      readonly job: number;
+      readonly stage: number;
+      readonly generation: number;
+      readonly phase: "RUNNING" | "BLOCKED";
+      readonly at: number;
+    }
+  | {
+      readonly kind: "claimed";
+      readonly task: number;
+      readonly token: number;
+      readonly executor: string;
+      readonly leaseMs: number;
+      readonly started: boolean;
+      readonly nonce: string;
+      readonly at: number;
+    }
+  | { readonly kind: "started"; readonly task: number; readonly token: number; readonly at: number }
+  | {
+      readonly kind: "reported";
+      readonly task: number;
+      readonly token: number;
+      readonly steps: readonly Step[];
+      readonly at: number;
+    }
+  | {
+      readonly kind: "committed";
+      readonly task: number;
+      readonly token: number;
+      readonly result: Result;
+      readonly at: number;
+    }
+  /** A re-run takes an earlier job's result for the task instead of running it. */
+  | { readonly kind: "reused"; readonly task: number; readonly result: Result; readonly at: number }
+  | {
+      readonly kind: "attempt-ended";
+      readonly task: number;
+      readonly token: number;
+      readonly outcome: AttemptOutcome;
+      readonly reason: FailReason;
+      readonly message: string;
+      readonly then: Then;
+      readonly at: number;
+    }
+  /** A claim that had lost its say (superseded, timed out) is now known to have stopped, or its lease ran out. */
+  | { readonly kind: "claim-gone"; readonly task: number; readonly token: number; readonly at: number }
+  | { readonly kind: "requeued"; readonly task: number; readonly at: number }
+  | { readonly kind: "task-failed"; readonly task: number; readonly reason: string; readonly at: number }
+  | { readonly kind: "task-cancelling"; readonly task: number; readonly at: number }
+  | { readonly kind: "task-cancelled"; readonly task: number; readonly at: number }
+  | {
+      readonly kind: "invalidated";
+      readonly task: number;
+      readonly generation: number;
+      readonly reason: string;
+      readonly at: number;
+    }
+  | { readonly kind: "speculated"; readonly task: number; readonly at: number }
+  /** The job is to stop; it ends in `phase` once nothing of it runs any more. */
+  | {
+      readonly kind: "job-cancelling";
+      readonly job: number;
+      readonly phase: "CANCELLED" | "FAILED";
+      readonly reason: string;
+      readonly at: number;
+    }
+  | {
+      readonly kind: "job-ended";
+      readonly job: number;
+      readonly phase: JobPhase;
+      readonly reason: string;
+      readonly at: number;
+    }
+  | { readonly kind: "forgotten"; readonly jobs: readonly number[] }
+  | { readonly kind: "executor-drained"; readonly executor: string; readonly reason: string; readonly untilMs: number }
+  | { readonly kind: "executor-resumed"; readonly executor: string };
+
+export type EventKind = Event["kind"];
+export type EventOf<K extends EventKind> = Extract<Event, { kind: K }>;
+
+/** Changes that are not logged because a new owner does without them: see `applySoft`. */
+export type SoftEvent =
+  | {
+      readonly kind: "renewed";
+      readonly executor: string;
+      readonly claims: readonly { task: number; token: number }[];
+      readonly at: number;
+    }
+  | {
+      readonly kind: "executor-seen";
+      readonly executor: string;
+      readonly offers: readonly string[];
+      readonly tenant: string | undefined;
+      readonly at: number;
+    }
+  | { readonly kind: "executors-faded"; readonly executors: readonly string[] }
+  /** Time passed: the newest instant that the shard has acted on (K11). */
+  | { readonly kind: "passed"; readonly at: number }
+  /** The clock leapt further than a running shard ever lets it: nobody's lease ran out, the shard was asleep (K11). */
+  | { readonly kind: "slept"; readonly at: number; readonly forMs: number };
+
+/** The feature level from which on a cluster may write the kind. Everything of the first release is level 1. */
+export const featureOf = (_kind: EventKind): number => 1;

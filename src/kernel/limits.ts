@@ -1,0 +1,85 @@
+/** Every count, size and time that a shard accepts. Only `decide` looks at them: they may change between restarts. */
+export type Limits = {
+  readonly stagesMax: number;
+  readonly needsMax: number;
+  readonly tasksPerStageMax: number;
+  readonly tasksMax: number;
+  readonly jobsMax: number;
+  /** Of what the shard keeps in memory, estimated. */
+  readonly stateBytesMax: number;
+  readonly specBytesMax: number;
+  readonly resultBytesMax: number;
+  readonly nameLengthMax: number;
+  readonly digestsMax: number;
+  readonly labelsMax: number;
+  readonly classesMax: number;
+  readonly stepsMax: number;
+  readonly stepsPerTaskMax: number;
+  readonly signalsPerStageMax: number;
+  readonly subscribersMax: number;
+  readonly reserveCountMax: number;
+  readonly renewClaimsMax: number;
+  readonly leaseMsMin: number;
+  readonly leaseMsMax: number;
+  readonly attemptsMax: number;
+  readonly durationMsMax: number;
+  readonly jobDeadlineMsMax: number;
+  readonly keyRetentionMs: number;
+  readonly tenantsMax: number;
+  readonly executorsMax: number;
+  /** How far past the head of a queue a preferred task is looked for. */
+  readonly preferLookahead: number;
+  /** How many consecutive failures of the executor's own making drain it, and for how long. */
+  readonly executorFailuresMax: number;
+  readonly executorDrainMs: number;
+  readonly executorFadeMs: number;
+  /** What one tick does at most. */
+  readonly tickStepsMax: number;
+  /** A tick that comes later than this after the last one finds that the shard was asleep (K11). */
+  readonly sleepMs: number;
+  /** A straggler runs this many times the mean of its finished siblings, once this share of them is done. */
+  readonly speculateFactor: number;
+  readonly speculateShare: number;
+  readonly retryAfterMs: number;
+};
+
+const KiB = 1024;
+const hour = 3_600_000;
+
+export const defaultLimits: Limits = {
+  stagesMax: 1_000,
+  needsMax: 1_000,
+  tasksPerStageMax: 100_000,
+  tasksMax: 2_000_000,
+  jobsMax: 2_000_000,
+  stateBytesMax: 2 * KiB * KiB * KiB,
+  specBytesMax: 64 * KiB,
+  resultBytesMax: 64 * KiB,
+  nameLengthMax: 256,
+  digestsMax: 1_000,
+  labelsMax: 64,
+  classesMax: 10_000,
+  stepsMax: 256,
+  stepsPerTaskMax: 10_000,
+  signalsPerStageMax: 1_000,
+  subscribersMax: 10_000,
+  reserveCountMax: 1_000,
+  renewClaimsMax: 100_000,
+  leaseMsMin: 100,
+  leaseMsMax: hour,
+  attemptsMax: 100,
+  durationMsMax: 35 * 24 * hour,
+  jobDeadlineMsMax: 35 * 24 * hour,
+  keyRetentionMs: 24 * hour,
+  tenantsMax: 100_000,
+  executorsMax: 100_000,
+  preferLookahead: 16,
+  executorFailuresMax: 5,
+  executorDrainMs: 5 * 60_000,
+  executorFadeMs: 10 * 60_000,
+  tickStepsMax: 2_000,
+  sleepMs: 5_000,
+  speculateFactor: 1.5,
+  speculateShare: 0.5,
+  retryAfterMs: 1_000,
+};
