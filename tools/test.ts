@@ -1,0 +1,64 @@
+// `npm test`: runs node's own test runner over every test file and ends with what was skipped, and why.
+//
+//   npm test                       everything
+//   npm test -- src/kernel         the test files whose path contains one of these words
+//   npm test -- --name claims      the tests whose name matches
+//   npm run e2e                    the test files below e2e/ instead
+//
+// A test that lacks something of the outside world skips itself with the reason "needs <thing>: <why>".
+// MILLRACE_REQUIRE=postgres,... (or "all") turns the skips of those things into a failure.
+import { globSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { join, sep } from "node:path";
+import { run } from "node:test";
+import { parseArgs } from "node:util";
+import { repoRoot } from "./generate.ts";
+import { report, type Skipped } from "./test-report.ts";
+
+const patterns = {
+  unit: ["bin/**/*.test.ts", "src/**/*.test.ts", "test/**/*.test.ts", "tools/**/*.test.ts"],
+  e2e: ["e2e/**/*.test.ts"],
+};
+
+/** The things whose absence is a failure although the tests only skipped. */
+export function missingRequired(skipped: readonly Skipped[], required: string): readonly string[] {
+  const things = required.split(",").filter((thing) => thing !== "");
+  const needed = skipped.map(({ reason }) => /^needs ([\w-]+)/.exec(reason)?.[1] ?? "something unnamed");
+  return [...new Set(needed)].filter((thing) => things.includes(thing) || things.includes("all"));
+}
+
+async function main(): Promise<void> {
+  const { values, positionals } = parseArgs({
+    options: { e2e: { type: "boolean" }, name: { type: "string" }, jobs: { type: "string" } },
+    allowPositionals: true,
+  });
+  const words = positionals.map((word) => word.split("/").join(sep));
+  const files = globSync(values.e2e ? patterns.e2e : patterns.unit, { cwd: repoRoot })
+    .filter((file) => words.length === 0 || words.some((word) => file.includes(word)))
+    .toSorted();
+  if (files.length === 0) {
+    console.error(`npm test: no test file matches ${positionals.join(" ") || "the patterns of tools/test.ts"}`);
+    process.exitCode = 1;
+    return;
+  }
+
+  const events = run({
+    cwd: repoRoot,
+    files: files.map((file) => join(repoRoot, file)),
+    concurrency: values.jobs ? Number(values.jobs) : Math.max(2, availableParallelism()),
+    timeout: 5 * 60_000, // of one file; a test that hangs must not hang the whole run
+    ...(values.name === undefined ? {} : { testNamePatterns: [new RegExp(values.name)] }),
+  });
+  const { failed, skipped, closingLines } = await report(events, process.stdout);
+
+  const missing = missingRequired(skipped, process.env["MILLRACE_REQUIRE"] ?? "");
+  if (skipped.length > 0) {
+    console.log(`\nSKIPPED (${skipped.length}), so not proven by this run:`);
+    for (const { name, reason, file } of skipped) console.log(`  - ${name} [${file}]\n      ${reason}`);
+  }
+  for (const thing of missing) console.log(`FAILED: MILLRACE_REQUIRE asks for ${thing}, but its tests were skipped`);
+  console.log(`\n${closingLines.join("\n")}`);
+  if (failed || missing.length > 0) process.exitCode = 1;
+}
+
+if (import.meta.main) await main();
