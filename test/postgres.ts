@@ -1,0 +1,213 @@
+// A real PostgreSQL for tests, from npm. Typical use:
+//
+//   const postgres = await startPostgres();
+//   test("…", { skip: postgres.skip }, async () => {
+//     const url = await postgres.server().freshDatabase();
+//     …
+//   });
+//   after(() => postgres.stop());
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { randomBytes, randomInt } from "node:crypto";
+import { rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import pg from "pg";
+import { postgresBinaries } from "./postgres-binaries.ts";
+import { type Guard, guard } from "./postgres-guard.ts";
+import { serverUser, temporaryFolder, type User } from "./postgres-user.ts";
+
+export type PostgresOptions = {
+  /** Default true: commits are fsynced, as in production. False makes setup-heavy tests faster. */
+  readonly durable?: boolean;
+  /** More settings, as in postgresql.conf. */
+  readonly settings?: Readonly<Record<string, string>>;
+};
+
+export type StartedPostgres = {
+  /** False, or why there is no server: pass it on as the `skip` of every test that needs one. */
+  readonly skip: false | string;
+  /** The server; throws where `skip` is set. */
+  server(): PostgresServer;
+  /** Stops the server, if there is one, and removes its files. */
+  stop(): Promise<void>;
+};
+
+export async function startPostgres(options: PostgresOptions = {}): Promise<StartedPostgres> {
+  try {
+    const server = await PostgresServer.create(options);
+    return { skip: false, server: () => server, stop: () => server.remove() };
+  } catch (error) {
+    const skip = `needs postgres: ${(error as Error).message}`;
+    const server = (): never => {
+      throw new Error(skip, { cause: error });
+    };
+    return { skip, server, stop: () => Promise.resolve() };
+  }
+}
+
+type Setup = {
+  readonly program: string;
+  readonly args: readonly string[];
+  readonly user: User | undefined;
+  readonly folder: string;
+  readonly port: number;
+  readonly password: string;
+};
+
+export class PostgresServer {
+  readonly #setup: Setup;
+  readonly #guard: Guard;
+  #process: ChildProcess | undefined;
+  #logTail: string[] = [];
+  #databases = 0;
+
+  private constructor(setup: Setup) {
+    this.#setup = setup;
+    this.#guard = guard(setup.folder);
+  }
+
+  static async create({ durable = true, settings = {} }: PostgresOptions): Promise<PostgresServer> {
+    const user = serverUser();
+    const { initdb, postgres } = postgresBinaries(user);
+    const folder = temporaryFolder("millrace-postgres-", user);
+    const password = randomBytes(12).toString("hex");
+    const port = await freePort();
+    const all = { ...baseSettings(port), ...(durable ? {} : notDurable), ...settings };
+    const args = [
+      "-D",
+      join(folder, "data"),
+      ...Object.entries(all).flatMap(([key, value]) => ["-c", `${key}=${value}`]),
+    ];
+    const server = new PostgresServer({ program: postgres, args, user, folder, port, password });
+    try {
+      initialize(initdb, folder, password, user);
+      await server.start();
+      return server;
+    } catch (error) {
+      await server.remove();
+      throw error;
+    }
+  }
+
+  /** Connection string of a database; without a name, of one that always exists. */
+  url(database: string = "postgres"): string {
+    const { port, password } = this.#setup;
+    return `postgres://postgres:${password}@127.0.0.1:${port}/${database}`;
+  }
+
+  /** Creates an empty database and returns its connection string, so that suites can share a server. */
+  async freshDatabase(): Promise<string> {
+    const name = `test_${process.pid}_${(this.#databases += 1)}`;
+    const client = new pg.Client(this.url());
+    await client.connect();
+    try {
+      await client.query(`create database ${name}`);
+    } finally {
+      await client.end();
+    }
+    return this.url(name);
+  }
+
+  /** Resolves when the server accepts connections, on the same port and data as before. */
+  async start(): Promise<void> {
+    if (this.#process) throw new Error("start postgres: it is running already");
+    const { program, args, user } = this.#setup;
+    const child = spawn(program, args, { ...user, stdio: ["ignore", "ignore", "pipe"], env: environment });
+    this.#process = child;
+    child.once("exit", () => {
+      if (this.#process === child) this.#process = undefined;
+      this.#guard.serverIs(undefined);
+    });
+    this.#guard.serverIs(child.pid);
+    await this.#untilReady(child);
+    child.unref(); // a test that forgets to stop its server must still be able to end
+    (child.stderr as unknown as { unref(): void }).unref();
+  }
+
+  /** "fast" finishes as an administrator would; "immediate" is a crash: the next start recovers from the log. */
+  async stop(how: "fast" | "immediate" = "fast"): Promise<void> {
+    const child = this.#process;
+    if (!child) return;
+    child.ref();
+    const exited = new Promise((resolve) => child.once("exit", resolve));
+    child.kill(how === "fast" ? "SIGINT" : "SIGQUIT");
+    await exited;
+  }
+
+  async restart(how: "fast" | "immediate" = "fast"): Promise<void> {
+    await this.stop(how);
+    await this.start();
+  }
+
+  /** Stops the server and removes its files. */
+  async remove(): Promise<void> {
+    await this.stop("immediate");
+    rmSync(this.#setup.folder, { recursive: true, force: true });
+    this.#guard.dismiss();
+  }
+
+  /** The last lines that the server logged, for a failure's message. */
+  log(): string {
+    return this.#logTail.join("\n");
+  }
+
+  async #untilReady(child: ChildProcess): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    child.once("error", reject);
+    child.once("exit", (code) => reject(new Error(`postgres ended with code ${code}: ${this.log()}`)));
+    if (!child.stderr) throw new Error("start postgres: it has no stderr");
+    createInterface(child.stderr).on("line", (line) => {
+      this.#logTail = [...this.#logTail.slice(-19), line];
+      if (line.includes("database system is ready to accept connections")) resolve();
+    });
+    await promise;
+  }
+}
+
+const baseSettings = (port: number): Record<string, string> => ({
+  listen_addresses: "127.0.0.1",
+  port: String(port),
+  unix_socket_directories: "",
+  shared_buffers: "32MB",
+  max_connections: "100",
+  log_min_messages: "warning", // still shows the line that says "ready": in a server's log LOG ranks higher
+  timezone: "UTC",
+});
+
+const notDurable = { fsync: "off", synchronous_commit: "off", full_page_writes: "off" };
+
+// The caller's PG* variables (PGDATA, PGPORT, ...) must not reach the server.
+const environment = Object.fromEntries(
+  Object.entries({ ...process.env, LC_ALL: "C" }).filter(([name]) => !name.startsWith("PG")),
+);
+
+function initialize(initdb: string, folder: string, password: string, user: User | undefined): void {
+  const passwordFile = join(folder, "password");
+  writeFileSync(passwordFile, password, { mode: 0o644 }); // the folder itself is closed to others
+  const args = ["-D", join(folder, "data"), "-U", "postgres", "-E", "UTF8", "--locale=C", "--no-sync"];
+  const done = spawnSync(initdb, [...args, "--auth=password", `--pwfile=${passwordFile}`], {
+    ...user,
+    cwd: folder,
+    env: environment,
+    encoding: "utf8",
+  });
+  if (done.error) throw new Error(`${initdb} could not be started: ${done.error.message}`);
+  if (done.status !== 0) throw new Error(`initdb ended with code ${done.status}: ${done.stderr.trim()}`);
+}
+
+// Not port 0: the system would choose from the range that it also gives to outgoing connections, and
+// one of those could hold our port when the server restarts.
+async function freePort(): Promise<number> {
+  for (let tries = 0; tries < 100; tries += 1) {
+    const port = 15_000 + randomInt(15_000);
+    const probe = createServer();
+    const isFree = await new Promise<boolean>((resolve) => {
+      probe.once("error", () => resolve(false));
+      probe.listen(port, "127.0.0.1", () => resolve(true));
+    });
+    await new Promise((resolve) => probe.close(resolve));
+    if (isFree) return port;
+  }
+  throw new Error("no free port between 15000 and 30000");
+}
