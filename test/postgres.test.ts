@@ -4,6 +4,7 @@ import { existsSync } from "node:fs";
 import { after, describe, test } from "node:test";
 import pg from "pg";
 import { startPostgres } from "./postgres.ts";
+import { until } from "./until.ts";
 
 const postgres = await startPostgres();
 after(() => postgres.stop());
@@ -61,7 +62,7 @@ describe("a PostgreSQL server for tests", { skip: postgres.skip }, () => {
     match(folder, /millrace-postgres-/);
     ok(existsSync(folder));
     child.kill("SIGKILL");
-    await untilGone(folder);
+    await until("its data folder is gone", () => !existsSync(folder));
   });
 });
 
@@ -70,9 +71,3 @@ test("where it cannot start, tests are given the reason to skip with", async () 
   match(String(broken.skip), /^needs postgres: postgres ended with code \d+: .*max_connections/s);
   await broken.stop();
 });
-
-// Waits for a state, not for a time; the runner's own limit ends a wait in vain.
-async function untilGone(path: string): Promise<void> {
-  const { setTimeout: pause } = await import("node:timers/promises");
-  while (existsSync(path)) await pause(20);
-}

@@ -1,0 +1,85 @@
+import { deepEqual, equal, ok } from "node:assert/strict";
+import { describe, test } from "node:test";
+import { staleFiles } from "./generate.ts";
+import { mayImport, isPure, roomNames, roomOf } from "./rooms.ts";
+import { importsOf, ourFiles, read, targetOf } from "./source-files.ts";
+
+describe("the table of rooms", () => {
+  test("says what the design says", () => {
+    ok(mayImport("shard", "kernel") && !mayImport("kernel", "shard"));
+    ok(mayImport("doors/ci", "worker") && !mayImport("doors/ci", "doors/build"));
+    ok(mayImport("app", "doors/shell") && !mayImport("app", "sim") && !mayImport("app", "cli"));
+    deepEqual(
+      roomNames.filter((room) => mayImport(room, "sim")),
+      ["sim"],
+    );
+  });
+
+  test("has no circle: no two rooms may import each other", () => {
+    const both = roomNames.flatMap((one) =>
+      roomNames.filter((two) => one < two && mayImport(one, two) && mayImport(two, one)).map((two) => [one, two]),
+    );
+    deepEqual(both, []);
+  });
+
+  test("the lint rules and the picture are drawn from it (if not: npm run generate)", () => {
+    deepEqual(
+      staleFiles().map(({ path }) => path),
+      [],
+    );
+  });
+});
+
+describe("every file below src", () => {
+  const files = ourFiles("src/**/*.{ts,tsx}");
+
+  test("is in a room", () => {
+    deepEqual(
+      files.filter((file) => roomOf(file.slice("src/".length)) === undefined),
+      [],
+    );
+  });
+
+  test("imports only what its room may", () => {
+    deepEqual(
+      files.flatMap((file) => importsOf(read(file)).flatMap((specifier) => complaint(file, specifier))),
+      [],
+    );
+  });
+});
+
+test("imports of every form are seen", () => {
+  const source = `import { a } from "#base/a.ts";
+import type {
+  B,
+} from "./b.ts";
+import "./c.ts";
+export * from "./d.ts";
+const e = await import("./e.ts");
+new Worker(new URL("./f.ts", import.meta.url));
+`;
+  deepEqual(
+    new Set(importsOf(source).map((specifier) => targetOf("src/kernel/x.ts", specifier))),
+    new Set([
+      "src/base/a.ts",
+      "src/kernel/b.ts",
+      "src/kernel/c.ts",
+      "src/kernel/d.ts",
+      "src/kernel/e.ts",
+      "src/kernel/f.ts",
+    ]),
+  );
+  equal(targetOf("src/kernel/x.ts", "node:fs"), undefined);
+});
+
+function complaint(file: string, specifier: string): readonly string[] {
+  const room = roomOf(file.slice("src/".length)) ?? "";
+  const isTest = file.endsWith(".test.ts");
+  if (specifier.startsWith("../")) return [`${file}: ${specifier} climbs; write #room/x.ts`];
+  if (specifier.startsWith("node:") && isPure(room) && !isTest) return [`${file}: ${room} is pure, no ${specifier}`];
+  if (specifier.startsWith("#test/")) return isTest ? [] : [`${file}: only tests may import ${specifier}`];
+  if (!specifier.startsWith("#")) return [];
+  const target = roomOf(specifier.slice(1));
+  if (target === undefined) return [`${file}: ${specifier} is in no room`];
+  return mayImport(room, target) ? [] : [`${file}: ${room} may not import ${specifier}`];
+}
