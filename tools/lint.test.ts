@@ -54,7 +54,11 @@ const planted: Readonly<Record<string, readonly [source: string, ...rules: strin
   "src/worker/thenable.ts": ["export async function f(n: number): Promise<void> {\n  await n;\n}\n", "await-thenable"],
 };
 
-test("every planted violation is reported, and nothing else", () => {
+// Its prebuilt program is optional, as that of every platform is.
+const works = spawnSync(process.execPath, [binOf("oxlint"), "--version"]).status === 0;
+const skip = works ? false : "needs oxlint: it has no program for this platform";
+
+test("every planted violation is reported, and nothing else", { skip }, () => {
   cpSync(join(repoRoot, ".oxlintrc.json"), join(folder, ".oxlintrc.json"));
   cpSync(join(repoRoot, "tsconfig.json"), join(folder, "tsconfig.json"));
   cpSync(join(repoRoot, "package.json"), join(folder, "package.json"));
