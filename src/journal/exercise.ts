@@ -1,0 +1,16 @@
+/** The conformance suite: what every journal promises, whatever it is made of. */
+import { describe } from "node:test";
+import { exerciseHistory } from "./exercise-history.ts";
+import { exerciseLeases } from "./exercise-leases.ts";
+import { exerciseLog } from "./exercise-log.ts";
+import { exerciseSnapshots } from "./exercise-snapshots.ts";
+import type { MakeStore } from "./exercise-support.ts";
+
+export function exerciseJournal(name: string, makeStore: MakeStore, options: { readonly skip?: string | false } = {}): void {
+  describe(`journal ${name}`, { skip: options.skip ?? false }, () => {
+    exerciseLog(makeStore);
+    exerciseLeases(makeStore);
+    exerciseSnapshots(makeStore);
+    exerciseHistory(makeStore);
+  });
+}
