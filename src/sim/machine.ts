@@ -1,0 +1,140 @@
+import type { Clock } from "#base/clock.ts";
+import { Fault } from "#base/fault.ts";
+import type { World } from "./world.ts";
+
+/** How a machine's clocks differ from the world's: a constant rate, and a wall clock that may be set. */
+export type MachineClock = {
+  /** Seconds of its own that pass in a second of the world. */
+  readonly rate: number;
+  readonly bootMonotonicMs: number;
+  wallOffsetMs: number;
+};
+
+/** A machine outlives its crashes: name, clocks and address stay, what ran on it is a `Life`. */
+export class Machine {
+  readonly world: World;
+  readonly name: string;
+  readonly clock: MachineClock;
+  life: Life | undefined;
+  lives = 0;
+
+  constructor(world: World, name: string, clock: MachineClock) {
+    this.world = world;
+    this.name = name;
+    this.clock = clock;
+  }
+
+  get up(): boolean {
+    return this.life !== undefined && this.life.state !== "dead";
+  }
+
+  boot(): Life {
+    this.life?.end();
+    this.lives += 1;
+    this.life = new Life(this, this.lives);
+    this.world.say(`${this.life.name} boots`);
+    return this.life;
+  }
+
+  crash(): void {
+    if (!this.up) return;
+    this.world.say(`${this.life?.name} crashes`);
+    this.life?.end();
+  }
+
+  stop(): void {
+    if (this.life?.state !== "up") return;
+    this.world.say(`${this.life.name} is stopped`);
+    this.life.state = "stopped";
+  }
+
+  resume(): void {
+    if (this.life?.state !== "stopped") return;
+    this.world.say(`${this.life.name} goes on`);
+    this.life.resume();
+  }
+
+  setWallClock(byMs: number): void {
+    this.world.say(`${this.name} wall clock set by ${byMs}ms`);
+    this.clock.wallOffsetMs += byMs;
+  }
+}
+
+/** What runs on a machine between a boot and a crash. Everything it waits for is tied to it (S2). */
+export class Life {
+  readonly machine: Machine;
+  readonly number: number;
+  state: "up" | "stopped" | "dead" = "up";
+  readonly clock: Clock;
+  readonly #bootedAtMs: number;
+  readonly #deferred: (() => void)[] = [];
+  readonly #mourners = new Set<() => void>();
+
+  constructor(machine: Machine, number: number) {
+    this.machine = machine;
+    this.number = number;
+    this.#bootedAtMs = machine.world.nowMs;
+    this.clock = this.#makeClock();
+  }
+
+  get name(): string {
+    return `${this.machine.name}#${this.number}`;
+  }
+
+  /** Schedules in this life, after so much of the world's time. */
+  after(worldMs: number, run: () => void): () => void {
+    return this.machine.world.after(worldMs, this, run);
+  }
+
+  defer(run: () => void): void {
+    this.#deferred.push(run);
+  }
+
+  resume(): void {
+    this.state = "up";
+    for (const run of this.#deferred.splice(0)) this.after(0, run);
+  }
+
+  /** Called when the life ends; the world uses it to break connections. */
+  onEnd(run: () => void): () => void {
+    this.#mourners.add(run);
+    return () => this.#mourners.delete(run);
+  }
+
+  end(): void {
+    if (this.state === "dead") return;
+    this.state = "dead";
+    this.#deferred.length = 0;
+    for (const run of this.#mourners) run();
+    this.#mourners.clear();
+  }
+
+  #makeClock(): Clock {
+    const { world, clock } = this.machine;
+    const after = (ms: number, run: () => void) => this.after(Math.max(0, ms) / clock.rate, run);
+    return {
+      monotonicMs: () => clock.bootMonotonicMs + (world.nowMs - this.#bootedAtMs) * clock.rate,
+      wallMs: () => Math.floor(epochMs + world.nowMs * clock.rate + clock.wallOffsetMs),
+      after,
+      sleep: (ms, signal) =>
+        new Promise<void>((resolve, reject) => {
+          if (signal?.aborted) return reject(reasonOf(signal));
+          const cancel = after(ms, () => {
+            signal?.removeEventListener("abort", aborted);
+            resolve();
+          });
+          const aborted = () => {
+            cancel();
+            reject(reasonOf(signal));
+          };
+          signal?.addEventListener("abort", aborted, { once: true });
+        }),
+    };
+  }
+}
+
+/** The wall clock's reading when a world begins: any date will do, as long as it is always the same. */
+export const epochMs = 1_800_000_000_000;
+
+export const reasonOf = (signal: AbortSignal | undefined): Error =>
+  signal?.reason instanceof Error ? signal.reason : new Fault("unavailable", "wait", { why: "aborted" });

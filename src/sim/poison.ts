@@ -1,0 +1,39 @@
+/**
+ * A command that makes deciding throw (K12). Poison cannot cross the wire, being a getter, so it travels as a mark
+ * and is planted where the command arrives.
+ */
+import type { Command } from "#kernel/command.ts";
+import type { ShardRequest } from "#shard/protocol.ts";
+
+/** The property to poison, by its path into the command, and how many reads it survives first. */
+export type Poison = { readonly path: readonly string[]; readonly reads: number };
+type Poisoned = { poison?: Poison };
+
+export const poisoned = <C extends Command>(command: C, poison: Poison): C => ({ ...command, poison });
+
+export const isPoisoned = (request: ShardRequest): boolean => request.kind === "command" && "poison" in request.command;
+
+export function plantPoison(request: ShardRequest): void {
+  if (request.kind !== "command") return;
+  const { poison } = request.command as Poisoned;
+  if (poison === undefined) return;
+  delete (request.command as Poisoned).poison;
+  let owner = request.command as unknown as Record<string, unknown>;
+  for (const name of poison.path.slice(0, -1)) {
+    const next = owner[name];
+    if (typeof next !== "object" || next === null) return;
+    owner = next as Record<string, unknown>;
+  }
+  const name = poison.path.at(-1) ?? "";
+  const value = owner[name];
+  let reads = 0;
+  Object.defineProperty(owner, name, {
+    enumerable: true,
+    configurable: true,
+    get() {
+      reads += 1;
+      if (reads > poison.reads) throw new Error(`poisoned: ${poison.path.join(".")}`);
+      return value;
+    },
+  });
+}

@@ -1,0 +1,92 @@
+import { deepEqual, equal, rejects } from "node:assert/strict";
+import { test } from "node:test";
+import { Random } from "#base/random.ts";
+import { Trace } from "./trace.ts";
+import { World } from "./world.ts";
+
+const worldOf = (seed: number) => new World(new Random(seed), new Trace(100));
+const plainClock = () => ({ rate: 1, bootMonotonicMs: 0, wallOffsetMs: 0 });
+
+test("S1: a turn follows every promise to its end before the next event", async () => {
+  const world = worldOf(1);
+  const life = world.machine("a", plainClock()).boot();
+  const seen: string[] = [];
+  const chain = async (name: string) => {
+    await life.clock.sleep(10);
+    for (let i = 0; i < 5; i += 1) await Promise.resolve();
+    seen.push(name);
+  };
+  void chain("first");
+  void chain("second");
+  life.after(10, () => seen.push("event"));
+  await world.run(100);
+  deepEqual(seen, ["first", "second", "event"]);
+});
+
+test("S2: what a life has scheduled is cut off when it ends", async () => {
+  const world = worldOf(1);
+  const machine = world.machine("a", plainClock());
+  const seen: string[] = [];
+  const first = machine.boot();
+  void first.clock.sleep(20).then(() => seen.push("never"));
+  world.after(10, undefined, () => machine.crash());
+  world.after(
+    15,
+    undefined,
+    () =>
+      void machine
+        .boot()
+        .clock.sleep(1)
+        .then(() => seen.push("reborn")),
+  );
+  await world.run(100);
+  deepEqual(seen, ["reborn"]);
+});
+
+test("S3: a stopped machine gets what fell due when it goes on, and its clock ran meanwhile", async () => {
+  const world = worldOf(1);
+  const machine = world.machine("a", { rate: 2, bootMonotonicMs: 5, wallOffsetMs: 0 });
+  const life = machine.boot();
+  const seen: number[] = [];
+  void life.clock.sleep(20).then(() => seen.push(life.clock.monotonicMs()));
+  world.after(5, undefined, () => machine.stop());
+  world.after(50, undefined, () => machine.resume());
+  await world.run(100);
+  deepEqual(seen, [105]);
+});
+
+test("the same seed gives the same trace, another seed another", async () => {
+  const run = async (seed: number) => {
+    const world = worldOf(seed);
+    const life = world.machine("a", plainClock()).boot();
+    for (let i = 0; i < 20; i += 1) life.after(world.random.below(100), () => world.say(`event ${i}`));
+    await world.run(1000);
+    return world.trace.hash();
+  };
+  equal(await run(7), await run(7));
+  equal((await run(7)) === (await run(8)), false);
+});
+
+test("a sleep that is aborted rejects and leaves no event behind", async () => {
+  const world = worldOf(1);
+  const life = world.machine("a", plainClock()).boot();
+  const stop = new AbortController();
+  const slept = rejects(life.clock.sleep(1_000, stop.signal), /enough/);
+  life.after(5, () => stop.abort(new Error("enough")));
+  await world.run(2_000);
+  await slept;
+  equal(world.nowMs, 5);
+});
+
+test("the real clock is out of bounds inside the world", async () => {
+  const world = worldOf(1);
+  world.after(1, undefined, () => void Date.now());
+  await rejects(world.run(10), /Date\.now .*was called inside the world/);
+  equal(typeof Date.now(), "number");
+});
+
+test("a rejection that nobody handles ends the run", async () => {
+  const world = worldOf(1);
+  world.after(1, undefined, () => void Promise.reject(new Error("dropped")));
+  await rejects(world.run(10), /unhandled rejection: .*dropped/s);
+});
