@@ -1,0 +1,127 @@
+/** What every BlobStore must do, as tests: call `exerciseBlobs` from the test file of an implementation. */
+import { deepEqual, equal, ok, rejects } from "node:assert/strict";
+import { describe, test } from "node:test";
+import type { Digest } from "#base/digest.ts";
+import { isFault } from "#base/fault.ts";
+import { sha256Digest } from "./sha256.ts";
+import type { BlobStore } from "./store.ts";
+
+export type MakeBlobs = () => Promise<{ readonly blobs: BlobStore; readonly dispose?: () => Promise<void> }>;
+
+export function exerciseBlobs(name: string, make: MakeBlobs): void {
+  const check = (title: string, body: (blobs: BlobStore) => Promise<void>): void => {
+    test(title, async () => {
+      const { blobs, dispose } = await make();
+      try {
+        await body(blobs);
+      } finally {
+        await dispose?.();
+      }
+    });
+  };
+
+  describe(`${name} keeps the promises of a blob store`, () => {
+    check("what was written is read back, whole and in ranges", async (blobs) => {
+      const digest = await put(blobs, "to the mill");
+      equal(await text(blobs.read(digest)), "to the mill");
+      equal(await text(blobs.read(digest, { offset: 3 })), "the mill");
+      equal(await text(blobs.read(digest, { offset: 3, length: 3 })), "the");
+      equal(await text(blobs.read(digest, { offset: 11 })), "");
+      await rejects(text(blobs.read(digest, { offset: 12 })), (e) => isFault(e, "invalid"));
+    });
+
+    check("a blob may be empty", async (blobs) => {
+      const digest = await put(blobs, "");
+      deepEqual(await blobs.missing([digest]), []);
+      equal(await text(blobs.read(digest)), "");
+    });
+
+    check("a stream is written as it comes", async (blobs) => {
+      const digest = sha256Digest(bytes("one two"));
+      await blobs.write(digest, stream("one", " ", "two"));
+      equal(await text(blobs.read(digest)), "one two");
+    });
+
+    check("both spellings of a SHA-256 digest name the same blob", async (blobs) => {
+      const digest = await put(blobs, "same");
+      equal(await text(blobs.read(`sha256:${digest}`)), "same");
+      deepEqual(await blobs.missing([`sha256:${digest}`]), []);
+    });
+
+    check("B1: bytes that have another digest are refused and leave nothing behind", async (blobs) => {
+      const digest = sha256Digest(bytes("truth"));
+      await rejects(blobs.write(digest, bytes("false")), (e) => isFault(e, "invalid"));
+      await rejects(blobs.write(digest, stream("tru")), (e) => isFault(e, "invalid"));
+      await rejects(blobs.write(digest, stream("truth", " and more")), (e) => isFault(e, "invalid"));
+      deepEqual(await blobs.missing([digest]), [digest]);
+    });
+
+    check("B1: what a reader does to its bytes is nobody else's business", async (blobs) => {
+      const digest = await put(blobs, "clean");
+      for await (const part of blobs.read(digest)) part.fill(0);
+      equal(await text(blobs.read(digest)), "clean");
+    });
+
+    check("B3: missing is exactly right, and reading what is missing is not-found", async (blobs) => {
+      const here = await put(blobs, "here");
+      const gone = sha256Digest(bytes("gone"));
+      deepEqual(await blobs.missing([gone, here, gone]), [gone, gone]);
+      deepEqual(await blobs.missing([]), []);
+      await rejects(text(blobs.read(gone)), (e) => isFault(e, "not-found"));
+    });
+
+    check("writing what is there changes nothing", async (blobs) => {
+      const digest = await put(blobs, "twice");
+      await put(blobs, "twice");
+      equal(await text(blobs.read(digest)), "twice");
+    });
+
+    check("many writers of one blob at once all succeed", async (blobs) => {
+      const digests = await Promise.all(Array.from({ length: 20 }, () => put(blobs, "crowd")));
+      equal(await text(blobs.read(digests[0] ?? "")), "crowd");
+    });
+
+    check("pinning keeps all of them or none, and says which are missing", async (blobs) => {
+      const here = await put(blobs, "here");
+      const gone = sha256Digest(bytes("gone"));
+      deepEqual(await blobs.pin([here], 1_000), { digests: [here], pinnedForMs: 1_000 });
+      deepEqual(await blobs.pin([here, gone], 1_000), { missing: [gone] });
+      deepEqual(await blobs.pin([], 5), { digests: [], pinnedForMs: 5 });
+    });
+
+    check("a name that is no digest is refused", async (blobs) => {
+      for (const wrong of ["", "abc/3", `${"0".repeat(64)}`, `../${"0".repeat(64)}/1`]) {
+        await rejects(blobs.missing([wrong]), (e) => isFault(e, "invalid"), wrong);
+        await rejects(blobs.write(wrong, bytes("x")), (e) => isFault(e, "invalid"), wrong);
+        await rejects(text(blobs.read(wrong)), (e) => isFault(e, "invalid"), wrong);
+      }
+    });
+
+    check("a megabyte comes back bit by bit", async (blobs) => {
+      const big = new Uint8Array(1024 * 1024).map((_, i) => (i * 31) % 251);
+      const digest = sha256Digest(big);
+      await blobs.write(digest, big);
+      const parts: Uint8Array[] = [];
+      for await (const part of blobs.read(digest)) parts.push(part);
+      ok(Buffer.concat(parts).equals(big));
+    });
+  });
+}
+
+export const bytes = (value: string): Uint8Array => new TextEncoder().encode(value);
+
+export async function put(blobs: BlobStore, value: string): Promise<Digest> {
+  const digest = sha256Digest(bytes(value));
+  await blobs.write(digest, bytes(value));
+  return digest;
+}
+
+export async function text(parts: AsyncIterable<Uint8Array>): Promise<string> {
+  const all: Uint8Array[] = [];
+  for await (const part of parts) all.push(part);
+  return Buffer.concat(all).toString("utf8");
+}
+
+async function* stream(...parts: readonly string[]): AsyncGenerator<Uint8Array> {
+  for (const part of parts) yield bytes(part);
+}
