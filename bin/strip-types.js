@@ -5,6 +5,13 @@ import { fileURLToPath } from "node:url";
 
 const ours = new URL("../src/", import.meta.url).href;
 
+// The first call warns that the function is experimental. We pin the Node it is called on, so that is
+// nothing to tell every user at every start.
+const { emitWarning } = process;
+process.emitWarning = () => {};
+stripTypeScriptTypes("");
+process.emitWarning = emitWarning;
+
 registerHooks({
   load(url, context, nextLoad) {
     if (!url.startsWith(ours) || !url.endsWith(".ts")) return nextLoad(url, context);

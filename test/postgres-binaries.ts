@@ -1,7 +1,8 @@
 // Finds PostgreSQL's programs in node_modules and makes them runnable by the user that will run them.
-import { cpSync, existsSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { cpSync, existsSync, readFileSync, symlinkSync } from "node:fs";
 import { createRequire } from "node:module";
 import { basename, dirname, join, resolve } from "node:path";
+import { guard } from "./postgres-guard.ts";
 import { giveTo, othersCanEnter, temporaryFolder, type User } from "./postgres-user.ts";
 
 export type Binaries = { readonly initdb: string; readonly postgres: string };
@@ -51,7 +52,7 @@ let copy: string | undefined;
 function copyOnce(native: string, user: User | undefined): string {
   if (copy) return copy;
   const root = temporaryFolder("millrace-postgres-programs-", user);
-  process.once("exit", () => rmSync(root, { recursive: true, force: true }));
+  guard(root); // removes it when this process ends, however it ends
   const target = join(root, "native");
   const notStatic = (path: string): boolean => !path.endsWith(".a"); // static libraries: half of the bytes
   cpSync(native, target, { recursive: true, filter: notStatic, verbatimSymlinks: true });
