@@ -7,7 +7,7 @@ const ours = new URL("../src/", import.meta.url).href;
 
 // The first call warns that the function is experimental. We pin the Node it is called on, so that is
 // nothing to tell every user at every start.
-const { emitWarning } = process;
+const emitWarning = process.emitWarning.bind(process);
 process.emitWarning = () => {};
 stripTypeScriptTypes("");
 process.emitWarning = emitWarning;
