@@ -31,7 +31,7 @@ export function createMemoryBlobs({ clock, sizeBytesMax }: MemoryBlobsOptions): 
       if (!blob) throw new Fault("not-found", "read blob", { digest });
       const offset = checkedOffset(digest, range?.offset ?? 0);
       // A copy: a reader that scribbles must not change what the next one gets (B1).
-      yield blob.bytes.slice(offset, range?.length === undefined ? undefined : offset + range.length);
+      yield Uint8Array.from(blob.bytes.subarray(offset, range?.length === undefined ? undefined : offset + range.length));
     },
     async write(digest, source) {
       const name = canonical(digest);

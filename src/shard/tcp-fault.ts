@@ -1,0 +1,25 @@
+/** Faults on the wire: code, doing and facts travel, causes and stacks stay at home. */
+import { Fault, isFault, type FaultCode, type FaultFacts } from "#base/fault.ts";
+
+export type FaultBody = { readonly code: FaultCode; readonly doing: string; readonly facts: FaultFacts };
+
+const codes = {
+  "not-found": true,
+  stale: true,
+  invalid: true,
+  exhausted: true,
+  unavailable: true,
+  "unknown-outcome": true,
+  corrupt: true,
+  internal: true,
+} satisfies Record<FaultCode, true>;
+
+export function writeFault(error: unknown, doing: string): FaultBody {
+  if (isFault(error)) return { code: error.code, doing: error.doing, facts: error.facts };
+  return { code: "internal", doing, facts: { why: error instanceof Error ? error.message : String(error) } };
+}
+
+export function readFault(body: FaultBody, from: string): Fault {
+  const code = Object.hasOwn(codes, body.code) ? body.code : "internal";
+  return new Fault(code, String(body.doing), { ...body.facts, from });
+}
