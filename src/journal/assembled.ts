@@ -38,7 +38,8 @@ export function assembled(ports: AssembledPorts): Journal {
     append,
     confirm: (owned) => call("confirm", owned),
     tail: (shard) => call("tail", shard),
-    read: (shard, fromSeq) => readLog(shard, fromSeq, (from): Promise<LogPage> => call("page", shard, from, pageBytesMax)),
+    read: (shard, fromSeq) =>
+      readLog(shard, fromSeq, (from): Promise<LogPage> => call("page", shard, from, pageBytesMax)),
     saveSnapshot: (shard, at, chunks) => saveSnapshot(store, shard, at, chunks),
     loadSnapshot: (shard) => loadSnapshot(store, shard),
     recordSegment: (segment, epoch) => call("recordSegment", segment, epoch),

@@ -122,7 +122,13 @@ export function engineOver(tables: Tables) {
     snapshotPointer(_nowMs: number, shard: ShardId): Pointer | undefined {
       const row = shardRow("load snapshot", shard);
       if (row.snapshotId === 0) return undefined;
-      const { snapshotId: id, snapshotEpoch: epoch, snapshotSeq: seq, snapshotChunks: chunks, snapshotHash: hash } = row;
+      const {
+        snapshotId: id,
+        snapshotEpoch: epoch,
+        snapshotSeq: seq,
+        snapshotChunks: chunks,
+        snapshotHash: hash,
+      } = row;
       return { id, epoch, seq, chunks, hash };
     },
 

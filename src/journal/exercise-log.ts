@@ -13,21 +13,25 @@ export function exerciseLog(makeStore: MakeStore): void {
     equal((await (await node()).cluster()).clusterId, "under-test");
   });
 
-  scene(makeStore, "J2 what was appended is read back in order, also through a new connection", async ({ journal, node }) => {
-    const epoch = await own(journal, 3);
-    deepEqual(await journal.tail(3), { epoch: 0, seq: 0, hash: 0 });
-    deepEqual(await readAll(journal, 3), []);
-    await fill(journal, { shard: 3, epoch, count: 5 });
-    const other = await node();
-    const records = await readAll(other, 3);
-    deepEqual(seqs(records), [1, 2, 3, 4, 5]);
-    equal(text(records[4]?.payload ?? new Uint8Array()), `shard 3 seq 5 under ${epoch}`);
-    deepEqual(seqs(await readAll(other, 3, 4)), [4, 5]);
-    deepEqual(await readAll(other, 3, 6), []);
-    deepEqual(await other.tail(3), { epoch, seq: 5, hash: recordHash(batch(3, epoch, 5)) });
-    await journal.close();
-    deepEqual(seqs(await readAll(other, 3)), [1, 2, 3, 4, 5]);
-  });
+  scene(
+    makeStore,
+    "J2 what was appended is read back in order, also through a new connection",
+    async ({ journal, node }) => {
+      const epoch = await own(journal, 3);
+      deepEqual(await journal.tail(3), { epoch: 0, seq: 0, hash: 0 });
+      deepEqual(await readAll(journal, 3), []);
+      await fill(journal, { shard: 3, epoch, count: 5 });
+      const other = await node();
+      const records = await readAll(other, 3);
+      deepEqual(seqs(records), [1, 2, 3, 4, 5]);
+      equal(text(records[4]?.payload ?? new Uint8Array()), `shard 3 seq 5 under ${epoch}`);
+      deepEqual(seqs(await readAll(other, 3, 4)), [4, 5]);
+      deepEqual(await readAll(other, 3, 6), []);
+      deepEqual(await other.tail(3), { epoch, seq: 5, hash: recordHash(batch(3, epoch, 5)) });
+      await journal.close();
+      deepEqual(seqs(await readAll(other, 3)), [1, 2, 3, 4, 5]);
+    },
+  );
 
   scene(makeStore, "payloads of any size and content come back as they were", async ({ journal }) => {
     const epoch = await own(journal, 0);
@@ -35,22 +39,30 @@ export function exerciseLog(makeStore: MakeStore): void {
     for (const [i, payload] of payloads.entries())
       equal(only(await journal.append([{ shard: 0, epoch, seq: i + 1, payload, keys: [] }])), "appended");
     const records = await readAll(journal, 0);
-    for (const [i, payload] of payloads.entries()) ok(Buffer.compare(payload, records[i]?.payload ?? payload.slice(1)) === 0);
+    for (const [i, payload] of payloads.entries())
+      ok(Buffer.compare(payload, records[i]?.payload ?? payload.slice(1)) === 0);
   });
 
-  scene(makeStore, "J1 an append under an epoch that has passed is fenced and leaves no trace", async ({ journal, node, advance }) => {
-    const old = await own(journal, 1, "ada", 1000);
-    await fill(journal, { shard: 1, epoch: old, count: 2 });
-    advance(1001);
-    const other = await node();
-    const epoch = await own(other, 1, "grace");
-    ok(epoch > old);
-    equal(only(await journal.append([batch(1, old, 3)])), "fenced");
-    equal((await other.tail(1)).seq, 2);
-    equal(only(await other.append([batch(1, epoch, 3)])), "appended");
-    equal(only(await journal.append([batch(1, old, 4)])), "fenced");
-    deepEqual((await readAll(other, 1)).map((record) => record.epoch), [old, old, epoch]);
-  });
+  scene(
+    makeStore,
+    "J1 an append under an epoch that has passed is fenced and leaves no trace",
+    async ({ journal, node, advance }) => {
+      const old = await own(journal, 1, "ada", 1000);
+      await fill(journal, { shard: 1, epoch: old, count: 2 });
+      advance(1100);
+      const other = await node();
+      const epoch = await own(other, 1, "grace");
+      ok(epoch > old);
+      equal(only(await journal.append([batch(1, old, 3)])), "fenced");
+      equal((await other.tail(1)).seq, 2);
+      equal(only(await other.append([batch(1, epoch, 3)])), "appended");
+      equal(only(await journal.append([batch(1, old, 4)])), "fenced");
+      deepEqual(
+        (await readAll(other, 1)).map((record) => record.epoch),
+        [old, old, epoch],
+      );
+    },
+  );
 
   scene(makeStore, "J1 an epoch nobody has had is fenced too", async ({ journal }) => {
     equal(only(await journal.append([batch(1, 1, 1)])), "fenced");
@@ -62,53 +74,73 @@ export function exerciseLog(makeStore: MakeStore): void {
     const epoch = await own(journal, 1);
     const fine = await own(journal, 2);
     await fill(journal, { shard: 1, epoch, count: 2 });
-    for (const seq of [1, 2, 4, 100]) await faults(journal.append([batch(1, epoch, seq), batch(2, fine, 1)]), "invalid");
+    for (const seq of [1, 2, 4, 100])
+      await faults(journal.append([batch(1, epoch, seq), batch(2, fine, 1)]), "invalid");
     await faults(journal.append([batch(1, epoch, 3), batch(1, epoch, 4)]), "invalid");
     equal((await journal.tail(1)).seq, 2);
     equal((await journal.tail(2)).seq, 0);
     await fill(journal, { shard: 1, epoch, from: 3, count: 1 });
   });
 
-  scene(makeStore, "J1 of several shards in one append one is fenced and the others are durable", async ({ journal, node }) => {
-    const epochs = [await own(journal, 5), await own(journal, 1), await own(journal, 4)];
-    const [five = 0, one = 0, four = 0] = epochs;
-    await journal.release(1, one);
-    const { outcomes, storeNowMs } = await journal.append([batch(5, five, 1), batch(1, one, 1), batch(4, four, 1)]);
-    deepEqual(outcomes, ["appended", "fenced", "appended"]);
-    ok(storeNowMs > 0);
-    const other = await node();
-    deepEqual([(await other.tail(5)).seq, (await other.tail(1)).seq, (await other.tail(4)).seq], [1, 0, 1]);
-    deepEqual(await journal.confirm([{ shard: 5, epoch: five }, { shard: 1, epoch: one }, { shard: 77, epoch: 1 }]), [true, false, false]);
-    deepEqual((await journal.append([])).outcomes, []);
-  });
-
-  scene(makeStore, "J1 appends racing a takeover: accepted before it or fenced, never after it", async ({ journal, node, advance }) => {
-    for (let round = 1, seq = 1; round <= 10; round += 1) {
-      const old = await own(journal, 2, "ada", 1000);
+  scene(
+    makeStore,
+    "J1 of several shards in one append one is fenced and the others are durable",
+    async ({ journal, node }) => {
+      const epochs = [await own(journal, 5), await own(journal, 1), await own(journal, 4)];
+      const [five = 0, one = 0, four = 0] = epochs;
+      await journal.release(1, one);
+      const { outcomes, storeNowMs } = await journal.append([batch(5, five, 1), batch(1, one, 1), batch(4, four, 1)]);
+      deepEqual(outcomes, ["appended", "fenced", "appended"]);
+      ok(storeNowMs > 0);
       const other = await node();
-      advance(1001);
-      const racing: Promise<string>[] = [];
-      const stop = (async () => {
-        for (let i = 0; i < 3; i += 1) {
-          const outcome = journal.append([batch(2, old, seq)]).then(only);
-          racing.push(outcome);
-          if ((await outcome) === "fenced") return;
-          seq += 1;
-        }
-      })();
-      const epoch = await own(other, 2, "grace", 1000);
-      const tail = await other.tail(2);
-      await stop;
-      const accepted = (await Promise.all(racing)).filter((outcome) => outcome === "appended").length;
-      equal((await other.tail(2)).seq, tail.seq, "nothing of the old epoch lands after the new owner has read the tail");
-      equal(tail.seq, seq - 1, `all ${accepted} accepted appends are there`);
-      equal(only(await other.append([batch(2, epoch, seq)])), "appended");
-      seq += 1;
-      advance(1001);
-      await other.close();
-    }
-    await readAll(journal, 2);
-  });
+      deepEqual([(await other.tail(5)).seq, (await other.tail(1)).seq, (await other.tail(4)).seq], [1, 0, 1]);
+      deepEqual(
+        await journal.confirm([
+          { shard: 5, epoch: five },
+          { shard: 1, epoch: one },
+          { shard: 77, epoch: 1 },
+        ]),
+        [true, false, false],
+      );
+      deepEqual((await journal.append([])).outcomes, []);
+    },
+  );
+
+  scene(
+    makeStore,
+    "J1 appends racing a takeover: accepted before it or fenced, never after it",
+    async ({ journal, node, advance }) => {
+      for (let round = 1, seq = 1; round <= 10; round += 1) {
+        const old = await own(journal, 2, "ada", 1000);
+        const other = await node();
+        advance(1100);
+        const racing: Promise<string>[] = [];
+        const stop = (async () => {
+          for (let i = 0; i < 3; i += 1) {
+            const outcome = journal.append([batch(2, old, seq)]).then(only);
+            racing.push(outcome);
+            if ((await outcome) === "fenced") return;
+            seq += 1;
+          }
+        })();
+        const epoch = await own(other, 2, "grace", 1000);
+        const tail = await other.tail(2);
+        await stop;
+        const accepted = (await Promise.all(racing)).filter((outcome) => outcome === "appended").length;
+        equal(
+          (await other.tail(2)).seq,
+          tail.seq,
+          "nothing of the old epoch lands after the new owner has read the tail",
+        );
+        equal(tail.seq, seq - 1, `all ${accepted} accepted appends are there`);
+        equal(only(await other.append([batch(2, epoch, seq)])), "appended");
+        seq += 1;
+        advance(1100);
+        await other.close();
+      }
+      await readAll(journal, 2);
+    },
+  );
 
   scene(makeStore, "many appends at once of different shards all land", async ({ journal }) => {
     const epochs = await Promise.all([0, 1, 2, 3, 4, 5, 6, 7].map((shard) => own(journal, shard)));
@@ -117,7 +149,10 @@ export function exerciseLog(makeStore: MakeStore): void {
       ...epochs.slice(0, 7).map((epoch, shard) => journal.append([batch(shard, epoch, 1)])),
       journal.append([bad]),
     ]);
-    deepEqual(results.map(({ status }) => status), [...Array<string>(7).fill("fulfilled"), "rejected"]);
+    deepEqual(
+      results.map(({ status }) => status),
+      [...Array<string>(7).fill("fulfilled"), "rejected"],
+    );
     for (let shard = 0; shard < 7; shard += 1) equal((await journal.tail(shard)).seq, 1);
     equal((await journal.tail(7)).seq, 0);
   });
@@ -143,35 +178,44 @@ export function exerciseLog(makeStore: MakeStore): void {
     deepEqual(seqs(await readAll(journal, 6, 5)), [5]);
   });
 
-  scene(makeStore, "K1 request keys are durable with their batch and found until their time", async ({ journal, node, advance }) => {
-    const epoch = await own(journal, 1);
-    const now = (await journal.append([])).storeNowMs;
-    const key = (name: string, job: number, forMs: number): RequestKey => ({
-      key: name,
-      job,
-      payloadHash: `hash of ${name}`,
-      retainedUntilMs: Math.floor(now) + forMs,
-    });
-    const [short, long, odd] = [key("a/ci/short", 1, 5_000), key("a/ci/long", 2, 500_000), key("ü/\u0000/ key", 3, 500_000)];
-    const send = (part: Partial<Batch>): Promise<string> => journal.append([{ ...batch(1, epoch, 1), ...part }]).then(only);
-    equal(await send({ keys: [short, long] }), "appended");
-    equal(await send({ seq: 2, keys: [odd] }), "appended");
-    equal(await send({ epoch: epoch + 1, seq: 3, keys: [key("fenced", 4, 500_000)] }), "fenced");
-    const other = await node();
-    const find = async (...names: string[]): Promise<RequestKey[]> =>
-      [...(await other.findKeys(1, names))].sort((a, b) => a.job - b.job);
-    deepEqual(await find(odd.key, "a/ci/long", "nobody", "a/ci/short", "fenced"), [short, long, odd]);
-    deepEqual(await other.findKeys(2, ["a/ci/long"]), []);
-    deepEqual(await other.findKeys(1, []), []);
-    equal(await other.trimKeys(1, 10), 0);
-    advance(6_000);
-    deepEqual(await find("a/ci/short", "a/ci/long"), [long]);
-    equal(await other.trimKeys(1, 10), 1);
-    const again = key("a/ci/short", 9, 900_000);
-    equal(await send({ seq: 3, keys: [again] }), "appended");
-    deepEqual(await find("a/ci/short"), [again]);
-    advance(1_000_000);
-    equal(await other.trimKeys(1, 2), 2);
-    equal(await other.trimKeys(1, 2), 1);
-  });
+  scene(
+    makeStore,
+    "K1 request keys are durable with their batch and found until their time",
+    async ({ journal, node, advance }) => {
+      const epoch = await own(journal, 1);
+      const now = (await journal.append([])).storeNowMs;
+      const key = (name: string, job: number, forMs: number): RequestKey => ({
+        key: name,
+        job,
+        payloadHash: `hash of ${name}`,
+        retainedUntilMs: Math.floor(now) + forMs,
+      });
+      const [short, long, odd] = [
+        key("a/ci/short", 1, 5_000),
+        key("a/ci/long", 2, 500_000),
+        key("ü/\u0000/ key", 3, 500_000),
+      ];
+      const send = (part: Partial<Batch>): Promise<string> =>
+        journal.append([{ ...batch(1, epoch, 1), ...part }]).then(only);
+      equal(await send({ keys: [short, long] }), "appended");
+      equal(await send({ seq: 2, keys: [odd] }), "appended");
+      equal(await send({ epoch: epoch + 1, seq: 3, keys: [key("fenced", 4, 500_000)] }), "fenced");
+      const other = await node();
+      const find = async (...names: string[]): Promise<RequestKey[]> =>
+        [...(await other.findKeys(1, names))].sort((a, b) => a.job - b.job);
+      deepEqual(await find(odd.key, "a/ci/long", "nobody", "a/ci/short", "fenced"), [short, long, odd]);
+      deepEqual(await other.findKeys(2, ["a/ci/long"]), []);
+      deepEqual(await other.findKeys(1, []), []);
+      equal(await other.trimKeys(1, 10), 0);
+      advance(6_000);
+      deepEqual(await find("a/ci/short", "a/ci/long"), [long]);
+      equal(await other.trimKeys(1, 10), 1);
+      const again = key("a/ci/short", 9, 900_000);
+      equal(await send({ seq: 3, keys: [again] }), "appended");
+      deepEqual(await find("a/ci/short"), [again]);
+      advance(1_000_000);
+      equal(await other.trimKeys(1, 2), 2);
+      equal(await other.trimKeys(1, 2), 1);
+    },
+  );
 }

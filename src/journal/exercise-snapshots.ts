@@ -20,19 +20,23 @@ async function loaded(journal: Journal, shard = 0): Promise<{ seq: Seq; epoch: E
 }
 
 export function exerciseSnapshots(makeStore: MakeStore): void {
-  scene(makeStore, "a snapshot comes back chunk by chunk, and a newer one takes its place", async ({ journal, node }) => {
-    const epoch = await own(journal, 0);
-    equal(await loaded(journal), undefined);
-    await fill(journal, { shard: 0, epoch, count: 4 });
-    await journal.saveSnapshot(0, { epoch, seq: 2 }, chunked("one", "", "three", "three"));
-    const other = await node();
-    deepEqual(await loaded(other), { seq: 2, epoch, chunks: ["one", "", "three", "three"] });
-    await journal.saveSnapshot(0, { epoch, seq: 4 }, chunked("newer"));
-    deepEqual(await loaded(other), { seq: 4, epoch, chunks: ["newer"] });
-    await journal.saveSnapshot(0, { epoch, seq: 4 }, chunked());
-    deepEqual(await loaded(other), { seq: 4, epoch, chunks: [] });
-    equal(await loaded(other, 1), undefined);
-  });
+  scene(
+    makeStore,
+    "a snapshot comes back chunk by chunk, and a newer one takes its place",
+    async ({ journal, node }) => {
+      const epoch = await own(journal, 0);
+      equal(await loaded(journal), undefined);
+      await fill(journal, { shard: 0, epoch, count: 4 });
+      await journal.saveSnapshot(0, { epoch, seq: 2 }, chunked("one", "", "three", "three"));
+      const other = await node();
+      deepEqual(await loaded(other), { seq: 2, epoch, chunks: ["one", "", "three", "three"] });
+      await journal.saveSnapshot(0, { epoch, seq: 4 }, chunked("newer"));
+      deepEqual(await loaded(other), { seq: 4, epoch, chunks: ["newer"] });
+      await journal.saveSnapshot(0, { epoch, seq: 4 }, chunked());
+      deepEqual(await loaded(other), { seq: 4, epoch, chunks: [] });
+      equal(await loaded(other, 1), undefined);
+    },
+  );
 
   scene(makeStore, "a snapshot that was broken off leaves the old one", async ({ journal, node }) => {
     const epoch = await own(journal, 0);
@@ -50,22 +54,26 @@ export function exerciseSnapshots(makeStore: MakeStore): void {
     deepEqual(await loaded(journal), { seq: 3, epoch, chunks: ["next", "one"] });
   });
 
-  scene(makeStore, "K8 a snapshot is refused under a passed epoch, ahead of the log, or behind the newest", async ({ journal, node }) => {
-    const epoch = await own(journal, 0);
-    await fill(journal, { shard: 0, epoch, count: 4 });
-    await journal.saveSnapshot(0, { epoch, seq: 3 }, chunked("stands"));
-    await faults(journal.saveSnapshot(0, { epoch, seq: 5 }, chunked("ahead")), "invalid");
-    await faults(journal.saveSnapshot(0, { epoch, seq: 2 }, chunked("behind")), "invalid");
-    const other = await node();
-    const overtaking = async function* (): AsyncGenerator<Uint8Array> {
-      yield bytes("half");
-      await own(other, 0, "ada");
-      yield bytes("other half");
-    };
-    await faults(journal.saveSnapshot(0, { epoch, seq: 4 }, overtaking()), "stale");
-    await faults(journal.saveSnapshot(0, { epoch, seq: 4 }, chunked("stale")), "stale");
-    deepEqual(await loaded(other), { seq: 3, epoch, chunks: ["stands"] });
-  });
+  scene(
+    makeStore,
+    "K8 a snapshot is refused under a passed epoch, ahead of the log, or behind the newest",
+    async ({ journal, node }) => {
+      const epoch = await own(journal, 0);
+      await fill(journal, { shard: 0, epoch, count: 4 });
+      await journal.saveSnapshot(0, { epoch, seq: 3 }, chunked("stands"));
+      await faults(journal.saveSnapshot(0, { epoch, seq: 5 }, chunked("ahead")), "invalid");
+      await faults(journal.saveSnapshot(0, { epoch, seq: 2 }, chunked("behind")), "invalid");
+      const other = await node();
+      const overtaking = async function* (): AsyncGenerator<Uint8Array> {
+        yield bytes("half");
+        await own(other, 0, "ada");
+        yield bytes("other half");
+      };
+      await faults(journal.saveSnapshot(0, { epoch, seq: 4 }, overtaking()), "stale");
+      await faults(journal.saveSnapshot(0, { epoch, seq: 4 }, chunked("stale")), "stale");
+      deepEqual(await loaded(other), { seq: 3, epoch, chunks: ["stands"] });
+    },
+  );
 
   scene(makeStore, "J3 a damaged snapshot is told", async ({ journal, tamper }) => {
     const epoch = await own(journal, 0);

@@ -7,23 +7,23 @@ import type { AppendResult, Batch, Epoch, Journal, LogRecord, RequestKey, Seq } 
 /** One store under test. Time on it moves only when told to, or along with the wall clock. */
 export type StoreUnderTest = {
   /** A further connection, as another node would have; not yet opened. */
-  connect(): Promise<Journal>;
-  advance(ms: number): void;
+  readonly connect: () => Promise<Journal>;
+  readonly advance: (ms: number) => void;
   /** Damages what is stored, behind the journal's back. */
   readonly tamper: {
-    flipRecord(shard: ShardId, seq: Seq, bit: number): Promise<void>;
-    dropRecord(shard: ShardId, seq: Seq): Promise<void>;
-    flipChunk(shard: ShardId, index: number, bit: number): Promise<void>;
+    readonly flipRecord: (shard: ShardId, seq: Seq, bit: number) => Promise<void>;
+    readonly dropRecord: (shard: ShardId, seq: Seq) => Promise<void>;
+    readonly flipChunk: (shard: ShardId, index: number, bit: number) => Promise<void>;
   };
   /** Removes the store; its connections have been closed. */
-  destroy(): Promise<void>;
+  readonly destroy: () => Promise<void>;
 };
 
 export type MakeStore = () => Promise<StoreUnderTest>;
 
 export type Scene = StoreUnderTest & {
   /** Opens a connection that the scene closes at its end. */
-  node(): Promise<Journal>;
+  readonly node: () => Promise<Journal>;
   readonly journal: Journal;
 };
 

@@ -6,7 +6,11 @@ import { exerciseLog } from "./exercise-log.ts";
 import { exerciseSnapshots } from "./exercise-snapshots.ts";
 import type { MakeStore } from "./exercise-support.ts";
 
-export function exerciseJournal(name: string, makeStore: MakeStore, options: { readonly skip?: string | false } = {}): void {
+export function exerciseJournal(
+  name: string,
+  makeStore: MakeStore,
+  options: { readonly skip?: string | false } = {},
+): void {
   describe(`journal ${name}`, { skip: options.skip ?? false }, () => {
     exerciseLog(makeStore);
     exerciseLeases(makeStore);

@@ -12,7 +12,9 @@ export const encodeCursor = ({ endedAtMs, shard, job }: JobsPlace): string =>
 export function decodeCursor(cursor: string): JobsPlace {
   const bad = new Fault("invalid", "list jobs", { why: "not a cursor of this list" });
   if (cursor.length > 100) throw bad;
-  const match = /^h1\.(-?\d{1,16})\.(\d{1,10})\.(\d{1,16})$/.exec(Buffer.from(cursor, "base64url").toString("latin1"));
+  const match = /^h1\.(-?\d{1,16}(?:\.\d{1,17})?)\.(\d{1,10})\.(\d{1,16})$/.exec(
+    Buffer.from(cursor, "base64url").toString("latin1"),
+  );
   if (!match) throw bad;
   const place = { endedAtMs: Number(match[1]), shard: Number(match[2]), job: Number(match[3]) };
   if (encodeCursor(place) !== cursor) throw bad;
@@ -20,14 +22,20 @@ export function decodeCursor(cursor: string): JobsPlace {
 }
 
 /** Where to begin; undefined at the newest. */
-export function jobsPlace(query: { readonly limit: number; readonly cursor?: string | undefined }): JobsPlace | undefined {
+export function jobsPlace(query: {
+  readonly limit: number;
+  readonly cursor?: string | undefined;
+}): JobsPlace | undefined {
   if (!Number.isInteger(query.limit) || query.limit < 1 || query.limit > jobsPageMax)
     throw new Fault("invalid", "list jobs", { limit: query.limit, limitMax: jobsPageMax });
   return query.cursor === undefined ? undefined : decodeCursor(query.cursor);
 }
 
 /** `rows` holds one more than the limit where there is more. */
-export function jobsPage(rows: readonly JobRow[], limit: number): { jobs: readonly JobRow[]; cursor: string | undefined } {
+export function jobsPage(
+  rows: readonly JobRow[],
+  limit: number,
+): { jobs: readonly JobRow[]; cursor: string | undefined } {
   const jobs = rows.slice(0, limit);
   const last = jobs.at(-1);
   return { jobs, cursor: rows.length > limit && last ? encodeCursor(last) : undefined };

@@ -170,11 +170,7 @@ export type Journal = {
  */
 export type History = {
   /** Writes the rows and moves the cursor to `throughSeq`, in one transaction. Fenced like an append. */
-  record(
-    shard: ShardId,
-    at: { readonly epoch: Epoch; readonly throughSeq: Seq },
-    rows: HistoryRows,
-  ): Promise<void>;
+  record(shard: ShardId, at: { readonly epoch: Epoch; readonly throughSeq: Seq }, rows: HistoryRows): Promise<void>;
   /** The last batch whose rows are all written; 0 at first. */
   cursor(shard: ShardId): Promise<Seq>;
   job(shard: ShardId, job: number): Promise<JobHistory | undefined>;

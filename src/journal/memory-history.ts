@@ -49,7 +49,8 @@ export function memoryHistory(epochOf: (shard: ShardId) => Epoch | undefined): H
       const kept = shelves.get(shard);
       const found = kept?.jobs.get(job);
       if (!kept || !found) return undefined;
-      const ofJob = <T extends { readonly job: number }>(rows: Iterable<T>): T[] => [...rows].filter((row) => row.job === job);
+      const ofJob = <T extends { readonly job: number }>(rows: Iterable<T>): T[] =>
+        [...rows].filter((row) => row.job === job);
       const tasks = ofJob(kept.tasks.values()).sort((a, b) => a.task - b.task);
       const wanted = new Set(tasks.map(({ task }) => task));
       return {
@@ -78,7 +79,12 @@ export function memoryHistory(epochOf: (shard: ShardId) => Epoch | undefined): H
     async trim(shard, endedBeforeMs, limit) {
       const kept = shelf(shard);
       const old = [...kept.jobs.values()].filter(({ endedAtMs }) => endedAtMs < endedBeforeMs);
-      const gone = new Set(old.sort((a, b) => newerFirst(b, a)).slice(0, limit).map(({ job }) => job));
+      const gone = new Set(
+        old
+          .sort((a, b) => newerFirst(b, a))
+          .slice(0, limit)
+          .map(({ job }) => job),
+      );
       const tasks = new Set([...kept.tasks.values()].filter(({ job }) => gone.has(job)).map(({ task }) => task));
       for (const job of gone) kept.jobs.delete(job);
       for (const task of tasks) kept.tasks.delete(task);

@@ -40,7 +40,11 @@ export function memoryStore(storeNowMs: () => number): MemoryStore {
         return call("append", laid);
       },
       async describe() {
-        return { kind: "memory", durable: false, notes: ["kept in memory only: everything is lost when the process ends"] };
+        return {
+          kind: "memory",
+          durable: false,
+          notes: ["kept in memory only: everything is lost when the process ends"],
+        };
       },
       history,
       historyDurable: (shard) => history.cursor(shard),

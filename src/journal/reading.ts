@@ -18,7 +18,8 @@ export async function* readLog(
   for (;;) {
     const { base, rows, more } = await page(next);
     const wanted = Math.max(next, fromSeq);
-    if (base.seq >= wanted) throw new Fault("not-found", "read log", { why: "trimmed", shard, seq: wanted, base: base.seq });
+    if (base.seq >= wanted)
+      throw new Fault("not-found", "read log", { why: "trimmed", shard, seq: wanted, base: base.seq });
     if (base.seq === fromSeq - 1 && before === undefined) {
       before = base;
       next = fromSeq;

@@ -23,7 +23,10 @@ test("J3 a record read where it was written says what was written", () => {
   fc.assert(
     fc.property(bodies, links, (body, link) => {
       const decoded = decodeRecord(encodeRecord(body, link), placeOf(body, link));
-      deepEqual({ ...decoded, payload: [...decoded.payload] }, { ...body, payload: [...body.payload], hash: recordHash(body) });
+      deepEqual(
+        { ...decoded, payload: [...decoded.payload] },
+        { ...body, payload: [...body.payload], hash: recordHash(body) },
+      );
     }),
   );
 });

@@ -106,7 +106,8 @@ export function decodeRecord(record: Uint8Array, place: RecordPlace): Decoded {
   if (view.getUint32(12, true) !== kinds[place.kind]) throw corrupt("another kind of record");
   const { shard, epoch, seq } = peekRecord(record);
   if (shard !== place.shard || seq !== place.seq) throw corrupt(`record of shard ${shard} seq ${seq}`);
-  if (place.link !== undefined && view.getUint32(8, true) !== place.link) throw corrupt("does not follow the one before");
+  if (place.link !== undefined && view.getUint32(8, true) !== place.link)
+    throw corrupt("does not follow the one before");
   return { shard, epoch, seq, payload: record.subarray(headerBytes), hash };
 }
 

@@ -1,0 +1,100 @@
+/** Opening an SQLite file so that what is committed stays, that others may not read it, and that nobody hangs. */
+import { closeSync, mkdirSync, openSync } from "node:fs";
+import { dirname } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { Fault, isFault } from "#base/fault.ts";
+
+export type DatabaseOptions = {
+  readonly path: string;
+  /** FULL syncs at every commit; NORMAL only at checkpoints, for what can be made again. */
+  readonly synchronous: "FULL" | "NORMAL";
+  readonly schema: string;
+  readonly version: number;
+  readonly busyTimeoutMs: number;
+};
+
+/** The log file of SQLite is cut back to this after a checkpoint. */
+const walBytesMax = 64 << 20;
+
+export function openDatabase(options: DatabaseOptions): DatabaseSync {
+  const { path, synchronous, schema, version, busyTimeoutMs } = options;
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  closeSync(openSync(path, "a", 0o600)); // SQLite gives its side files the rights of the main one
+  const db = new DatabaseSync(path, { timeout: busyTimeoutMs });
+  try {
+    db.exec("pragma journal_mode = wal");
+    db.exec(`pragma synchronous = ${synchronous}`);
+    // Checkpoints happen every 4 MiB within a commit: pages are short-lived in the cache and the file stays small.
+    db.exec("pragma wal_autocheckpoint = 1000");
+    db.exec(`pragma journal_size_limit = ${walBytesMax}`);
+    db.exec("pragma foreign_keys = off");
+    transaction(db, "immediate", () => migrate(db, { path, schema, version }));
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+function migrate(db: DatabaseSync, wanted: { path: string; schema: string; version: number }): void {
+  const { user_version: found } = db.prepare("pragma user_version").get() as { user_version: number };
+  if (found > wanted.version)
+    throw new Fault("invalid", "open database", {
+      why: "written by a newer version of this program",
+      path: wanted.path,
+      version: found,
+      understood: wanted.version,
+    });
+  if (found === wanted.version) return;
+  db.exec(wanted.schema);
+  db.exec(`pragma user_version = ${wanted.version}`);
+}
+
+/** A failed commit may still be found after a crash, so its outcome is unknown; a failed step before it is undone. */
+export function transaction<T>(db: DatabaseSync, kind: "immediate" | "deferred", run: () => T): T {
+  db.exec(`begin ${kind}`);
+  let result: T;
+  try {
+    result = run();
+  } catch (error) {
+    rollback(db);
+    throw error;
+  }
+  try {
+    db.exec("commit");
+  } catch (error) {
+    rollback(db);
+    throw kind === "immediate" && isInputOutput(error) ? new CommitFailed(error) : error;
+  }
+  return result;
+}
+
+/** The connection is not to be trusted after this one. */
+export class CommitFailed extends Error {
+  constructor(cause: unknown) {
+    super("commit failed", { cause });
+    this.name = "CommitFailed";
+  }
+}
+
+function rollback(db: DatabaseSync): void {
+  if (db.isTransaction) db.exec("rollback");
+}
+
+const primaryCode = (error: unknown): number => {
+  const code = (error as { errcode?: unknown }).errcode;
+  return typeof code === "number" ? code & 0xff : -1;
+};
+const isInputOutput = (error: unknown): boolean => primaryCode(error) === 10;
+
+/** SQLite's words into ours. */
+export function faultOf(doing: string, error: unknown): Fault {
+  if (isFault(error)) return error;
+  if (error instanceof CommitFailed) return new Fault("unknown-outcome", doing, { why: String(error.cause) }, error);
+  const why = error instanceof Error ? error.message : String(error);
+  const code = primaryCode(error);
+  const corrupt = code === 11 || code === 26; // SQLITE_CORRUPT, SQLITE_NOTADB
+  // BUSY, LOCKED, NOMEM, READONLY, INTERRUPT, IOERR, FULL, CANTOPEN: nothing was done, later it may work.
+  const passing = [5, 6, 7, 8, 9, 10, 13, 14].includes(code);
+  return new Fault(corrupt ? "corrupt" : passing ? "unavailable" : "internal", doing, { why, sqlite: code }, error);
+}

@@ -1,0 +1,125 @@
+/** The history's own database: written behind the log, in another file and thread, so that no append waits for it. */
+import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
+import { Fault } from "#base/fault.ts";
+import type { ShardId } from "#base/ids.ts";
+import { byKey, cellOf, historyTables, rowOf, tableNames, type TableName, type TableSpec } from "./history-columns.ts";
+import { jobsPage, jobsPlace } from "./history-cursor.ts";
+import type { Epoch, History, HistoryRows, JobHistory, JobRow, Seq } from "./journal.ts";
+
+export const historyVersion = 1;
+
+const types = { id: "integer", number: "real", text: "text", list: "text" } as const;
+
+export const historySchema = [
+  "create table cursors (shard integer primary key, epoch integer not null, seq integer not null)",
+  ...tableNames.map((name) => {
+    const spec = historyTables[name];
+    const columns = spec.columns.map((column) => `"${column.name}" ${types[column.kind]} not null`);
+    return `create table ${name} (${columns.join(", ")}, primary key (${byKey(spec)})) without rowid`;
+  }),
+  "create index jobs_newest on jobs (ended_at_ms, shard, job)",
+].join(";\n");
+
+export type HistoryOps = ReturnType<typeof sqliteHistory>;
+type JobsQuery = Parameters<History["jobs"]>[0];
+
+/** `epochOf` asks the log's database: whose rows may be written is decided there. */
+export function sqliteHistory(db: DatabaseSync, epochOf: (shard: ShardId) => Epoch | undefined) {
+  const upserts = Object.fromEntries(
+    tableNames.map((name) => [name, db.prepare(upsertOf(name, historyTables[name]))]),
+  ) as Record<TableName, StatementSync>;
+  const cursorOf = db.prepare("select epoch, seq from cursors where shard = ?");
+  const putCursor = db.prepare("replace into cursors (shard, epoch, seq) values (?, ?, ?)");
+  const placed = (shard: ShardId): { epoch: Epoch; seq: Seq } =>
+    (cursorOf.get(shard) as { epoch: Epoch; seq: Seq } | undefined) ?? { epoch: 0, seq: 0 };
+  const select = (name: TableName, where: string, ...args: SQLInputValue[]): Record<string, unknown>[] =>
+    db.prepare(`select * from ${name} where ${where} order by ${byKey(historyTables[name])}`).all(...args);
+
+  return {
+    record(shard: ShardId, at: { readonly epoch: Epoch; readonly throughSeq: Seq }, rows: HistoryRows): void {
+      const current = epochOf(shard);
+      const known = placed(shard);
+      // The log is another file, so a takeover can slip in after the look at it; the new owner's epoch stands
+      // here from its first write on, and until then the rows come from the same records.
+      if (current !== at.epoch || at.epoch < known.epoch)
+        throw new Fault("stale", "record history", { shard, epoch: at.epoch, current });
+      if (at.throughSeq < known.seq) return;
+      for (const name of tableNames) {
+        const { columns } = historyTables[name];
+        for (const row of rows[name]) upserts[name].run(...columns.map((column) => cellOf(row, column)));
+      }
+      putCursor.run(shard, at.epoch, at.throughSeq);
+    },
+
+    cursor: (shard: ShardId): Seq => placed(shard).seq,
+
+    job(shard: ShardId, job: number): JobHistory | undefined {
+      const rowsOf = <T>(name: TableName, where: string): T[] =>
+        select(name, where, shard, job).map((cells) => rowOf<T>(historyTables[name], cells));
+      const ofJob = "shard = ? and job = ?";
+      const [found] = rowsOf<JobRow>("jobs", ofJob);
+      if (!found) return undefined;
+      return {
+        job: found,
+        stages: rowsOf("stages", ofJob),
+        tasks: rowsOf("tasks", ofJob),
+        attempts: rowsOf("attempts", ofJob),
+        steps: rowsOf("steps", "shard = ?1 and task in (select task from tasks where shard = ?1 and job = ?2)"),
+      };
+    },
+
+    jobs(query: JobsQuery): { jobs: readonly JobRow[]; cursor: string | undefined } {
+      const place = jobsPlace(query);
+      const where: string[] = [];
+      const args: SQLInputValue[] = [];
+      for (const field of ["tenant", "door", "phase"] as const) {
+        const wanted = query[field];
+        if (wanted === undefined) continue;
+        where.push(`${field} = ?`);
+        args.push(wanted);
+      }
+      if (place) {
+        where.push("(ended_at_ms, shard, job) < (?, ?, ?)");
+        args.push(place.endedAtMs, place.shard, place.job);
+      }
+      const condition = where.length > 0 ? `where ${where.join(" and ")}` : "";
+      const rows = db
+        .prepare(`select * from jobs ${condition} order by ended_at_ms desc, shard desc, job desc limit ?`)
+        .all(...args, query.limit + 1);
+      return jobsPage(
+        rows.map((cells) => rowOf<JobRow>(historyTables.jobs, cells)),
+        query.limit,
+      );
+    },
+
+    trim(shard: ShardId, endedBeforeMs: number, limit: number): number {
+      const old = db
+        .prepare("select job from jobs where ended_at_ms < ? and shard = ? order by ended_at_ms limit ?")
+        .all(endedBeforeMs, shard, limit) as { job: number }[];
+      const steps = db.prepare(
+        "delete from steps where shard = ?1 and task in (select task from tasks where shard = ?1 and job = ?2)",
+      );
+      const others = (["attempts", "tasks", "stages", "jobs"] as const).map((name) =>
+        db.prepare(`delete from ${name} where shard = ? and job = ?`),
+      );
+      for (const { job } of old) for (const statement of [steps, ...others]) statement.run(shard, job);
+      return old.length;
+    },
+
+    /** The cursor, once it will survive a loss of power: a checkpoint syncs what was committed without waiting. */
+    durableCursor(shard: ShardId): Seq {
+      const { seq } = placed(shard);
+      db.exec("pragma wal_checkpoint(passive)");
+      return seq;
+    },
+  };
+}
+
+function upsertOf(name: TableName, spec: TableSpec): string {
+  const names = spec.columns.map((column) => `"${column.name}"`);
+  const updates = spec.columns
+    .filter((column) => !spec.key.includes(column.name))
+    .map((column) => `"${column.name}" = excluded."${column.name}"`);
+  return `insert into ${name} (${names.join(", ")}) values (${names.map(() => "?").join(", ")})
+    on conflict (${byKey(spec)}) do update set ${updates.join(", ")}`;
+}

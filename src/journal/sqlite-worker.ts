@@ -1,0 +1,129 @@
+/** The thread that owns one SQLite connection: the log's or the history's. Takes one request at a time, in order. */
+import { DatabaseSync } from "node:sqlite";
+import { parentPort, workerData } from "node:worker_threads";
+import { must } from "#base/assert.ts";
+import { Fault, type FaultCode, type FaultFacts } from "#base/fault.ts";
+import { engineOver } from "./engine.ts";
+import { CommitFailed, faultOf, openDatabase, transaction, type DatabaseOptions } from "./sqlite-database.ts";
+import { historySchema, historyVersion, sqliteHistory } from "./sqlite-history.ts";
+import { unpackBatches, type Packed } from "./sqlite-packing.ts";
+import { logSchema, logVersion, sqliteTables } from "./sqlite-tables.ts";
+import { steadyClock } from "./steady-clock.ts";
+
+export type WorkerSetup = {
+  readonly role: "log" | "history";
+  readonly path: string;
+  /** The log's file, which the history asks for the current epoch. */
+  readonly logPath: string;
+  readonly busyTimeoutMs: number;
+};
+export type Request = {
+  readonly id: number;
+  readonly op: string;
+  /** Moves the store's clock, for tests. */
+  readonly offsetMs: number;
+  readonly args: readonly unknown[];
+};
+export type Answer =
+  | { readonly id: number; readonly value: unknown }
+  | { readonly id: number; readonly code: FaultCode; readonly doing: string; readonly facts: FaultFacts };
+
+/** Runs one operation to its end. */
+type Role = { run(op: string, offsetMs: number, args: readonly unknown[]): unknown; close(): void };
+type Operation = (...args: readonly unknown[]) => unknown;
+
+const readOps = new Set(
+  "cluster confirm tail page snapshotPointer snapshotChunk segments findKeys ownerships nodes".split(" "),
+);
+/** These write to the cluster's rows anyway: the clock's high-water mark is kept along with them. */
+const leaseOps = new Set("open acquire renew release announce raiseFeatureLevel".split(" "));
+
+function logRole({ path, busyTimeoutMs }: WorkerSetup): Role {
+  const options: DatabaseOptions = { path, busyTimeoutMs, synchronous: "FULL", schema: logSchema, version: logVersion };
+  const db = openDatabase(options);
+  const tables = sqliteTables(db);
+  const engine = engineOver(tables);
+  const operations = engine as unknown as Readonly<Record<string, Operation>>;
+  const clock = steadyClock(Date.now, () => performance.now());
+  clock.atLeast(tables.clockMs());
+  return {
+    run(op, offsetMs, args) {
+      if (op === "append") {
+        const batches = unpackBatches(args[0] as Packed);
+        return transaction(db, "immediate", () => engine.append(clock.nowMs() + offsetMs, batches));
+      }
+      const operation = must(operations[op], `operation ${op}`);
+      if (readOps.has(op)) return transaction(db, "deferred", () => operation(clock.nowMs() + offsetMs, ...args));
+      return transaction(db, "immediate", () => {
+        if (!leaseOps.has(op)) return operation(clock.nowMs() + offsetMs, ...args);
+        clock.atLeast(tables.clockMs() - offsetMs);
+        const nowMs = clock.nowMs() + offsetMs;
+        const answer = operation(nowMs, ...args);
+        tables.putClock(nowMs);
+        return answer;
+      });
+    },
+    close: () => db.close(),
+  };
+}
+
+function historyRole({ path, logPath, busyTimeoutMs }: WorkerSetup): Role {
+  const db = openDatabase({
+    path,
+    busyTimeoutMs,
+    synchronous: "NORMAL",
+    schema: historySchema,
+    version: historyVersion,
+  });
+  const log = new DatabaseSync(logPath, { readOnly: true, timeout: busyTimeoutMs });
+  const epochOf = log.prepare("select epoch from shards where shard = ?");
+  const history = sqliteHistory(db, (shard) => (epochOf.get(shard) as { epoch: number } | undefined)?.epoch);
+  const operations = history as unknown as Readonly<Record<string, Operation>>;
+  return {
+    run(op, _offsetMs, args) {
+      const operation = must(operations[op], `operation ${op}`);
+      if (op === "record" || op === "trim") return transaction(db, "immediate", () => operation(...args));
+      return operation(...args); // a checkpoint, too, cannot run inside a transaction
+    },
+    close() {
+      db.close();
+      log.close();
+    },
+  };
+}
+
+if (parentPort) {
+  const port = parentPort;
+  const setup = workerData as WorkerSetup;
+  let role: Role | undefined;
+  const perform = ({ op, offsetMs, args }: Request): unknown => {
+    role ??= setup.role === "log" ? logRole(setup) : historyRole(setup);
+    return role.run(op, offsetMs, args);
+  };
+  port.on("message", (request: Request) => {
+    const { id, op } = request;
+    try {
+      if (op === "close") {
+        role?.close();
+        port.postMessage({ id, value: undefined } satisfies Answer);
+        port.close();
+        return;
+      }
+      port.postMessage({ id, value: perform(request) } satisfies Answer);
+    } catch (error) {
+      const { code, doing, facts } = faultOf(op, error);
+      // After a failed sync nobody knows what the disk holds: begin again from what it gives back.
+      if (error instanceof CommitFailed) role = reopened(role);
+      port.postMessage({ id, code, doing, facts } satisfies Answer);
+    }
+  });
+}
+
+function reopened(role: Role | undefined): undefined {
+  try {
+    role?.close();
+  } catch (error) {
+    throw new Fault("internal", "close database", {}, error);
+  }
+  return undefined;
+}

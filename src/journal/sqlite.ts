@@ -1,0 +1,62 @@
+/**
+ * The journal in SQLite files, for one machine: the default when nothing else is configured. Two databases, each
+ * with a thread of its own: `journal.db` syncs at every commit; `history.db` can be made again from the log and
+ * does not.
+ */
+import { join } from "node:path";
+import { assembled, type Call } from "./assembled.ts";
+import { grouped } from "./grouped.ts";
+import type { AppendResult, History, Journal, Seq } from "./journal.ts";
+import type { HistoryOps } from "./sqlite-history.ts";
+import { packBatches } from "./sqlite-packing.ts";
+import { WorkerThread } from "./worker-thread.ts";
+
+export type SqliteOptions = {
+  /** Made when it is not there, closed to other users. */
+  readonly directory: string;
+  /** How long another process that writes is waited for. */
+  readonly busyTimeoutMs?: number;
+  /** Added to the store's clock; for tests. */
+  readonly clockOffsetMs?: () => number;
+};
+
+export function sqliteJournal(options: SqliteOptions): Journal {
+  const { directory, busyTimeoutMs = 5_000, clockOffsetMs = () => 0 } = options;
+  const logPath = join(directory, "journal.db");
+  const setup = { logPath, busyTimeoutMs };
+  const log = new WorkerThread({ ...setup, role: "log", path: logPath }, clockOffsetMs);
+  const past = new WorkerThread({ ...setup, role: "history", path: join(directory, "history.db") }, clockOffsetMs);
+
+  const call = ((op, ...args) => log.call(op, args)) as Call;
+  const callPast = <K extends keyof HistoryOps>(
+    op: K,
+    ...args: Parameters<HistoryOps[K]>
+  ): Promise<ReturnType<HistoryOps[K]>> => past.call(op, args) as Promise<ReturnType<HistoryOps[K]>>;
+
+  const history: History = {
+    record: (shard, at, rows) => callPast("record", shard, at, rows),
+    cursor: (shard) => callPast("cursor", shard),
+    job: (shard, job) => callPast("job", shard, job),
+    jobs: (query) => callPast("jobs", query),
+    trim: (shard, endedBeforeMs, limit) => callPast("trim", shard, endedBeforeMs, limit),
+  };
+  return assembled({
+    call,
+    append: grouped((batches) => {
+      const packed = packBatches(batches);
+      return log.call("append", [packed], [packed.records.buffer]) as Promise<AppendResult>;
+    }),
+    async describe() {
+      const notes = [
+        "write-ahead log, synced at every commit; as durable as this machine's disk",
+        "one machine only: the files must not lie on a network file system",
+      ];
+      return { kind: "sqlite", durable: true, notes };
+    },
+    history,
+    historyDurable: (shard): Promise<Seq> => callPast("durableCursor", shard),
+    async close() {
+      await Promise.all([log.close(), past.close()]);
+    },
+  });
+}
