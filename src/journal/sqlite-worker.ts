@@ -38,14 +38,14 @@ const readOps = new Set(
 /** These write to the cluster's rows anyway: the clock's high-water mark is kept along with them. */
 const leaseOps = new Set("open acquire renew release announce raiseFeatureLevel".split(" "));
 
-function logRole({ path, busyTimeoutMs }: WorkerSetup): Role {
+function logRole({ path, busyTimeoutMs }: WorkerSetup, offsetMs: number): Role {
   const options: DatabaseOptions = { path, busyTimeoutMs, synchronous: "FULL", schema: logSchema, version: logVersion };
   const db = openDatabase(options);
   const tables = sqliteTables(db);
   const engine = engineOver(tables);
   const operations = engine as unknown as Readonly<Record<string, Operation>>;
   const clock = steadyClock(Date.now, () => performance.now());
-  clock.atLeast(tables.clockMs());
+  clock.atLeast(tables.clockMs() - offsetMs);
   return {
     run(op, offsetMs, args) {
       if (op === "append") {
@@ -97,7 +97,7 @@ if (parentPort) {
   const setup = workerData as WorkerSetup;
   let role: Role | undefined;
   const perform = ({ op, offsetMs, args }: Request): unknown => {
-    role ??= setup.role === "log" ? logRole(setup) : historyRole(setup);
+    role ??= setup.role === "log" ? logRole(setup, offsetMs) : historyRole(setup);
     return role.run(op, offsetMs, args);
   };
   port.on("message", (request: Request) => {
