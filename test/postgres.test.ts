@@ -66,7 +66,7 @@ describe("a PostgreSQL server for tests", { skip: postgres.skip }, () => {
   });
 });
 
-test("where it cannot start, tests are given the reason to skip with", async () => {
+test("where it cannot start, tests are given the reason to skip with", { skip: postgres.skip }, async () => {
   const broken = await startPostgres({ settings: { max_connections: "no number" } });
   match(String(broken.skip), /^needs postgres: postgres ended with code \d+: .*max_connections/s);
   await broken.stop();
