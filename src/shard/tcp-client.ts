@@ -6,6 +6,7 @@
  * "unknown-outcome".
  */
 import { connect, type Socket } from "node:net";
+import { orAborted } from "#base/abort.ts";
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import type { Frame } from "./frames.ts";
@@ -93,7 +94,7 @@ export class TcpLink {
         to: this.#address,
         inFlightMax: this.#limits.inFlightMax,
       });
-    const connection = await abortable(this.#connected(), signal);
+    const connection = await orAborted(this.#connected(), signal);
     const id = this.#nextId();
     this.#pending.set(id, pending);
     const stop = (): void => abandon(signal.reason as Error);
@@ -163,16 +164,4 @@ export class TcpLink {
 function dial(address: Address): Socket {
   const endpoint = parseAddress(address);
   return endpoint.kind === "unix" ? connect(endpoint.path) : connect(endpoint.port, endpoint.host);
-}
-
-/** The signal's reason as soon as it is aborted; the promise goes on by itself. */
-async function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  const aborted = Promise.withResolvers<never>();
-  const stop = (): void => aborted.reject(signal.reason as Error);
-  signal.addEventListener("abort", stop, { once: true });
-  try {
-    return await Promise.race([promise, aborted.promise]);
-  } finally {
-    signal.removeEventListener("abort", stop);
-  }
 }

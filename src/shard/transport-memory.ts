@@ -1,4 +1,5 @@
 /** A transport within one process: what crosses it is copied through JSON, so that nothing is shared by accident. */
+import { orAborted } from "#base/abort.ts";
 import { Fault } from "#base/fault.ts";
 import type { ShardService, WatchMessage } from "./protocol.ts";
 import type { Address, Transport } from "./transport.ts";
@@ -46,14 +47,3 @@ export class MemoryNetwork {
 }
 
 const copy = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T;
-
-async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  const aborted = Promise.withResolvers<never>();
-  const stop = (): void => aborted.reject(signal.reason as Error);
-  signal.addEventListener("abort", stop, { once: true });
-  try {
-    return await Promise.race([promise, aborted.promise]);
-  } finally {
-    signal.removeEventListener("abort", stop);
-  }
-}
