@@ -126,6 +126,8 @@ export type Event =
       readonly stage: number;
       readonly generation: number;
       readonly phase: "RUNNING" | "BLOCKED";
+      /** Where a stage that was not planned numbers its tasks anew from. */
+      readonly firstTask: number;
       readonly at: number;
     }
   | {
@@ -166,11 +168,27 @@ export type Event =
       readonly at: number;
     }
   /** A claim that had lost its say (superseded, timed out) is now known to have stopped, or its lease ran out. */
-  | { readonly kind: "claim-gone"; readonly task: number; readonly token: number; readonly at: number }
+  | {
+      readonly kind: "claim-gone";
+      readonly task: number;
+      readonly token: number;
+      readonly executor: string;
+      readonly at: number;
+    }
   | { readonly kind: "requeued"; readonly task: number; readonly at: number }
   | { readonly kind: "task-failed"; readonly task: number; readonly reason: string; readonly at: number }
-  | { readonly kind: "task-cancelling"; readonly task: number; readonly at: number }
-  | { readonly kind: "task-cancelled"; readonly task: number; readonly at: number }
+  /**
+   * What is unclaimed of the stage is cancelled at once; what is claimed is CANCELLING until its claim has ended.
+   * The stage ends in `phase` when nothing of it runs any more.
+   */
+  | {
+      readonly kind: "stage-cancelling";
+      readonly job: number;
+      readonly stage: number;
+      readonly phase: "CANCELLED" | "FAILED";
+      readonly reason: string;
+      readonly at: number;
+    }
   | {
       readonly kind: "invalidated";
       readonly task: number;
@@ -179,7 +197,7 @@ export type Event =
       readonly at: number;
     }
   | { readonly kind: "speculated"; readonly task: number; readonly at: number }
-  /** The job is to stop; it ends in `phase` once nothing of it runs any more. */
+  /** Every stage of the job is to stop, as with stage-cancelling; it ends in `phase` once nothing of it runs. */
   | {
       readonly kind: "job-cancelling";
       readonly job: number;
@@ -216,7 +234,11 @@ export type SoftEvent =
       readonly tenant: string | undefined;
       readonly at: number;
     }
+  /** The oldest request keys leave memory: their time is over, or there are too many and the journal has them too. */
+  | { readonly kind: "keys-let-go"; readonly count: number; readonly elsewhereUntilMs: number }
   | { readonly kind: "executors-faded"; readonly executors: readonly string[] }
+  /** A slice of the tenant's quota has ended: its standing is worked out anew. */
+  | { readonly kind: "quota-passed"; readonly tenant: string }
   /** Time passed: the newest instant that the shard has acted on (K11). */
   | { readonly kind: "passed"; readonly at: number }
   /** The clock leapt further than a running shard ever lets it: nobody's lease ran out, the shard was asleep (K11). */

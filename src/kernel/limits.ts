@@ -25,6 +25,8 @@ export type Limits = {
   readonly durationMsMax: number;
   readonly jobDeadlineMsMax: number;
   readonly keyRetentionMs: number;
+  /** How many request keys stay in memory; the journal keeps all of them for their time. */
+  readonly keysInMemoryMax: number;
   readonly tenantsMax: number;
   readonly executorsMax: number;
   /** How far past the head of a queue a preferred task is looked for. */
@@ -71,6 +73,7 @@ export const defaultLimits: Limits = {
   durationMsMax: 35 * 24 * hour,
   jobDeadlineMsMax: 35 * 24 * hour,
   keyRetentionMs: 24 * hour,
+  keysInMemoryMax: 200_000,
   tenantsMax: 100_000,
   executorsMax: 100_000,
   preferLookahead: 16,

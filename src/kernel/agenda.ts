@@ -1,0 +1,72 @@
+/**
+ * When to look at what again: a time-bucketed index, scanned incrementally. It only says where to look; whether
+ * something is really due is decided from the item itself, so an item may be looked at too early (a claim that was
+ * renewed stays in its old bucket until that comes up) and never too late.
+ */
+import { Heap, type HeapNode } from "./heap.ts";
+
+/** Anything that can come due. `agendaAt` is the bucket that it lies in, -1 when it lies in none. */
+export type AgendaItem = { agendaAt: number };
+
+type Bucket<T> = HeapNode & { readonly atMs: number; readonly items: Set<T> };
+
+const fineMs = 100;
+/** What is further away than this is filed coarsely, or months of deadlines would mean millions of buckets. */
+const farMs = 60_000;
+const coarseMs = 20_000;
+
+export class Agenda<T extends AgendaItem> {
+  readonly #buckets = new Map<number, Bucket<T>>();
+  readonly #order = new Heap<Bucket<T>>((a, b) => a.atMs < b.atMs);
+
+  /** Files the item so that it is looked at by `dueAtMs`; one already filed earlier stays where it is. */
+  file(item: T, dueAtMs: number, nowMs: number): void {
+    const grain = dueAtMs - nowMs > farMs ? coarseMs : fineMs;
+    // A coarse bucket comes up early, a fine one on time: its end is never before the item's due time.
+    const atMs = grain === coarseMs ? Math.floor(dueAtMs / coarseMs) * coarseMs : Math.ceil(dueAtMs / fineMs) * fineMs;
+    if (item.agendaAt !== -1) {
+      if (item.agendaAt <= atMs) return;
+      this.drop(item);
+    }
+    let bucket = this.#buckets.get(atMs);
+    if (!bucket) {
+      bucket = { atMs, items: new Set(), heapAt: -1 };
+      this.#buckets.set(atMs, bucket);
+      this.#order.push(bucket);
+    }
+    bucket.items.add(item);
+    item.agendaAt = atMs;
+  }
+
+  drop(item: T): void {
+    if (item.agendaAt === -1) return;
+    this.#buckets.get(item.agendaAt)?.items.delete(item);
+    item.agendaAt = -1;
+  }
+
+  /** The next item to look at, taken out; undefined when nothing comes up until `nowMs`. */
+  take(nowMs: number): T | undefined {
+    for (;;) {
+      const bucket = this.#order.top();
+      if (!bucket || bucket.atMs > nowMs) return undefined;
+      for (const item of bucket.items) {
+        bucket.items.delete(item);
+        item.agendaAt = -1;
+        return item;
+      }
+      this.#order.remove(bucket);
+      this.#buckets.delete(bucket.atMs);
+    }
+  }
+
+  /** When there will be something to look at; Infinity when nothing is filed. */
+  nextAtMs(): number {
+    for (;;) {
+      const bucket = this.#order.top();
+      if (!bucket) return Number.POSITIVE_INFINITY;
+      if (bucket.items.size > 0) return bucket.atMs;
+      this.#order.remove(bucket);
+      this.#buckets.delete(bucket.atMs);
+    }
+  }
+}

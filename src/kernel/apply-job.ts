@@ -1,0 +1,176 @@
+import { Job, Stage, type StageShape, Task } from "./entities.ts";
+import type { EventOf } from "./event.ts";
+import type { StageSpec, TaskPlan, TaskTemplate } from "./model.ts";
+import { beforeChange } from "./moves.ts";
+import type { State } from "./state.ts";
+
+export function applyJobSubmitted(state: State, event: EventOf<"job-submitted">): void {
+  const tenant = state.tenant(event.tenant);
+  const job = new Job(event.job, tenant, { ...event, stages: event.stages.length });
+  job.mergeKey = event.mergeKey;
+  job.lock = event.lock;
+  job.reuse = event.reuse;
+  if (event.lock) job.phase = "WAITING";
+  if (event.subscriber !== undefined) job.subscribers = new Set([event.subscriber]);
+  job.leaveGraceMs = event.leaveGraceMs ?? 0;
+  let taskNo = event.firstTask;
+  let bytes = jobBytes + event.spec.length + event.name.length;
+  for (const spec of event.stages) {
+    const stage = new Stage(job, job.stages.length, shapeOf(state, spec));
+    stage.capturedIn = state.captures;
+    job.stages.push(stage);
+    bytes += stageBytes;
+    if (spec.tasks) bytes += openTasks(state, stage, spec.tasks.template, spec.tasks.tasks, taskNo);
+    taskNo += spec.tasks?.tasks.length ?? 0;
+    if (!event.lock && stage.waiting === 0) state.unsettled.add(stage);
+  }
+  job.bytes = bytes;
+  job.capturedIn = state.captures;
+  state.bytes += bytes;
+  state.jobs.set(job.no, job);
+  state.liveJobs += 1;
+  tenant.jobs += 1;
+  state.nextJob = Math.max(state.nextJob, event.job + 1);
+  state.nextTask = Math.max(state.nextTask, taskNo);
+  if (job.mergeKey !== undefined) state.merges.set(mergeKeyOf(event.tenant, event.door, job.mergeKey), job);
+  if (event.key !== undefined) bindKey(state, event.key, event);
+  if (job.stages.length === 0) state.unsettled.add(job);
+  state.agenda.file(job, job.deadlineAtMs, state.nowMs);
+}
+
+/** Makes the stage's tasks; they stand in line when the stage runs. Returns their estimated weight in memory. */
+export function openTasks(
+  state: State,
+  stage: Stage,
+  template: TaskTemplate,
+  plans: readonly TaskPlan[],
+  firstTask: number,
+): number {
+  const shared = templateOf(state, template);
+  stage.template = shared;
+  let bytes = 0;
+  for (let i = 0; i < plans.length; i += 1) {
+    const plan = plans[i] as TaskPlan;
+    const task = new Task(firstTask + i, stage, i, plan, shared);
+    task.generation = stage.generation;
+    task.capturedIn = state.captures;
+    stage.tasks.push(task);
+    state.tasks.set(task.no, task);
+    bytes += taskBytes + plan.spec.length + plan.key.length;
+  }
+  stage.open += plans.length;
+  stage.job.tenant.queued += plans.length;
+  return bytes;
+}
+
+export function applyJobJoined(state: State, event: EventOf<"job-joined">): void {
+  const job = state.job(event.job);
+  beforeChange(state, job);
+  if (event.subscriber !== undefined) (job.subscribers ??= new Set()).add(event.subscriber);
+  job.abandonedAtMs = 0;
+  if (event.key !== undefined) bindKey(state, event.key, event);
+  if (event.priority === job.priority) return;
+  job.priority = event.priority;
+  for (const stage of job.stages) {
+    if (stage.planning) state.ready.reprioritize(stage.planning);
+    for (const task of stage.tasks) state.ready.reprioritize(task);
+  }
+}
+
+export function applyJobLeft(state: State, event: EventOf<"job-left">): void {
+  const job = state.job(event.job);
+  beforeChange(state, job);
+  job.subscribers?.delete(event.subscriber);
+  if (job.subscribers && job.subscribers.size > 0) return;
+  job.abandonedAtMs = event.at + job.leaveGraceMs;
+  state.agenda.file(job, job.abandonedAtMs, state.nowMs);
+}
+
+export function applyForgotten(state: State, event: EventOf<"forgotten">): void {
+  for (const no of event.jobs) {
+    const job = state.jobs.get(no);
+    if (!job) continue;
+    beforeChange(state, job);
+    for (const stage of job.stages) {
+      beforeChange(state, stage);
+      if (stage.planning) forgetTask(state, stage.planning);
+      for (const task of stage.tasks) forgetTask(state, task);
+    }
+    state.jobs.delete(no);
+    state.agenda.drop(job);
+    state.bytes -= job.bytes;
+    job.tenant.jobs -= 1;
+  }
+}
+
+export function forgetTask(state: State, task: Task): void {
+  beforeChange(state, task);
+  state.tasks.delete(task.no);
+}
+
+export const mergeKeyOf = (tenant: string, door: string, mergeKey: string): string =>
+  `${tenant}\u0000${door}\u0000${mergeKey}`;
+
+export const requestKeyOf = mergeKeyOf;
+
+function bindKey(
+  state: State,
+  key: string,
+  event: { readonly job: number; readonly payloadHash: string; readonly keyUntilMs?: number },
+): void {
+  state.keys.set(key, { job: event.job, payloadHash: event.payloadHash, untilMs: event.keyUntilMs ?? 0 });
+  state.bytes += keyBytes;
+}
+
+/** Estimates of what the things weigh in memory, strings of their own not counted. Measured: bench kernel. */
+const jobBytes = 420;
+const stageBytes = 330;
+const taskBytes = 330;
+export const keyBytes = 250;
+const sharedMax = 10_000;
+
+/** Most stages and templates are alike: one copy serves all of them. */
+export function templateOf(state: State, template: TaskTemplate): TaskTemplate {
+  const key = `${template.kind}|${template.requires.join()}|${template.leaseMs}|${template.attemptsMax}|${template.retryOn}|${template.backoffMs}|${template.backoffMsMax}|${template.queueMs}|${template.attemptMs}|${template.effects}|${template.speculate}|${template.graceMs}`;
+  return shared(state.templates, key, () => template);
+}
+
+export function shapeOf(state: State, spec: StageSpec): StageShape {
+  const { name, needs, after, plan, failFast, mayFail, parallelMax, lock } = spec;
+  const extras = plan || lock ? JSON.stringify([plan, lock]) : "";
+  const key = `${name}|${needs.join()}|${after}|${failFast}|${mayFail}|${parallelMax}|${extras}`;
+  return shared(state.shapes, key, () => ({
+    name,
+    needs,
+    after,
+    plan,
+    planTemplate: plan && {
+      kind: plan.kind,
+      requires: plan.requires,
+      leaseMs: plan.leaseMs,
+      attemptsMax: plan.attemptsMax,
+      retryOn: "infrastructure",
+      backoffMs: 1_000,
+      backoffMsMax: 30_000,
+      queueMs: plan.deadlineMs,
+      attemptMs: plan.deadlineMs,
+      effects: "pure",
+      speculate: false,
+      graceMs: 0,
+    },
+    failFast,
+    mayFail,
+    parallelMax,
+    lock,
+  }));
+}
+
+function shared<T>(map: Map<string, T>, key: string, make: () => T): T {
+  let value = map.get(key);
+  if (value === undefined) {
+    if (map.size >= sharedMax) map.clear();
+    value = make();
+    map.set(key, value);
+  }
+  return value;
+}

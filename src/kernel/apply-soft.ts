@@ -1,0 +1,50 @@
+/** Changes that the log does without: a new owner starts afresh on all of them. */
+import { unreachable } from "#base/assert.ts";
+import { keyBytes } from "./apply-job.ts";
+import { refreshLeases } from "./apply.ts";
+import type { SoftEvent } from "./event.ts";
+import { checkQuota } from "./moves.ts";
+import type { State } from "./state.ts";
+
+export function applySoft(state: State, event: SoftEvent): void {
+  switch (event.kind) {
+    case "renewed": {
+      const executor = state.executor(event.executor);
+      executor.seenAtMs = event.at;
+      for (const claim of executor.claims.values()) claim.expiresAtMs = event.at + claim.leaseMs;
+      return;
+    }
+    case "executor-seen": {
+      const executor = state.executor(event.executor);
+      executor.seenAtMs = event.at;
+      executor.offers = event.offers;
+      executor.tenant = event.tenant;
+      state.agenda.file(executor, event.at + state.limits.executorFadeMs, state.nowMs);
+      return;
+    }
+    case "keys-let-go": {
+      let left = event.count;
+      for (const key of state.keys.keys()) {
+        if (left === 0) break;
+        left -= 1;
+        state.keys.delete(key);
+        state.bytes -= keyBytes;
+      }
+      state.keysElsewhereUntilMs = Math.max(state.keysElsewhereUntilMs, event.elsewhereUntilMs);
+      return;
+    }
+    case "executors-faded":
+      for (const id of event.executors) state.executors.delete(id);
+      return;
+    case "quota-passed":
+      return checkQuota(state, state.tenant(event.tenant));
+    case "passed":
+      state.nowMs = Math.max(state.nowMs, event.at);
+      return;
+    case "slept":
+      state.nowMs = Math.max(state.nowMs, event.at);
+      return refreshLeases(state, event.at);
+    default:
+      return unreachable(event);
+  }
+}

@@ -1,0 +1,173 @@
+import { assert, must } from "#base/assert.ts";
+import { Claim, type Task } from "./entities.ts";
+import type { EventOf } from "./event.ts";
+import { beforeChange, checkQuota, dropClaim, endTask, fileClaim, toReady, toTimed, voidClaim } from "./moves.ts";
+import type { State } from "./state.ts";
+
+export function applyClaimed(state: State, event: EventOf<"claimed">): void {
+  const task = state.task(event.task);
+  const { stage } = task;
+  const { tenant } = stage.job;
+  const executor = state.executor(event.executor);
+  beforeChange(state, task);
+  assert(task.second === undefined, "a task has at most two live attempts (K2)");
+  const claim = new Claim(task, event.token, executor, event.leaseMs, event.at);
+  state.ready.dequeue(task);
+  state.agenda.drop(task);
+  if (task.claim) task.second = claim;
+  else {
+    task.claim = claim;
+    tenant.queued -= 1;
+    task.phase = event.started ? "RUNNING" : "CLAIMED";
+  }
+  if (event.started) claim.startedAtMs = event.at;
+  if (task === stage.planning && stage.signals) {
+    beforeChange(state, stage);
+    stage.signalsSeen = stage.signals.length;
+  }
+  task.attempts += 1;
+  executor.claims.set(claim.token, claim);
+  if (executor.nonce !== event.nonce) {
+    executor.nonce = event.nonce;
+    executor.granted = [];
+  }
+  executor.granted.push(claim.token);
+  tenant.running += 1;
+  stage.claims += 1;
+  stage.job.claims += 1;
+  state.claims += 1;
+  state.ready.serve(tenant);
+  checkQuota(state, tenant);
+  fileClaim(state, claim);
+  state.nextToken = Math.max(state.nextToken, event.token + 1);
+}
+
+export function applyStarted(state: State, event: EventOf<"started">): void {
+  const task = state.task(event.task);
+  beforeChange(state, task);
+  claimOf(task, event.token).startedAtMs = event.at;
+  if (task.phase === "CLAIMED") task.phase = "RUNNING";
+}
+
+export function applyReported(state: State, event: EventOf<"reported">): void {
+  const task = state.task(event.task);
+  beforeChange(state, task);
+  const steps = (task.steps ??= []);
+  for (const step of event.steps) {
+    const at = steps.findLastIndex((known) => known.step === step.step);
+    if (at === -1) steps.push(step);
+    else steps[at] = step;
+  }
+}
+
+export function applyCommitted(state: State, event: EventOf<"committed">): void {
+  const task = state.task(event.task);
+  const { stage } = task;
+  const claim = claimOf(task, event.token);
+  beforeChange(state, task);
+  task.result = event.result;
+  task.resultToken = event.token;
+  if (stage.job.bytes > 0) weigh(state, task, event.result.payload.length + 100 * event.result.digests.length);
+  const tookMs = event.at - (claim.startedAtMs || claim.grantedAtMs);
+  stage.runMsSum += tookMs;
+  claim.executor.failures = 0;
+  charge(state, claim, event.at);
+  const other = task.claim === claim ? task.second : task.claim;
+  if (other) voidClaim(state, other);
+  dropClaim(state, claim);
+  endTask(state, task, "SUCCEEDED", event.at);
+}
+
+export function applyReused(state: State, event: EventOf<"reused">): void {
+  const task = state.task(event.task);
+  beforeChange(state, task);
+  task.result = event.result;
+  task.resultToken = 0;
+  weigh(state, task, event.result.payload.length + 100 * event.result.digests.length);
+  state.endedClaim = undefined;
+  endTask(state, task, "SUCCEEDED", event.at);
+}
+
+function weigh(state: State, task: Task, bytes: number): void {
+  beforeChange(state, task.stage.job);
+  task.stage.job.bytes += bytes;
+  state.bytes += bytes;
+}
+
+export function applyAttemptEnded(state: State, event: EventOf<"attempt-ended">): void {
+  const task = state.task(event.task);
+  const claim = claimOf(task, event.token);
+  beforeChange(state, task);
+  task.last = {
+    token: event.token,
+    outcome: event.outcome,
+    reason: event.reason,
+    message: event.message,
+    retryInMs: event.then.do === "retry" ? event.then.atMs - event.at : undefined,
+  };
+  if (blames(event)) claim.executor.failures += 1;
+  if (event.outcome === "released") task.attempts -= 1;
+  else charge(state, claim, event.at);
+  // One that timed out may still be running: it has no say, but locks wait for it.
+  if (event.outcome === "timed-out") voidClaim(state, claim);
+  else dropClaim(state, claim);
+  if (event.then.do === "nothing") return;
+  state.ready.dequeue(task);
+  task.speculated = false;
+  if (event.then.do === "ready") toReady(state, task, event.at);
+  else if (event.then.do === "retry") toTimed(state, task, "RETRY_PENDING", event.then.atMs);
+  else endTask(state, task, event.then.do === "fail" ? "FAILED" : "CANCELLED", event.at);
+}
+
+/** Failures that speak against the executor rather than the work. */
+export const blames = (event: { readonly reason: string; readonly outcome: string }): boolean =>
+  event.reason === "executor-lost" || event.reason === "out-of-memory";
+
+export function applyClaimGone(state: State, event: EventOf<"claim-gone">): void {
+  const claim = state.executors.get(event.executor)?.claims.get(event.token);
+  if (claim) dropClaim(state, claim);
+}
+
+export function applyTaskFailed(state: State, event: EventOf<"task-failed">): void {
+  const task = state.task(event.task);
+  beforeChange(state, task);
+  task.last = { token: 0, outcome: "failed", reason: "timed-out", message: event.reason, retryInMs: undefined };
+  endTask(state, task, "FAILED", event.at);
+}
+
+export function applyPlanClosed(state: State, event: EventOf<"plan-closed">): void {
+  const task = state.task(event.task);
+  beforeChange(state, task);
+  beforeChange(state, task.stage);
+  if (task.claim) dropClaim(state, task.claim);
+  task.resultToken = event.token;
+  task.stage.waitsFor = undefined;
+  endTask(state, task, "SUCCEEDED", event.at);
+}
+
+export function applyInvalidated(state: State, event: EventOf<"invalidated">): void {
+  const task = state.task(event.task);
+  const { stage } = task;
+  beforeChange(state, task);
+  beforeChange(state, stage);
+  task.generation = event.generation;
+  task.result = undefined;
+  task.resultToken = 0;
+  task.attempts = 0;
+  task.speculated = false;
+  stage.open += 1;
+  stage.done -= 1;
+  stage.active += 1;
+  stage.job.tenant.queued += 1;
+  toReady(state, task, event.at);
+}
+
+function charge(state: State, claim: Claim, atMs: number): void {
+  const seconds = (atMs - claim.grantedAtMs) / 1_000;
+  state.ready.charge(claim.task.stage.job.tenant, seconds);
+}
+
+function claimOf(task: Task, token: number): Claim {
+  const claim = task.claim?.token === token ? task.claim : task.second;
+  return must(claim?.token === token ? claim : undefined, `claim ${token} of task ${task.no}`);
+}

@@ -1,0 +1,158 @@
+/**
+ * The only mutator. Reads every event ever written: what is decided once is never decided again here.
+ * It must not look at limits, and must not fail on any event that `decide` gave out.
+ */
+import { unreachable } from "#base/assert.ts";
+import { applyJobJoined, applyJobLeft, applyJobSubmitted, applyForgotten } from "./apply-job.ts";
+import { applyCancelling, applyJobEnded, applyStageEnded, applyStagePlanned, applyStageReady } from "./apply-stage.ts";
+import { applyLockFreed, applyLockGranted, applyLockQueued, applyStageReopened } from "./apply-stage.ts";
+import {
+  applyAttemptEnded,
+  applyClaimed,
+  applyClaimGone,
+  applyCommitted,
+  applyInvalidated,
+  applyPlanClosed,
+  applyReported,
+  applyReused,
+  applyStarted,
+  applyTaskFailed,
+} from "./apply-task.ts";
+import type { Event } from "./event.ts";
+import { beforeChange, checkQuota, fileClaim, toReady, toTimed } from "./moves.ts";
+import { dropClaim } from "./moves.ts";
+import type { State } from "./state.ts";
+
+export function apply(state: State, event: Event): void {
+  if ("at" in event && event.at > state.nowMs) state.nowMs = event.at;
+  switch (event.kind) {
+    case "took-over":
+      return applyTookOver(state, event.epoch, event.at);
+    case "tenant-set": {
+      const tenant = state.tenant(event.tenant);
+      state.ready.setWeight(tenant, event.weight);
+      tenant.runningMax = event.runningMax;
+      tenant.queuedMax = event.queuedMax;
+      tenant.home = event.home;
+      return checkQuota(state, tenant);
+    }
+    case "quota-lent": {
+      const tenant = state.tenant(event.tenant);
+      tenant.lent.set(event.borrower, { slots: event.slots, untilMs: event.untilMs });
+      state.agenda.file(tenant, event.untilMs, state.nowMs);
+      return checkQuota(state, tenant);
+    }
+    case "quota-taken": {
+      const tenant = state.tenant(event.tenant);
+      tenant.slice = { slots: event.slots, untilMs: event.untilMs };
+      state.agenda.file(tenant, event.untilMs, state.nowMs);
+      return checkQuota(state, tenant);
+    }
+    case "job-submitted":
+      return applyJobSubmitted(state, event);
+    case "job-joined":
+      return applyJobJoined(state, event);
+    case "job-left":
+      return applyJobLeft(state, event);
+    case "lock-queued":
+      return applyLockQueued(state, event);
+    case "lock-granted":
+      return applyLockGranted(state, event);
+    case "lock-freed":
+      return applyLockFreed(state, event);
+    case "stage-ready":
+      return applyStageReady(state, event);
+    case "stage-planned":
+      return applyStagePlanned(state, event);
+    case "plan-waiting": {
+      const task = state.task(event.task);
+      beforeChange(state, task);
+      beforeChange(state, task.stage);
+      if (task.claim) dropClaim(state, task.claim);
+      // Asking again later is not a failed attempt.
+      task.attempts -= 1;
+      task.resultToken = event.token;
+      task.stage.waitsFor = event.signals;
+      return toTimed(state, task, "WAITING", event.untilMs);
+    }
+    case "plan-closed":
+      return applyPlanClosed(state, event);
+    case "signalled": {
+      const stage = state.stage(event.job, event.stage);
+      beforeChange(state, stage);
+      (stage.signals ??= []).push({ id: event.id, name: event.name, payload: event.payload });
+      return;
+    }
+    case "plan-woken":
+    case "requeued": {
+      const task = state.task(event.task);
+      beforeChange(state, task);
+      beforeChange(state, task.stage);
+      task.stage.waitsFor = undefined;
+      return toReady(state, task, event.at);
+    }
+    case "stage-cancelling":
+    case "job-cancelling":
+      return applyCancelling(state, event);
+    case "stage-ended":
+      return applyStageEnded(state, event);
+    case "stage-reopened":
+      return applyStageReopened(state, event);
+    case "claimed":
+      return applyClaimed(state, event);
+    case "started":
+      return applyStarted(state, event);
+    case "reported":
+      return applyReported(state, event);
+    case "committed":
+      return applyCommitted(state, event);
+    case "reused":
+      return applyReused(state, event);
+    case "attempt-ended":
+      return applyAttemptEnded(state, event);
+    case "claim-gone":
+      return applyClaimGone(state, event);
+    case "task-failed":
+      return applyTaskFailed(state, event);
+    case "invalidated":
+      return applyInvalidated(state, event);
+    case "speculated": {
+      const task = state.task(event.task);
+      beforeChange(state, task);
+      task.speculated = true;
+      return state.ready.enqueue(task);
+    }
+    case "job-ended":
+      return applyJobEnded(state, event);
+    case "forgotten":
+      return applyForgotten(state, event);
+    case "executor-drained":
+      state.executor(event.executor).drained = { reason: event.reason, untilMs: event.untilMs };
+      return;
+    case "executor-resumed": {
+      const executor = state.executor(event.executor);
+      executor.drained = undefined;
+      executor.failures = 0;
+      return;
+    }
+    default:
+      return unreachable(event);
+  }
+}
+
+/** Renewals are not logged, so a new owner cannot know who is late: everyone gets a full fresh lease. */
+function applyTookOver(state: State, epoch: number, at: number): void {
+  state.epoch = epoch;
+  refreshLeases(state, at);
+}
+
+export function refreshLeases(state: State, at: number): void {
+  for (const executor of state.executors.values()) {
+    executor.seenAtMs = Math.max(executor.seenAtMs, at);
+    state.agenda.file(executor, at + state.limits.executorFadeMs, state.nowMs);
+    for (const claim of executor.claims.values()) {
+      claim.expiresAtMs = Math.max(claim.expiresAtMs, at + claim.leaseMs);
+      fileClaim(state, claim);
+    }
+  }
+}

@@ -1,0 +1,187 @@
+/** Handing out work under a lease, and keeping it. */
+import type { CommandOf } from "./command.ts";
+import { accept, type Decision, reject } from "./decision.ts";
+import type { Claim, Executor, Task } from "./entities.ts";
+import type { Event } from "./event.ts";
+import type { Grant, HeldClaim, Step } from "./model.ts";
+import type { Rejection } from "./rejection.ts";
+import type { State } from "./state.ts";
+import { wrongLabels, wrongList, wrongSteps, wrongText, wrongWhole } from "./validate.ts";
+
+type Reserve = CommandOf<"reserve">;
+
+export function wrongReserve(state: State, command: Reserve, nowMs: number): Rejection | undefined {
+  const { limits } = state;
+  const wrong =
+    wrongText("executor", command.executor, limits.nameLengthMax, 1) ??
+    wrongText("nonce", command.nonce, limits.nameLengthMax) ??
+    wrongLabels("offers", command.offers, limits) ??
+    wrongList("prefer", command.prefer, limits.labelsMax) ??
+    wrongWhole("count", command.count, 1, limits.reserveCountMax);
+  if (wrong) return wrong;
+  const executor = state.executors.get(command.executor);
+  if (!executor && state.executors.size >= limits.executorsMax)
+    return { kind: "shard-full", what: "executors", retryAfterMs: limits.retryAfterMs };
+  if (executor?.drained && executor.drained.untilMs > nowMs)
+    return { kind: "executor-drained", executor: executor.id, reason: executor.drained.reason };
+  return undefined;
+}
+
+/** What the same request was given before, as far as it still lives; undefined when it is new. */
+export function grantedBefore(state: State, command: Reserve): readonly Grant[] | undefined {
+  const executor = state.executors.get(command.executor);
+  if (!executor || command.nonce === "" || executor.nonce !== command.nonce) return undefined;
+  return executor.granted.flatMap((token) => {
+    const claim = executor.claims.get(token);
+    return claim && !claim.void ? [grantOf(claim)] : [];
+  });
+}
+
+/** One grant: the next task in fair order, under a new token. Asked again until it has nothing, or enough. */
+export function decideGrant(state: State, command: Reserve, executor: Executor, nowMs: number): Event | undefined {
+  const tenant = command.tenant === undefined ? undefined : state.tenants.get(command.tenant);
+  if (command.tenant !== undefined && !tenant) return undefined;
+  const signature = state.ready.signature(command.offers);
+  const task = state.ready.pick(executor, signature, {
+    tenant,
+    prefer: command.prefer,
+    lookahead: state.limits.preferLookahead,
+  });
+  if (!task) return undefined;
+  return {
+    kind: "claimed",
+    task: task.no,
+    token: state.nextToken,
+    executor: command.executor,
+    leaseMs: task.template.leaseMs,
+    started: command.start,
+    nonce: command.nonce,
+    at: nowMs,
+  };
+}
+
+export function grantOf(claim: Claim): Grant {
+  const { task } = claim;
+  const { stage, template } = task;
+  const { job } = stage;
+  return {
+    task: task.no,
+    token: claim.token,
+    job: job.no,
+    stage: stage.index,
+    stageName: stage.shape.name,
+    tenant: job.tenant.name,
+    door: job.door,
+    kind: template.kind,
+    key: task.plan.key,
+    spec: task.plan.spec,
+    planning: task === stage.planning,
+    generation: task.generation,
+    attempt: task.attempts,
+    leaseMs: claim.leaseMs,
+    graceMs: template.graceMs,
+    attemptMs: template.attemptMs,
+    effects: template.effects,
+  };
+}
+
+/** The live claim that the token stands for, or why it does not stand for one. A token is its executor's own. */
+export function findClaim(
+  state: State,
+  command: { readonly executor: string; readonly task: number; readonly token: number },
+): { readonly claim: Claim } | { readonly claim: undefined; readonly task: Task | undefined; why: Rejection } {
+  const task = state.tasks.get(command.task);
+  if (!task) return { claim: undefined, task, why: { kind: "task-unknown", task: command.task } };
+  const claim = task.claim?.token === command.token ? task.claim : task.second;
+  if (claim?.token === command.token && claim.executor.id === command.executor) return { claim };
+  const current = task.claim?.token ?? task.last?.token ?? 0;
+  return {
+    claim: undefined,
+    task,
+    why: { kind: "token-stale", task: command.task, offered: command.token, current },
+  };
+}
+
+export function decideStart(state: State, command: CommandOf<"start">, nowMs: number): Decision {
+  const found = findClaim(state, command);
+  if (!found.claim) return reject(found.why);
+  const { claim } = found;
+  const { task } = claim;
+  if (task.phase === "CANCELLING") return reject(wrongPhase(task, "to start"));
+  if (claim.startedAtMs !== 0) return accept({ leaseMs: claim.leaseMs });
+  return accept({ leaseMs: claim.leaseMs }, [{ kind: "started", task: task.no, token: claim.token, at: nowMs }]);
+}
+
+/** A sync rather than a request: whatever the executor believed, it now hears all that it holds. */
+export function decideRenew(state: State, command: CommandOf<"renew">, nowMs: number): Decision {
+  const wrong =
+    wrongText("executor", command.executor, state.limits.nameLengthMax, 1) ??
+    wrongList("claims", command.claims, state.limits.renewClaimsMax);
+  if (wrong) return reject(wrong);
+  const executor = state.executors.get(command.executor);
+  const held: HeldClaim[] = [];
+  for (const claim of executor?.claims.values() ?? [])
+    if (!claim.void)
+      held.push({
+        task: claim.task.no,
+        token: claim.token,
+        leaseMs: claim.leaseMs,
+        started: claim.startedAtMs !== 0,
+        cancelling: claim.task.phase === "CANCELLING",
+      });
+  const lost = command.claims.filter(({ task, token }) => {
+    const claim = executor?.claims.get(token);
+    return !claim || claim.void || claim.task.no !== task;
+  });
+  if (!executor) return accept({ held, lost });
+  return accept({ held, lost }, [], [{ kind: "renewed", executor: executor.id, claims: [], at: nowMs }]);
+}
+
+export function decideRelease(state: State, command: CommandOf<"release">, nowMs: number): Decision {
+  const found = findClaim(state, command);
+  if (!found.claim) {
+    const again = found.task?.last?.token === command.token && found.task.last.outcome === "released";
+    return again ? accept({ released: true }) : reject(found.why);
+  }
+  const { task } = found.claim;
+  if (found.claim.startedAtMs !== 0) return reject(wrongPhase(task, "unstarted, to be released"));
+  const cancelling = task.phase === "CANCELLING";
+  return accept({ released: true }, [
+    {
+      kind: "attempt-ended",
+      task: task.no,
+      token: command.token,
+      outcome: cancelling ? "cancelled" : "released",
+      reason: cancelling ? "cancelled" : "preempted",
+      message: "given back unstarted",
+      then: { do: cancelling ? "cancel" : task.second ? "nothing" : "ready" },
+      at: nowMs,
+    },
+  ]);
+}
+
+export function decideReport(state: State, command: CommandOf<"report">, nowMs: number): Decision {
+  const wrong = wrongSteps(command.steps, state.limits);
+  if (wrong) return reject(wrong);
+  const found = findClaim(state, command);
+  if (!found.claim) return reject(found.why);
+  const { task } = found.claim;
+  const known = task.steps ?? [];
+  const news = command.steps.filter((step) => !known.some((other) => sameStep(step, other)));
+  if (news.length === 0) return accept({ steps: known.length });
+  const { stepsPerTaskMax } = state.limits;
+  if (known.length + news.length > stepsPerTaskMax)
+    return reject({ kind: "limit", what: "steps", limit: stepsPerTaskMax, got: known.length + news.length });
+  return accept({ steps: known.length + news.length }, [
+    { kind: "reported", task: task.no, token: command.token, steps: news, at: nowMs },
+  ]);
+}
+
+const sameStep = (a: Step, b: Step): boolean => a.step === b.step && a.status === b.status && a.name === b.name;
+
+export const wrongPhase = (task: Task, wanted: string): Rejection => ({
+  kind: "task-phase",
+  task: task.no,
+  phase: task.phase,
+  wanted,
+});

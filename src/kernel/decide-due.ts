@@ -1,0 +1,124 @@
+/** What has come due: a lease, a time limit, a deadline, the end of a back-off or of a wait. */
+import { assert } from "#base/assert.ts";
+import { failAttempt } from "./decide-finish.ts";
+import { Claim, Executor, Job, Task, Tenant } from "./entities.ts";
+import type { Event, SoftEvent } from "./event.ts";
+import { isJobOver, isTaskOver } from "./moves.ts";
+import type { Due, State } from "./state.ts";
+
+export type DueDecision = {
+  readonly events: readonly Event[];
+  readonly soft: readonly SoftEvent[];
+  /** When to look again; undefined for not again. */
+  readonly againAtMs: number | undefined;
+};
+
+const nothing: DueDecision = { events: [], soft: [], againAtMs: undefined };
+const at = (againAtMs: number): DueDecision => ({ events: [], soft: [], againAtMs });
+const does = (...events: readonly Event[]): DueDecision => ({ events, soft: [], againAtMs: undefined });
+
+export function decideDue(state: State, item: Due, nowMs: number): DueDecision {
+  if (item instanceof Claim) return claimDue(state, item, nowMs);
+  if (item instanceof Task) return taskDue(item, nowMs);
+  if (item instanceof Job) return jobDue(item, nowMs);
+  if (item instanceof Tenant) return tenantDue(state, item, nowMs);
+  assert(item instanceof Executor, "only things that can come due are filed");
+  return executorDue(state, item, nowMs);
+}
+
+function claimDue(state: State, claim: Claim, nowMs: number): DueDecision {
+  const { task } = claim;
+  if (claim.executor.claims.get(claim.token) !== claim) return nothing;
+  if (claim.expiresAtMs <= nowMs) {
+    if (claim.void)
+      return does({
+        kind: "claim-gone",
+        task: task.no,
+        token: claim.token,
+        executor: claim.executor.id,
+        at: nowMs,
+      });
+    // K4: the lease has run out, and with it the token, for ever.
+    return expire(state, claim, "expired", "executor-lost", "the lease ran out without renewal", nowMs);
+  }
+  if (claim.void) return at(claim.expiresAtMs);
+  const limitAtMs = (claim.startedAtMs || claim.grantedAtMs) + task.template.attemptMs;
+  if (limitAtMs <= nowMs && task.phase !== "CANCELLING")
+    return expire(state, claim, "timed-out", "timed-out", `ran for ${task.template.attemptMs} ms`, nowMs);
+  const againAtMs = Math.min(claim.expiresAtMs, limitAtMs <= nowMs ? claim.expiresAtMs : limitAtMs);
+  const { speculate } = task.template;
+  if (!speculate || task.speculated || task.phase !== "RUNNING" || task.stage.cancelled) return at(againAtMs);
+  const lagsAtMs = straggles(state, claim);
+  if (lagsAtMs <= nowMs) return { ...does({ kind: "speculated", task: task.no, at: nowMs }), againAtMs };
+  return at(Math.min(againAtMs, Math.max(nowMs + 1_000, lagsAtMs)));
+}
+
+function expire(
+  state: State,
+  claim: Claim,
+  outcome: "expired" | "timed-out",
+  reason: "executor-lost" | "timed-out",
+  message: string,
+  nowMs: number,
+): DueDecision {
+  const decision = failAttempt(state, claim, { outcome, reason, message, nowMs });
+  const againAtMs = outcome === "timed-out" ? claim.expiresAtMs : undefined;
+  return { events: decision.events, soft: [], againAtMs };
+}
+
+/** From when on the attempt counts as a straggler; at the next look at the earliest while too few are done. */
+function straggles(state: State, claim: Claim): number {
+  const { stage } = claim.task;
+  const { speculateShare, speculateFactor } = state.limits;
+  if (stage.done === 0 || stage.done < stage.tasks.length * speculateShare) return 0 + Number.MAX_SAFE_INTEGER;
+  const meanMs = stage.runMsSum / stage.done;
+  return (claim.startedAtMs || claim.grantedAtMs) + Math.max(100, meanMs * speculateFactor);
+}
+
+function taskDue(task: Task, nowMs: number): DueDecision {
+  if (isTaskOver(task.phase)) return nothing;
+  switch (task.phase) {
+    case "RETRY_PENDING":
+      if (task.dueAtMs > nowMs) return at(task.dueAtMs);
+      return does({ kind: "requeued", task: task.no, at: nowMs });
+    case "WAITING":
+      if (task.dueAtMs > nowMs) return at(task.dueAtMs);
+      return does({ kind: "plan-woken", task: task.no, at: nowMs });
+    case "READY": {
+      const dueAtMs = task.queuedAtMs + task.template.queueMs;
+      if (dueAtMs > nowMs) return at(dueAtMs);
+      const reason = `no executor took it within ${task.template.queueMs} ms`;
+      return does({ kind: "task-failed", task: task.no, reason, at: nowMs });
+    }
+    default:
+      return nothing;
+  }
+}
+
+function jobDue(job: Job, nowMs: number): DueDecision {
+  if (isJobOver(job) || job.cancelled) return nothing;
+  const cancel = (phase: "CANCELLED" | "FAILED", reason: string): DueDecision =>
+    does({ kind: "job-cancelling", job: job.no, phase, reason, at: nowMs });
+  // K9: every job ends, by its deadline at the latest.
+  if (job.deadlineAtMs <= nowMs) return cancel("FAILED", "the job's deadline has passed");
+  if (job.abandonedAtMs === 0) return at(job.deadlineAtMs);
+  if (job.abandonedAtMs <= nowMs) return cancel("CANCELLED", "nobody waits for it any more");
+  return at(Math.min(job.abandonedAtMs, job.deadlineAtMs));
+}
+
+/** A slice of quota has ended: the tenant's standing is looked at again by whoever asked. */
+function tenantDue(state: State, tenant: Tenant, nowMs: number): DueDecision {
+  const ends = [...tenant.lent.values(), tenant.slice].map(({ untilMs }) => untilMs).filter((end) => end > nowMs);
+  const soft: SoftEvent[] = [{ kind: "quota-passed", tenant: tenant.name }];
+  return { events: [], soft, againAtMs: ends.length === 0 ? undefined : Math.min(...ends) };
+}
+
+function executorDue(state: State, executor: Executor, nowMs: number): DueDecision {
+  const fadesAtMs = executor.seenAtMs + state.limits.executorFadeMs;
+  const { drained } = executor;
+  const keepUntilMs = Math.max(fadesAtMs, drained && drained.untilMs < Number.MAX_SAFE_INTEGER ? drained.untilMs : 0);
+  if (executor.claims.size > 0 || keepUntilMs > nowMs) return at(Math.max(keepUntilMs, nowMs + 1_000));
+  // One drained by hand is remembered until it is resumed.
+  if (drained && drained.untilMs === Number.MAX_SAFE_INTEGER) return nothing;
+  return { events: [], soft: [{ kind: "executors-faded", executors: [executor.id] }], againAtMs: undefined };
+}

@@ -1,0 +1,132 @@
+/** Planning is claimed work: whoever holds the claim says what the stage's tasks are, once per generation (K5). */
+import type { CommandOf } from "./command.ts";
+import { findClaim } from "./decide-claim.ts";
+import { accept, type Decision, reject } from "./decision.ts";
+import type { Stage, Task } from "./entities.ts";
+import type { Event } from "./event.ts";
+import type { Plan } from "./model.ts";
+import { isJobOver } from "./moves.ts";
+import { reusable } from "./settle.ts";
+import type { State } from "./state.ts";
+import { wrongList, wrongTasks, wrongText, wrongWhole } from "./validate.ts";
+
+export function decideRecordPlan(state: State, command: CommandOf<"record-plan">, nowMs: number): Decision {
+  const wrong = wrongPlanned(state, command.plan);
+  if (wrong) return reject(wrong);
+  const found = findClaim(state, command);
+  if (!found.claim) {
+    const { task } = found;
+    // The first recorded plan wins; whoever comes later is told which it was.
+    if (task && task === task.stage.planning && task.phase === "SUCCEEDED")
+      return accept({ recorded: task.resultToken === command.token, plan: recordedKind(task.stage) });
+    if (task?.phase === "WAITING" && task.resultToken === command.token) return accept({ recorded: true, plan: "wait" });
+    return reject(found.why);
+  }
+  const { task } = found.claim;
+  const { stage } = task;
+  if (task !== stage.planning)
+    return reject({ kind: "invalid", path: "task", why: "the task is not planning, commit a result" });
+  if (task.phase === "CANCELLING")
+    return accept({ recorded: false, plan: command.plan.kind }, [cancelled(task, command.token, nowMs)]);
+  return accept({ recorded: true, plan: command.plan.kind }, planEvents(state, task, command, nowMs));
+}
+
+function planEvents(state: State, task: Task, command: CommandOf<"record-plan">, nowMs: number): Event[] {
+  const { stage } = task;
+  const { plan, token } = command;
+  const base = { job: stage.job.no, stage: stage.index, at: nowMs };
+  switch (plan.kind) {
+    case "tasks": {
+      const firstTask = state.nextTask;
+      const planned = plan.set.tasks.map((one, i) => ({ no: firstTask + i, key: one.key, spec: one.spec }));
+      return [
+        { kind: "stage-planned", ...base, generation: stage.generation, token, set: plan.set, firstTask },
+        ...reusable(stage, planned, nowMs),
+      ];
+    }
+    case "skip":
+    case "fail":
+      return [
+        { kind: "plan-closed", task: task.no, token, at: nowMs },
+        { kind: "stage-ended", ...base, phase: plan.kind === "skip" ? "SKIPPED" : "FAILED", reason: plan.reason },
+      ];
+    case "wait": {
+      const waiting: Event = {
+        kind: "plan-waiting",
+        task: task.no,
+        token,
+        untilMs: nowMs + plan.forMs,
+        signals: plan.signals,
+        at: nowMs,
+      };
+      // The signal may have come while the planner was thinking: then it is asked again at once.
+      return alreadyCame(stage, plan.signals) ? [waiting, { kind: "plan-woken", task: task.no, at: nowMs }] : [waiting];
+    }
+  }
+}
+
+/** Signals that came after the plan's claim was granted are not in what the planner has seen. */
+function alreadyCame(stage: Stage, names: readonly string[]): boolean {
+  const seen = stage.signalsSeen;
+  return (stage.signals ?? []).slice(seen).some(({ name }) => names.includes(name));
+}
+
+function wrongPlanned(state: State, plan: Plan): ReturnType<typeof wrongText> {
+  const { limits } = state;
+  switch (plan?.kind) {
+    case "tasks":
+      return wrongTasks("plan.set", plan.set, limits);
+    case "skip":
+    case "fail":
+      return wrongText("plan.reason", plan.reason, limits.resultBytesMax);
+    case "wait":
+      return (
+        wrongWhole("plan.forMs", plan.forMs, 1, limits.durationMsMax) ??
+        wrongList("plan.signals", plan.signals, limits.labelsMax) ??
+        plan.signals.map((name) => wrongText("plan.signals", name, limits.nameLengthMax, 1)).find(Boolean)
+      );
+    default:
+      return { kind: "invalid", path: "plan.kind", why: "must be one of tasks, skip, fail, wait" };
+  }
+}
+
+const recordedKind = (stage: Stage): Plan["kind"] =>
+  stage.template ? "tasks" : stage.phase === "SKIPPED" ? "skip" : "fail";
+
+const cancelled = (task: Task, token: number, nowMs: number): Event => ({
+  kind: "attempt-ended",
+  task: task.no,
+  token,
+  outcome: "cancelled",
+  reason: "cancelled",
+  message: "",
+  then: { do: "cancel" },
+  at: nowMs,
+});
+
+export function decideSignal(state: State, command: CommandOf<"signal">, nowMs: number): Decision {
+  const { signal } = command;
+  const { limits } = state;
+  const wrong =
+    wrongText("signal.id", signal?.id, limits.nameLengthMax, 1) ??
+    wrongText("signal.name", signal.name, limits.nameLengthMax, 1) ??
+    wrongText("signal.payload", signal.payload, limits.specBytesMax);
+  if (wrong) return reject(wrong);
+  const job = state.jobs.get(command.job);
+  if (!job) return reject({ kind: "job-unknown", job: command.job });
+  if (command.tenant !== undefined && command.tenant !== job.tenant.name)
+    return reject({ kind: "tenant-mismatch", job: job.no });
+  const stage = job.stages[command.stage];
+  if (!stage) return reject({ kind: "stage-unknown", job: job.no, stage: command.stage });
+  if (stage.signals?.some(({ id }) => id === signal.id)) return accept({ recorded: true });
+  if (isJobOver(job)) return reject({ kind: "job-ended", job: job.no, phase: job.phase });
+  const { signalsPerStageMax } = limits;
+  const count = (stage.signals?.length ?? 0) + 1;
+  if (count > signalsPerStageMax)
+    return reject({ kind: "limit", what: "signals", limit: signalsPerStageMax, got: count });
+  const events: Event[] = [{ kind: "signalled", job: job.no, stage: stage.index, ...signal, at: nowMs }];
+  const { planning } = stage;
+  if (planning?.phase === "WAITING" && stage.waitsFor?.includes(signal.name))
+    events.push({ kind: "plan-woken", task: planning.no, at: nowMs });
+  return accept({ recorded: true }, events);
+}

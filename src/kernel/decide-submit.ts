@@ -1,0 +1,152 @@
+/** Recording a job once, joining one that is the same, and leaving it again. */
+import { mergeKeyOf, requestKeyOf } from "./apply-job.ts";
+import type { CommandOf, Submit } from "./command.ts";
+import { accept, type Decision, reject } from "./decision.ts";
+import type { Job } from "./entities.ts";
+import type { Event } from "./event.ts";
+import { displacements } from "./settle-locks.ts";
+import { isJobOver } from "./moves.ts";
+import type { Evidence, StageSpec } from "./model.ts";
+import type { Rejection } from "./rejection.ts";
+import type { State } from "./state.ts";
+import { wrongSubmit } from "./validate.ts";
+
+export function decideSubmit(state: State, submit: Submit, nowMs: number): Decision {
+  const wrong = wrongSubmit(submit, state.limits);
+  if (wrong) return reject(wrong);
+  const key =
+    submit.requestKey === undefined ? undefined : requestKeyOf(submit.tenant, submit.door, submit.requestKey);
+  const known = key === undefined ? undefined : boundJob(state, key, submit, nowMs);
+  if (known) {
+    // K1: the same request again is the same job; another request under the same key is an error of the caller.
+    if (known.payloadHash !== submit.payloadHash)
+      return reject({ kind: "key-reused", key: submit.requestKey ?? "", job: known.job });
+    return accept({ job: known.job, created: false, merged: false });
+  }
+  const keyUntilMs = nowMs + state.limits.keyRetentionMs;
+  const merged = mergeTarget(state, submit);
+  if (merged) return join(state, merged, submit, { key, keyUntilMs, nowMs });
+  const full = noRoom(state, submit);
+  if (full) return reject(full);
+  const unproven = submit.reuse && wrongEvidence(submit.reuse.flatMap(({ result }) => result.digests), submit.reuseEvidence);
+  if (unproven) return reject(unproven);
+  const job = state.nextJob;
+  const events: Event[] = [
+    {
+      kind: "job-submitted",
+      job,
+      firstTask: state.nextTask,
+      tenant: submit.tenant,
+      door: submit.door,
+      name: submit.name,
+      ...(key === undefined ? {} : { key, keyUntilMs }),
+      payloadHash: submit.payloadHash,
+      ...(submit.mergeKey === undefined ? {} : { mergeKey: submit.mergeKey }),
+      ...(submit.subscriber === undefined ? {} : { subscriber: submit.subscriber }),
+      ...(submit.leaveGraceMs === undefined ? {} : { leaveGraceMs: submit.leaveGraceMs }),
+      priority: submit.priority,
+      spec: submit.spec,
+      stages: submit.stages,
+      deadlineAtMs: nowMs + submit.deadlineMs,
+      ...(submit.lock === undefined ? {} : { lock: submit.lock }),
+      ...(submit.reuse === undefined || submit.reuse.length === 0 ? {} : { reuse: submit.reuse }),
+      at: nowMs,
+    },
+  ];
+  if (submit.lock) {
+    events.push({ kind: "lock-queued", job, stage: -1, at: nowMs });
+    events.push(...displacements(state, submit.tenant, submit.lock, nowMs));
+  }
+  return accept({ job, created: true, merged: false }, events);
+}
+
+export function decideLeave(state: State, command: CommandOf<"leave">, nowMs: number): Decision {
+  const job = state.jobs.get(command.job);
+  if (!job) return reject({ kind: "job-unknown", job: command.job });
+  if (isJobOver(job) || !job.subscribers?.has(command.subscriber)) return accept({ left: true });
+  return accept({ left: true }, [{ kind: "job-left", job: job.no, subscriber: command.subscriber, at: nowMs }]);
+}
+
+/** What the key is bound to: in memory, or in the journal where memory let go of it. */
+function boundJob(
+  state: State,
+  key: string,
+  submit: Submit,
+  nowMs: number,
+): { readonly job: number; readonly payloadHash: string } | undefined {
+  const bound = state.keys.get(key);
+  if (bound) return bound.untilMs > nowMs ? bound : undefined;
+  return submit.keyFound;
+}
+
+function mergeTarget(state: State, submit: Submit): Job | undefined {
+  if (submit.mergeKey === undefined) return undefined;
+  return state.merges.get(mergeKeyOf(submit.tenant, submit.door, submit.mergeKey));
+}
+
+function join(
+  state: State,
+  job: Job,
+  submit: Submit,
+  given: { key: string | undefined; keyUntilMs: number; nowMs: number },
+): Decision {
+  const { subscribersMax } = state.limits;
+  if ((job.subscribers?.size ?? 0) >= subscribersMax)
+    return reject({ kind: "limit", what: "subscribers", limit: subscribersMax, got: subscribersMax + 1 });
+  return accept({ job: job.no, created: false, merged: true }, [
+    {
+      kind: "job-joined",
+      job: job.no,
+      ...(submit.subscriber === undefined ? {} : { subscriber: submit.subscriber }),
+      ...(given.key === undefined ? {} : { key: given.key, keyUntilMs: given.keyUntilMs }),
+      payloadHash: submit.payloadHash,
+      // The one in most of a hurry sets the pace for all.
+      priority: Math.max(job.priority, submit.priority),
+      at: given.nowMs,
+    },
+  ]);
+}
+
+/** Refuses before the shard is in trouble, never after. */
+function noRoom(state: State, submit: Submit): Rejection | undefined {
+  const { limits } = state;
+  const tasks = submit.stages.reduce((sum, stage) => sum + (stage.tasks?.tasks.length ?? 1), 0);
+  const { retryAfterMs } = limits;
+  const tenant = state.tenants.get(submit.tenant);
+  if (tenant && tenant.queuedMax > 0 && tenant.queued + tasks > tenant.queuedMax)
+    return { kind: "queue-full", tenant: submit.tenant, queuedMax: tenant.queuedMax, retryAfterMs };
+  if (!tenant && state.tenants.size >= limits.tenantsMax) return { kind: "shard-full", what: "tenants", retryAfterMs };
+  if (state.jobs.size >= limits.jobsMax) return { kind: "shard-full", what: "jobs", retryAfterMs };
+  if (state.tasks.size + tasks > limits.tasksMax) return { kind: "shard-full", what: "tasks", retryAfterMs };
+  if (state.bytes + weightOf(submit) > limits.stateBytesMax)
+    return { kind: "shard-full", what: "memory", retryAfterMs };
+  if (state.ready.classes >= limits.classesMax && submit.stages.some((stage) => isNewClass(state, stage)))
+    return { kind: "shard-full", what: "requirement classes", retryAfterMs };
+  return undefined;
+}
+
+const isNewClass = (state: State, stage: StageSpec): boolean =>
+  !state.ready.hasClass(stage.tasks?.template.requires ?? stage.plan?.requires ?? []);
+
+function weightOf(submit: Submit): number {
+  let bytes = 1_000 + submit.spec.length;
+  for (const stage of submit.stages) {
+    bytes += 500;
+    for (const task of stage.tasks?.tasks ?? []) bytes += 500 + task.spec.length + task.key.length;
+  }
+  for (const { result } of submit.reuse ?? []) bytes += result.payload.length + 100 * result.digests.length;
+  return bytes;
+}
+
+/** K3: the receiving node vouches that each blob is pinned, and for how long. */
+export function wrongEvidence(digests: readonly string[], evidence: Evidence | undefined): Rejection | undefined {
+  if (digests.length === 0) return undefined;
+  if (!evidence) return { kind: "evidence-missing", digest: digests[0] ?? "" };
+  if (!(evidence.pinnedForMs > 0)) return { kind: "evidence-expired", pinnedForMs: evidence.pinnedForMs };
+  const pinned = evidence.digests;
+  // Usually the pin was taken for just these, in this order.
+  if (pinned.length === digests.length && digests.every((digest, i) => pinned[i] === digest)) return undefined;
+  const set = new Set(pinned);
+  const missing = digests.find((digest) => !set.has(digest));
+  return missing === undefined ? undefined : { kind: "evidence-missing", digest: missing };
+}

@@ -1,0 +1,259 @@
+/**
+ * The things a shard keeps in memory. Fields that describe them come first, then what the indices need.
+ * They are changed in `apply*` files only. Millions of them live at once: small, flat, one shape each.
+ */
+import type {
+  FailReason,
+  JobPhase,
+  LockSpec,
+  PlanSpec,
+  Result,
+  Reuse,
+  Signal,
+  StagePhase,
+  Step,
+  TaskPhase,
+  TaskPlan,
+  TaskTemplate,
+} from "./model.ts";
+import type { AttemptOutcome } from "./event.ts";
+import type { PriorityList, TenantQueue, ReadyClass } from "./ready.ts";
+
+export class Tenant {
+  readonly name: string;
+  /** Breaks ties between tenants that have had the same share; given in order of appearance. */
+  readonly ordinal: number;
+  weight = 1;
+  runningMax = 0;
+  queuedMax = 0;
+  home: number;
+  /** Tasks not yet ended and not claimed. */
+  queued = 0;
+  /** Tasks in the ready queues. */
+  ready = 0;
+  /** Live claims. */
+  running = 0;
+  jobs = 0;
+  /** How much of its share it has had: grants and time, by weight. Only grows. */
+  virtual = 0;
+  /** In the home shard: slots lent to other shards. */
+  readonly lent = new Map<number, { slots: number; untilMs: number }>();
+  /** Elsewhere: the slice that the home shard has lent. */
+  slice = { slots: 0, untilMs: 0 };
+  /** Out of quota: its queues are out of the running. */
+  parked = false;
+  readonly queues = new Map<ReadyClass, TenantQueue>();
+  agendaAt = -1;
+
+  constructor(name: string, ordinal: number, home: number) {
+    this.name = name;
+    this.ordinal = ordinal;
+    this.home = home;
+  }
+}
+
+export class Job {
+  readonly no: number;
+  readonly tenant: Tenant;
+  readonly door: string;
+  readonly name: string;
+  readonly spec: string;
+  readonly stages: Stage[] = [];
+  readonly submittedAtMs: number;
+  readonly deadlineAtMs: number;
+  phase: JobPhase = "RUNNING";
+  reason = "";
+  priority: number;
+  endedAtMs = 0;
+  mergeKey: string | undefined;
+  lock: LockSpec | undefined;
+  subscribers: Set<string> | undefined;
+  leaveGraceMs = 0;
+  /** When the last subscriber had been gone for its grace; 0 while someone waits. */
+  abandonedAtMs = 0;
+  reuse: readonly Reuse[] | undefined;
+  /** What the job will end as when all of it has stopped. */
+  cancelled: "CANCELLED" | "FAILED" | undefined;
+  stagesOpen: number;
+  /** Claims whose executor may still be running something of this job, those without a say included. */
+  claims = 0;
+  bytes = 0;
+  agendaAt = -1;
+  capturedIn = 0;
+
+  constructor(
+    no: number,
+    tenant: Tenant,
+    facts: {
+      door: string;
+      name: string;
+      spec: string;
+      priority: number;
+      at: number;
+      deadlineAtMs: number;
+      stages: number;
+    },
+  ) {
+    this.no = no;
+    this.tenant = tenant;
+    this.door = facts.door;
+    this.name = facts.name;
+    this.spec = facts.spec;
+    this.priority = facts.priority;
+    this.submittedAtMs = facts.at;
+    this.deadlineAtMs = facts.deadlineAtMs;
+    this.stagesOpen = facts.stages;
+  }
+}
+
+/** A stage's fixed facts, shared by all stages that look the same. */
+export type StageShape = {
+  readonly name: string;
+  readonly needs: readonly number[];
+  readonly after: "success" | "end";
+  readonly plan: PlanSpec | undefined;
+  readonly planTemplate: TaskTemplate | undefined;
+  readonly failFast: boolean;
+  readonly mayFail: boolean;
+  readonly parallelMax: number;
+  readonly lock: LockSpec | undefined;
+};
+
+export class Stage {
+  readonly job: Job;
+  readonly index: number;
+  readonly shape: StageShape;
+  phase: StagePhase = "BLOCKED";
+  reason = "";
+  generation = 1;
+  /** Needs that have not ended. */
+  waiting: number;
+  /** What the tasks share; undefined until they are known. */
+  template: TaskTemplate | undefined;
+  tasks: Task[] = [];
+  planning: Task | undefined;
+  /** Tasks without a final phase. */
+  open = 0;
+  done = 0;
+  failed = 0;
+  /** With parallelMax: tasks queued or claimed, and the next one to let go. */
+  active = 0;
+  nextHeld = 0;
+  cancelled: "CANCELLED" | "FAILED" | undefined;
+  signals: Signal[] | undefined;
+  /** How many of them had come when the planning was last claimed. */
+  signalsSeen = 0;
+  waitsFor: readonly string[] | undefined;
+  /** Results of the generation before, for tasks that turn out to be the same. */
+  kept: Map<string, { spec: string; result: Result }> | undefined;
+  runMsSum = 0;
+  claims = 0;
+  startedAtMs = 0;
+  endedAtMs = 0;
+  lockState: "none" | "queued" | "held" = "none";
+  capturedIn = 0;
+
+  constructor(job: Job, index: number, shape: StageShape) {
+    this.job = job;
+    this.index = index;
+    this.shape = shape;
+    this.waiting = shape.needs.length;
+  }
+}
+
+/** How the last attempt of a task ended without a result. */
+export type LastEnd = {
+  readonly token: number;
+  readonly outcome: AttemptOutcome;
+  readonly reason: FailReason;
+  readonly message: string;
+  readonly retryInMs: number | undefined;
+};
+
+export class Task {
+  readonly no: number;
+  readonly stage: Stage;
+  readonly index: number;
+  readonly plan: TaskPlan;
+  readonly template: TaskTemplate;
+  phase: TaskPhase = "READY";
+  generation = 1;
+  attempts = 0;
+  claim: Claim | undefined;
+  /** A second live attempt, where speculation is allowed. */
+  second: Claim | undefined;
+  result: Result | undefined;
+  /** The token that the result was committed under; 0 for a result taken over from an earlier job. */
+  resultToken = 0;
+  last: LastEnd | undefined;
+  steps: Step[] | undefined;
+  speculated = false;
+  queuedAtMs = 0;
+  /** End of the back-off, or of the wait for a signal. */
+  dueAtMs = 0;
+  /** Its place in line; kept through the life of the task so that a retry does not lose its turn. */
+  order = 0;
+  list: PriorityList | undefined;
+  prev: Task | undefined;
+  next: Task | undefined;
+  agendaAt = -1;
+  capturedIn = 0;
+
+  constructor(no: number, stage: Stage, index: number, plan: TaskPlan, template: TaskTemplate) {
+    this.no = no;
+    this.stage = stage;
+    this.index = index;
+    this.plan = plan;
+    this.template = template;
+  }
+}
+
+export class Claim {
+  readonly task: Task;
+  readonly token: number;
+  readonly executor: Executor;
+  readonly leaseMs: number;
+  readonly grantedAtMs: number;
+  /** 0 until started. */
+  startedAtMs = 0;
+  expiresAtMs: number;
+  /** Its say is gone (superseded, timed out), though its executor may not have heard of it yet. */
+  void = false;
+  agendaAt = -1;
+
+  constructor(task: Task, token: number, executor: Executor, leaseMs: number, grantedAtMs: number) {
+    this.task = task;
+    this.token = token;
+    this.executor = executor;
+    this.leaseMs = leaseMs;
+    this.grantedAtMs = grantedAtMs;
+    this.expiresAtMs = grantedAtMs + leaseMs;
+  }
+}
+
+/** All executors that offer the same labels, and which classes of work these satisfy. */
+export type Signature = {
+  readonly offers: ReadonlySet<string>;
+  readonly matched: Set<ReadyClass>;
+  /** How many of the shard's classes have been looked at. */
+  checked: number;
+};
+
+export class Executor {
+  readonly id: string;
+  offers: readonly string[] | undefined;
+  tenant: string | undefined;
+  readonly claims = new Map<number, Claim>();
+  drained: { readonly reason: string; readonly untilMs: number } | undefined;
+  /** Failures of its own making in a row. */
+  failures = 0;
+  seenAtMs = 0;
+  /** The last reserve and what it was granted, so that it can be answered again. */
+  nonce = "";
+  granted: number[] = [];
+  agendaAt = -1;
+
+  constructor(id: string) {
+    this.id = id;
+  }
+}

@@ -1,0 +1,320 @@
+/**
+ * Ready work, indexed by requirement class, then tenant, then priority, then age.
+ *
+ * A reserve touches only classes that the executor satisfies. Tenants take turns by the share they have had
+ * (`virtual`, weighted); within a tenant the highest priority goes first, then the oldest.
+ * A class's heap is repaired when it is looked at: a tenant's share grows wherever it is served, and moving it in
+ * every class at once would make each grant cost as many steps as the tenant has classes.
+ */
+import { assert } from "#base/assert.ts";
+import { Heap } from "./heap.ts";
+import type { Executor, Signature, Task, Tenant } from "./entities.ts";
+
+export type PriorityList = {
+  readonly queue: TenantQueue;
+  readonly priority: number;
+  head: Task | undefined;
+  tail: Task | undefined;
+  size: number;
+};
+
+/** One tenant's ready work of one class. */
+export type TenantQueue = {
+  readonly tenant: Tenant;
+  readonly class: ReadyClass;
+  /** Highest priority first; only lists that hold something. */
+  readonly lists: PriorityList[];
+  size: number;
+  heapAt: number;
+  /** The tenant's share when the heap last looked: never more than it is now. */
+  share: number;
+};
+
+export class ReadyClass {
+  readonly key: string;
+  readonly requires: readonly string[];
+  readonly heap = new Heap<TenantQueue>(
+    (a, b) => a.share < b.share || (a.share === b.share && a.tenant.ordinal < b.tenant.ordinal),
+  );
+  ready = 0;
+
+  constructor(key: string, requires: readonly string[]) {
+    this.key = key;
+    this.requires = requires;
+  }
+}
+
+const classesIdleMax = 1_000;
+const signaturesMax = 10_000;
+
+export class ReadyIndex {
+  #classes = new Map<string, ReadyClass>();
+  #list: ReadyClass[] = [];
+  #idle = 0;
+  readonly #signatures = new Map<string, Signature>();
+  /** Classes that got work since the host last looked: whom to wake. */
+  readonly woken = new Set<ReadyClass>();
+  /** The share of the tenant that was served last: where one that comes back begins. */
+  virtual = 0;
+  size = 0;
+  /** Weights of the tenants with ready work. */
+  readyWeight = 0;
+  #nextOrder = 1;
+  /** Entries looked at, for the benchmark that shows the cost of a command to be flat. */
+  touched = 0;
+
+  get classes(): number {
+    return this.#classes.size - this.#idle;
+  }
+
+  hasClass(requires: readonly string[]): boolean {
+    return this.#classes.has(classKey(requires));
+  }
+
+  /** Puts the task in line: at the end, or where its `order` from an earlier turn says. */
+  enqueue(task: Task): void {
+    assert(task.list === undefined, "a task stands in line once");
+    const tenant = task.stage.job.tenant;
+    const queue = this.#queueOf(tenant, this.#classOf(task.template.requires));
+    if (tenant.ready === 0) {
+      // One that comes back from rest begins where the others are: rest earns no credit (K10 for the others).
+      tenant.virtual = Math.max(tenant.virtual, this.virtual);
+      this.readyWeight += tenant.weight;
+    }
+    tenant.ready += 1;
+    this.size += 1;
+    if (task.order === 0) task.order = this.#nextOrder++;
+    insert(listOf(queue, task.stage.job.priority), task);
+    if (queue.class.ready === 0) this.#idle -= 1;
+    queue.class.ready += 1;
+    queue.size += 1;
+    if (queue.size === 1 && !tenant.parked) this.#join(queue);
+    this.woken.add(queue.class);
+    this.touched += 1;
+  }
+
+  dequeue(task: Task): void {
+    const list = task.list;
+    if (!list) return;
+    const { queue } = list;
+    unlink(list, task);
+    if (list.size === 0) queue.lists.splice(queue.lists.indexOf(list), 1);
+    queue.size -= 1;
+    queue.class.ready -= 1;
+    if (queue.class.ready === 0) this.#idle += 1;
+    queue.tenant.ready -= 1;
+    this.size -= 1;
+    if (queue.tenant.ready === 0) this.readyWeight -= queue.tenant.weight;
+    if (queue.size === 0) {
+      if (queue.heapAt !== -1) queue.class.heap.remove(queue);
+      queue.tenant.queues.delete(queue.class);
+    }
+    this.touched += 1;
+  }
+
+  /** Moves a task to the list of its job's (new) priority. */
+  reprioritize(task: Task): void {
+    if (!task.list) return;
+    this.dequeue(task);
+    this.enqueue(task);
+  }
+
+  /** Takes a tenant that is out of quota out of every heap, or puts it back. */
+  park(tenant: Tenant, parked: boolean): void {
+    if (tenant.parked === parked) return;
+    tenant.parked = parked;
+    for (const queue of tenant.queues.values()) {
+      this.touched += 1;
+      if (parked) {
+        if (queue.heapAt !== -1) queue.class.heap.remove(queue);
+      } else {
+        this.#join(queue);
+        this.woken.add(queue.class);
+      }
+    }
+  }
+
+  /** Counts a grant against the tenant's share, and moves the line from which newcomers begin. */
+  serve(tenant: Tenant): void {
+    this.virtual = Math.max(this.virtual, tenant.virtual);
+    this.charge(tenant, 1);
+  }
+
+  /** Counts the time that an attempt took, when it has ended. */
+  charge(tenant: Tenant, cost: number): void {
+    tenant.virtual += cost / tenant.weight;
+  }
+
+  /** For a state that is read back: tasks come with their places, new ones go behind them. */
+  get nextOrder(): number {
+    return this.#nextOrder;
+  }
+
+  resumeOrder(nextOrder: number): void {
+    this.#nextOrder = Math.max(this.#nextOrder, nextOrder);
+  }
+
+  setWeight(tenant: Tenant, weight: number): void {
+    if (tenant.ready > 0) this.readyWeight += weight - tenant.weight;
+    tenant.weight = weight;
+  }
+
+  /** The next task for an executor, or undefined. Looks only (apart from repairing the heaps). */
+  pick(
+    executor: Executor,
+    signature: Signature,
+    wanted: { readonly tenant: Tenant | undefined; readonly prefer: readonly string[]; readonly lookahead: number },
+  ): Task | undefined {
+    if (wanted.tenant) return wanted.tenant.parked ? undefined : this.#best(wanted.tenant, executor, signature, wanted);
+    let first: TenantQueue | undefined;
+    for (const readyClass of signature.matched) {
+      this.touched += 1;
+      const queue = this.#firstOf(readyClass);
+      if (queue && (!first || before(queue, first))) first = queue;
+    }
+    return first && this.#best(first.tenant, executor, signature, wanted);
+  }
+
+  /** Who offers the same satisfies the same: the answer is kept, and extended when a new class appears. */
+  signature(offers: readonly string[]): Signature {
+    const key = classKey(offers);
+    let signature = this.#signatures.get(key);
+    if (!signature) {
+      if (this.#signatures.size >= signaturesMax) this.#signatures.clear();
+      signature = { offers: new Set(offers), matched: new Set(), checked: 0 };
+      this.#signatures.set(key, signature);
+    }
+    for (; signature.checked < this.#list.length; signature.checked += 1) {
+      const readyClass = this.#list[signature.checked] as ReadyClass;
+      if (satisfies(signature.offers, readyClass.requires)) signature.matched.add(readyClass);
+    }
+    return signature;
+  }
+
+  #firstOf(readyClass: ReadyClass): TenantQueue | undefined {
+    for (;;) {
+      const queue = readyClass.heap.top();
+      if (!queue || queue.share === queue.tenant.virtual) return queue;
+      queue.share = queue.tenant.virtual;
+      readyClass.heap.sink(queue);
+      this.touched += 1;
+    }
+  }
+
+  #best(
+    tenant: Tenant,
+    executor: Executor,
+    signature: Signature,
+    wanted: { readonly prefer: readonly string[]; readonly lookahead: number },
+  ): Task | undefined {
+    let list: PriorityList | undefined;
+    for (const queue of tenant.queues.values()) {
+      this.touched += 1;
+      if (!signature.matched.has(queue.class)) continue;
+      const top = queue.lists[0];
+      if (top && (!list || top.priority > list.priority || (top.priority === list.priority && older(top, list))))
+        list = top;
+    }
+    if (!list) return undefined;
+    let chosen: Task | undefined;
+    let looked = 0;
+    for (let task = list.head; task && looked < wanted.lookahead; task = task.next, looked += 1) {
+      this.touched += 1;
+      // The second attempt at a straggler is for another executor than the first.
+      if (task.claim?.executor === executor) continue;
+      chosen ??= task;
+      if (wanted.prefer.length === 0) break;
+      if (task.plan.affinity !== undefined && wanted.prefer.includes(task.plan.affinity)) return task;
+    }
+    return chosen;
+  }
+
+  #join(queue: TenantQueue): void {
+    queue.share = queue.tenant.virtual;
+    queue.class.heap.push(queue);
+  }
+
+  #classOf(requires: readonly string[]): ReadyClass {
+    const key = classKey(requires);
+    let readyClass = this.#classes.get(key);
+    if (!readyClass) {
+      if (this.#idle > classesIdleMax) this.#sweep();
+      readyClass = new ReadyClass(key, requires);
+      this.#classes.set(key, readyClass);
+      this.#list.push(readyClass);
+      this.#idle += 1;
+    }
+    return readyClass;
+  }
+
+  /** Lets go of classes without work, which otherwise an enemy could pile up with ever new labels. */
+  #sweep(): void {
+    for (const readyClass of this.#list) if (readyClass.ready === 0) this.#classes.delete(readyClass.key);
+    this.#list = [...this.#classes.values()];
+    this.#idle = 0;
+    this.#signatures.clear();
+  }
+
+  #queueOf(tenant: Tenant, readyClass: ReadyClass): TenantQueue {
+    let queue = tenant.queues.get(readyClass);
+    if (!queue) {
+      queue = { tenant, class: readyClass, lists: [], size: 0, heapAt: -1, share: 0 };
+      tenant.queues.set(readyClass, queue);
+    }
+    return queue;
+  }
+}
+
+export const satisfies = (offers: ReadonlySet<string>, requires: readonly string[]): boolean =>
+  requires.every((label) => offers.has(label));
+
+const before = (a: TenantQueue, b: TenantQueue): boolean =>
+  a.tenant.virtual < b.tenant.virtual || (a.tenant.virtual === b.tenant.virtual && a.tenant.ordinal < b.tenant.ordinal);
+
+const older = (a: PriorityList, b: PriorityList): boolean => (a.head?.order ?? 0) < (b.head?.order ?? 0);
+
+/** Labels are sorted and without repeats when they get here (see validate.ts), so equal sets have equal keys. */
+const classKey = (labels: readonly string[]): string =>
+  labels.length === 1 ? (labels[0] as string) : labels.join("\u0000");
+
+function listOf(queue: TenantQueue, priority: number): PriorityList {
+  const { lists } = queue;
+  let at = 0;
+  while (at < lists.length && (lists[at] as PriorityList).priority > priority) at += 1;
+  const found = lists[at];
+  if (found && found.priority === priority) return found;
+  const list: PriorityList = { queue, priority, head: undefined, tail: undefined, size: 0 };
+  lists.splice(at, 0, list);
+  return list;
+}
+
+/** By order, searching from the end: almost always it is the newest. A retry may look past a few. */
+function insert(list: PriorityList, task: Task): void {
+  let after = list.tail;
+  let looked = 0;
+  while (after && after.order > task.order && looked < 64) {
+    after = after.prev;
+    looked += 1;
+  }
+  // Past that many neighbours its old turn is long gone: it goes to the head, being older than all it passed.
+  if (after && after.order > task.order) after = undefined;
+  task.list = list;
+  task.prev = after;
+  task.next = after ? after.next : list.head;
+  if (task.next) task.next.prev = task;
+  else list.tail = task;
+  if (after) after.next = task;
+  else list.head = task;
+  list.size += 1;
+}
+
+function unlink(list: PriorityList, task: Task): void {
+  if (task.prev) task.prev.next = task.next;
+  else list.head = task.next;
+  if (task.next) task.next.prev = task.prev;
+  else list.tail = task.prev;
+  task.list = undefined;
+  task.prev = undefined;
+  task.next = undefined;
+  list.size -= 1;
+}

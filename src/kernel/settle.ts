@@ -1,0 +1,121 @@
+/**
+ * What follows by itself: a stage whose needs have ended becomes ready or is skipped, one whose tasks have ended ends,
+ * a job whose stages have ended ends, a lock that is free is handed on. Each step is decided from the state as it is,
+ * so nothing has to be foreseen, and it is done in the same batch as what caused it.
+ */
+import type { Job, Stage } from "./entities.ts";
+import type { Event } from "./event.ts";
+import type { JobPhase, Result, StagePhase } from "./model.ts";
+import { isJobOver, isStageOver } from "./moves.ts";
+import { displacements } from "./settle-locks.ts";
+import type { State } from "./state.ts";
+
+export function settleStage(state: State, stage: Stage, nowMs: number): readonly Event[] {
+  const { job } = stage;
+  if (isStageOver(stage) || isJobOver(job)) return [];
+  switch (stage.phase) {
+    case "BLOCKED":
+      return settleBlocked(state, stage, nowMs);
+    case "READY":
+      return settleReady(stage, nowMs);
+    case "RUNNING":
+      return settleRunning(stage, nowMs);
+    default:
+      return [];
+  }
+}
+
+function settleBlocked(state: State, stage: Stage, nowMs: number): readonly Event[] {
+  const { job, shape } = stage;
+  if (stage.cancelled) return [ended(stage, stage.cancelled, stage.reason, nowMs)];
+  if (stage.waiting > 0 || job.phase === "WAITING") return [];
+  const unmet = shape.after === "success" && shape.needs.find((need) => !isMet(job.stages[need] as Stage));
+  if (unmet !== false && unmet !== undefined) {
+    const need = job.stages[unmet] as Stage;
+    return [ended(stage, "SKIPPED", `${need.shape.name} ${need.phase}`, nowMs)];
+  }
+  if (shape.lock && stage.lockState === "none")
+    return [
+      { kind: "lock-queued", job: job.no, stage: stage.index, at: nowMs },
+      ...displacements(state, job.tenant.name, shape.lock, nowMs),
+    ];
+  if (stage.lockState === "queued") return [];
+  const ready: Event = {
+    kind: "stage-ready",
+    job: job.no,
+    stage: stage.index,
+    ...(shape.plan ? { planTask: state.nextTask } : {}),
+    at: nowMs,
+  };
+  if (shape.plan) return [ready];
+  return [ready, ...reusable(stage, stage.tasks.map(({ no, plan }) => ({ no, ...plan })), nowMs)];
+}
+
+const isMet = (need: Stage): boolean =>
+  need.phase === "COMPLETED" || (need.phase === "FAILED" && need.shape.mayFail);
+
+function settleReady(stage: Stage, nowMs: number): readonly Event[] {
+  const { planning } = stage;
+  if (planning?.phase === "CANCELLED") return [ended(stage, stage.cancelled ?? "CANCELLED", stage.reason, nowMs)];
+  if (planning?.phase === "FAILED")
+    return [ended(stage, "FAILED", `planning failed: ${planning.last?.message ?? ""}`, nowMs)];
+  return [];
+}
+
+function settleRunning(stage: Stage, nowMs: number): readonly Event[] {
+  const { job } = stage;
+  // K5: counted, not scanned; a stage is complete only when no task is open and none has failed.
+  if (stage.open === 0) {
+    if (stage.cancelled) return [ended(stage, stage.cancelled, stage.reason, nowMs)];
+    if (stage.failed > 0) return [ended(stage, "FAILED", `${stage.failed} of ${stage.tasks.length} failed`, nowMs)];
+    return [ended(stage, "COMPLETED", "", nowMs)];
+  }
+  if (stage.failed > 0 && stage.shape.failFast && !stage.cancelled)
+    return [
+      {
+        kind: "stage-cancelling",
+        job: job.no,
+        stage: stage.index,
+        phase: "FAILED",
+        reason: `${stage.failed} of ${stage.tasks.length} failed`,
+        at: nowMs,
+      },
+    ];
+  return [];
+}
+
+/** Tasks that an earlier job, or the generation before, has already done: same stage, key and spec. */
+export function reusable(
+  stage: Stage,
+  tasks: readonly { readonly no: number; readonly key: string; readonly spec: string }[],
+  nowMs: number,
+): Event[] {
+  const { reuse } = stage.job;
+  if (!reuse && !stage.kept) return [];
+  const known = new Map<string, { readonly spec: string; readonly result: Result }>();
+  for (const one of reuse ?? []) if (one.stage === stage.shape.name) known.set(one.key, one);
+  for (const [key, one] of stage.kept ?? []) known.set(key, one);
+  return tasks.flatMap(({ no, key, spec }): Event[] => {
+    const one = known.get(key);
+    return one && one.spec === spec ? [{ kind: "reused", task: no, result: one.result, at: nowMs }] : [];
+  });
+}
+
+export function settleJob(job: Job, nowMs: number): readonly Event[] {
+  if (isJobOver(job) || job.stagesOpen > 0) return [];
+  const failed = job.stages.find((stage) => stage.phase === "FAILED" && !stage.shape.mayFail);
+  const cancelled = job.stages.find((stage) => stage.phase === "CANCELLED");
+  const phase: JobPhase = job.cancelled ?? (failed ? "FAILED" : cancelled ? "CANCELLED" : "SUCCEEDED");
+  const culprit = failed ?? cancelled;
+  const reason = job.cancelled ? job.reason : culprit ? `${culprit.shape.name}: ${culprit.reason}` : "";
+  return [{ kind: "job-ended", job: job.no, phase, reason, at: nowMs }];
+}
+
+const ended = (stage: Stage, phase: StagePhase, reason: string, at: number): Event => ({
+  kind: "stage-ended",
+  job: stage.job.no,
+  stage: stage.index,
+  phase,
+  reason,
+  at,
+});

@@ -1,0 +1,96 @@
+/** One shard's memory: the things themselves, and indices that can be rebuilt from them. Changed by `apply` only. */
+import { must } from "#base/assert.ts";
+import { Agenda } from "./agenda.ts";
+import { type Claim, Executor, type Job, type Stage, type StageShape, type Task, Tenant } from "./entities.ts";
+import type { Capture } from "./capture.ts";
+import type { Limits } from "./limits.ts";
+import type { Locks } from "./locks.ts";
+import { createLocks } from "./locks.ts";
+import type { TaskTemplate } from "./model.ts";
+import { ReadyIndex, type ReadyClass } from "./ready.ts";
+
+export type KeyBinding = { readonly job: number; readonly payloadHash: string; readonly untilMs: number };
+export type Due = Task | Claim | Job | Tenant | Executor;
+
+export class State {
+  readonly shard: number;
+  readonly limits: Limits;
+  /** The newest instant that the shard has acted on; never goes back (K11). */
+  nowMs = 0;
+  epoch = 0;
+  nextJob = 1;
+  nextTask = 1;
+  nextToken = 1;
+  readonly jobs = new Map<number, Job>();
+  readonly tasks = new Map<number, Task>();
+  readonly tenants = new Map<string, Tenant>();
+  readonly executors = new Map<string, Executor>();
+  /** Request keys, oldest first: they are all kept equally long. */
+  readonly keys = new Map<string, KeyBinding>();
+  /** Keys that memory let go of before their time; the journal still has them. */
+  keysElsewhereUntilMs = 0;
+  readonly merges = new Map<string, Job>();
+  readonly locks: Locks = createLocks();
+  readonly ready = new ReadyIndex();
+  readonly agenda = new Agenda<Due>();
+  /** Stages and jobs whose next step may be due, in order; emptied by `settle`. */
+  readonly unsettled = new Set<Stage | Job>();
+  /** Follow-ups that threw (K12), newest last: shown to people, never in anyone's way. */
+  readonly faults: string[] = [];
+  liveJobs = 0;
+  claims = 0;
+  bytes = 0;
+  /** The claim that the last event ended, for whoever writes history. */
+  endedClaim: Claim | undefined;
+  capture: Capture | undefined;
+  captures = 0;
+  readonly templates = new Map<string, TaskTemplate>();
+  readonly shapes = new Map<string, StageShape>();
+
+  constructor(shard: number, limits: Limits) {
+    this.shard = shard;
+    this.limits = limits;
+  }
+
+  /** Requirement classes that got ready work; whoever holds waiting executors clears it. */
+  get woken(): Set<ReadyClass> {
+    return this.ready.woken;
+  }
+
+  /** Entries of any index looked at so far. */
+  get touched(): number {
+    return this.ready.touched;
+  }
+
+  job(no: number): Job {
+    return must(this.jobs.get(no), `job ${no}`);
+  }
+
+  stage(job: number, stage: number): Stage {
+    return must(this.job(job).stages[stage], `stage ${stage} of job ${job}`);
+  }
+
+  task(no: number): Task {
+    return must(this.tasks.get(no), `task ${no}`);
+  }
+
+  tenant(name: string): Tenant {
+    let tenant = this.tenants.get(name);
+    if (!tenant) {
+      tenant = new Tenant(name, this.tenants.size, this.shard);
+      this.tenants.set(name, tenant);
+    }
+    return tenant;
+  }
+
+  executor(id: string): Executor {
+    let executor = this.executors.get(id);
+    if (!executor) {
+      executor = new Executor(id);
+      this.executors.set(id, executor);
+    }
+    return executor;
+  }
+}
+
+export const createState = (shard: number, limits: Limits): State => new State(shard, limits);

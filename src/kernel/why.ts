@@ -1,0 +1,119 @@
+/** "Why is this not running?", answered from the state: what stands in the way, and how far away it is. */
+import type { Job, Stage, Task } from "./entities.ts";
+import { isOver, lockKey, lockSpecOf } from "./locks.ts";
+import { isJobOver, isStageOver, isTaskOver, slotsOf } from "./moves.ts";
+import type { Why, WhyReason } from "./query.ts";
+import { satisfies } from "./ready.ts";
+import type { State } from "./state.ts";
+
+const linesMax = 20;
+const lookMax = 100_000;
+
+export function whyOf(state: State, job: Job, nowMs: number): Why[] {
+  const lines: Why[] = [];
+  for (const stage of job.stages) {
+    if (lines.length >= linesMax) break;
+    const line = (task: Task | undefined, because: WhyReason): void => {
+      const { index } = stage;
+      const phase = task?.phase ?? stage.phase;
+      lines.push({ task: task?.no ?? 0, stage: index, key: task?.plan.key ?? stage.shape.name, phase, because });
+    };
+    if (isStageOver(stage)) continue;
+    if (stage.phase === "BLOCKED") {
+      line(undefined, whyBlocked(state, stage));
+      continue;
+    }
+    const tasks = stage.planning && stage.phase === "READY" ? [stage.planning] : stage.tasks;
+    for (const task of tasks) {
+      if (lines.length >= linesMax) break;
+      if (!isTaskOver(task.phase)) line(task, whyTask(state, task, nowMs));
+    }
+  }
+  if (lines.length === 0 && isJobOver(job))
+    lines.push({ task: 0, stage: 0, key: job.name, phase: job.phase, because: { kind: "ended", phase: job.phase } });
+  return lines;
+}
+
+function whyBlocked(state: State, stage: Stage): WhyReason {
+  const { job } = stage;
+  const holder = job.phase === "WAITING" ? { job, stage: undefined } : { job, stage };
+  const spec = lockSpecOf(holder);
+  if (stage.waiting > 0 && job.phase !== "WAITING") {
+    const needs = stage.shape.needs.map((need) => job.stages[need] as Stage).filter((need) => !isStageOver(need));
+    return { kind: "needs", stages: needs.map((need) => need.shape.name) };
+  }
+  const lock = spec && state.locks.byKey.get(lockKey(job.tenant, spec.name));
+  const heldBy = (lock?.holders ?? []).filter((one) => !isOver(one)).map((one) => one.job.no);
+  const ahead = Math.max(0, lock?.queue.findIndex((one) => one.job === job && one.stage === holder.stage) ?? 0);
+  return { kind: "lock", name: spec?.name ?? "", heldBy, ahead };
+}
+
+function whyTask(state: State, task: Task, nowMs: number): WhyReason {
+  const { stage } = task;
+  const { tenant } = stage.job;
+  if (task.claim) return { kind: "running", executor: task.claim.executor.id };
+  if (task.phase === "WAITING")
+    return { kind: "signal", names: stage.waitsFor ?? [], forMs: Math.max(0, task.dueAtMs - nowMs) };
+  if (task.phase === "RETRY_PENDING") {
+    const lastFailure = task.last ? `${task.last.reason}: ${task.last.message}` : "";
+    return { kind: "back-off", forMs: Math.max(0, task.dueAtMs - nowMs), lastFailure };
+  }
+  if (!task.list) return { kind: "parallel-max", limit: stage.shape.parallelMax };
+  const fit = whoFits(state, task, nowMs);
+  if (fit.able === 0)
+    return fit.drained.length > 0
+      ? { kind: "drained", executors: fit.drained.slice(0, 10) }
+      : { kind: "no-executor", nearest: fit.nearest, missing: fit.missing };
+  if (tenant.parked) {
+    const slots = slotsOf(state, tenant);
+    return { kind: "quota", running: tenant.running, runningMax: Number.isFinite(slots) ? slots : 0 };
+  }
+  return { kind: "queued", position: positionOf(task), executors: fit.able, tenantsAhead: tenantsAhead(state, task) };
+}
+
+function whoFits(
+  state: State,
+  task: Task,
+  nowMs: number,
+): { able: number; drained: string[]; nearest: string | undefined; missing: readonly string[] } {
+  const { requires } = task.template;
+  let able = 0;
+  const drained: string[] = [];
+  let nearest: string | undefined;
+  let missing: readonly string[] = requires;
+  for (const executor of state.executors.values()) {
+    if (!executor.offers) continue;
+    const offers = new Set(executor.offers);
+    const isServed = executor.tenant === undefined || executor.tenant === task.stage.job.tenant.name;
+    if (isServed && satisfies(offers, requires)) {
+      if (executor.drained && executor.drained.untilMs > nowMs) drained.push(executor.id);
+      else able += 1;
+      continue;
+    }
+    const lacks = requires.filter((label) => !offers.has(label));
+    if (nearest === undefined || lacks.length < missing.length) {
+      nearest = executor.id;
+      missing = lacks.length === 0 ? [`tenant=${task.stage.job.tenant.name}`] : lacks;
+    }
+  }
+  return { able, drained, nearest, missing };
+}
+
+/** How many of the tenant's tasks of the class go first. */
+function positionOf(task: Task): number {
+  const { list } = task;
+  if (!list) return 0;
+  let ahead = 0;
+  for (const other of list.queue.lists) if (other.priority > list.priority) ahead += other.size;
+  let looked = 0;
+  for (let other = task.prev; other && looked < lookMax; other = other.prev) looked += 1;
+  return ahead + looked;
+}
+
+function tenantsAhead(state: State, task: Task): number {
+  const mine = task.stage.job.tenant;
+  let ahead = 0;
+  for (const tenant of state.tenants.values())
+    if (tenant !== mine && tenant.ready > 0 && !tenant.parked && tenant.virtual < mine.virtual) ahead += 1;
+  return ahead;
+}
