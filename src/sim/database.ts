@@ -8,7 +8,7 @@
  */
 import { Fault } from "#base/fault.ts";
 import type { Random } from "#base/random.ts";
-import type { Acquired, AppendResult, Batch, History, Journal, Snapshot } from "#journal/journal.ts";
+import type { Acquired, AppendResult, Batch, Journal, Snapshot } from "#journal/journal.ts";
 import { memoryStore, type MemoryStore } from "#journal/memory.ts";
 import type { Life, Machine } from "./machine.ts";
 import type { World } from "./world.ts";
@@ -33,6 +33,9 @@ export type DatabaseConditions = {
 };
 
 export type DatabaseObserver = {
+  /** A life sends an append, and has its answer or has given up: between the two it decides ahead of the log. */
+  appending(by: Life, batches: readonly Batch[]): void;
+  settled(by: Life): void;
   /** At the instant in which the batches became durable, or did not. */
   appended(by: Life, batches: readonly Batch[], result: AppendResult): void;
   acquired(by: Life, shard: number, answer: Acquired): void;
@@ -62,63 +65,54 @@ export class Database {
 
   connect(life: Life): Journal {
     const inner = this.store.connect();
-    const write =
-      <A extends unknown[], R>(name: string, run: (...args: A) => Promise<R>) =>
-      (...args: A): Promise<R> =>
-        this.#call(life, name, true, () => run(...args));
-    const look =
-      <A extends unknown[], R>(name: string, run: (...args: A) => Promise<R>) =>
-      (...args: A): Promise<R> =>
-        this.#call(life, name, false, () => run(...args));
+    const write = this.#wrap(life, inner, true);
+    const look = this.#wrap(life, inner, false);
     return {
-      open: write("open", inner.open),
-      cluster: look("cluster", inner.cluster),
-      append: write("append", async (batches) => {
-        const result = await inner.append(batches);
-        this.#observer.appended(life, batches, result);
-        return result;
-      }),
-      confirm: look("confirm", inner.confirm),
-      tail: look("tail", inner.tail),
+      ...look("cluster", "confirm", "tail", "segments", "findKeys", "ownerships", "nodes", "describe"),
+      ...write("open", "recordSegment", "trim", "trimKeys", "renew", "announce", "raiseFeatureLevel"),
+      append: (batches) => {
+        this.#observer.appending(life, batches);
+        const sent = this.#call(life, "append", true, async () => {
+          const result = await inner.append(batches);
+          this.#observer.appended(life, batches, result);
+          return result;
+        });
+        return sent.finally(() => this.#observer.settled(life));
+      },
+      acquire: (shard, node, wanted) =>
+        this.#call(life, "acquire", true, async () => {
+          const answer = await inner.acquire(shard, node, wanted);
+          this.#observer.acquired(life, shard, answer);
+          return answer;
+        }),
+      release: (shard, epoch, successor) =>
+        this.#call(life, "release", true, async () => {
+          await inner.release(shard, epoch, successor);
+          this.#observer.released(life, shard);
+        }),
       read: (shard, fromSeq) => this.#stream(life, "read", () => inner.read(shard, fromSeq)),
       saveSnapshot: (shard, at, chunks) => inner.saveSnapshot(shard, at, this.#upload(life, chunks)),
       loadSnapshot: async (shard) => {
         const found = await this.#call(life, "loadSnapshot", false, () => inner.loadSnapshot(shard));
         return found && ({ ...found, chunks: this.#stream(life, "chunk", () => found.chunks) } satisfies Snapshot);
       },
-      recordSegment: write("recordSegment", inner.recordSegment),
-      segments: look("segments", inner.segments),
-      trim: write("trim", inner.trim),
-      findKeys: look("findKeys", inner.findKeys),
-      trimKeys: write("trimKeys", inner.trimKeys),
-      acquire: write("acquire", async (shard, node, wanted) => {
-        const answer = await inner.acquire(shard, node, wanted);
-        this.#observer.acquired(life, shard, answer);
-        return answer;
-      }),
-      renew: write("renew", inner.renew),
-      release: write("release", async (shard, epoch, successor) => {
-        await inner.release(shard, epoch, successor);
-        this.#observer.released(life, shard);
-      }),
-      ownerships: look("ownerships", inner.ownerships),
-      announce: write("announce", inner.announce),
-      nodes: look("nodes", inner.nodes),
-      raiseFeatureLevel: write("raiseFeatureLevel", inner.raiseFeatureLevel),
-      describe: look("describe", inner.describe),
-      history: this.#history(inner.history, write, look),
+      history: {
+        ...this.#wrap(life, inner.history, true)("record", "trim"),
+        ...this.#wrap(life, inner.history, false)("cursor", "job", "jobs"),
+      },
       close: async () => {},
     };
   }
 
-  #history(inner: History, write: Wrap, look: Wrap): History {
-    return {
-      record: write("history.record", inner.record),
-      cursor: look("history.cursor", inner.cursor),
-      job: look("history.job", inner.job),
-      jobs: look("history.jobs", inner.jobs),
-      trim: write("history.trim", inner.trim),
-    };
+  /** The named functions of a port, each as a call over the wire. */
+  #wrap<P extends object>(life: Life, port: P, writes: boolean) {
+    return <K extends keyof P & string>(...names: readonly K[]): Pick<P, K> =>
+      Object.fromEntries(
+        names.map((name) => {
+          const run = port[name] as (...args: unknown[]) => Promise<unknown>;
+          return [name, (...args: unknown[]) => this.#call(life, name, writes, () => run(...args))];
+        }),
+      ) as Pick<P, K>;
   }
 
   #call<R>(life: Life, name: string, writes: boolean, run: () => Promise<R>): Promise<R> {
@@ -202,8 +196,6 @@ export class Database {
     return latencyMs * (0.5 + this.#random.fraction()) + spike;
   }
 }
-
-type Wrap = <A extends unknown[], R>(name: string, run: (...args: A) => Promise<R>) => (...args: A) => Promise<R>;
 
 const streamPage = 64;
 

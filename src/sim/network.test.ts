@@ -18,7 +18,7 @@ const calm: NetworkConditions = {
 
 function twoMachines(conditions: Partial<NetworkConditions> = {}) {
   const world = new World(new Random(1), new Trace(100));
-  const observer = { arrived() {}, left() {}, streamed() {}, injected() {} };
+  const observer = { reached() {}, arrived() {}, left() {}, streamed() {}, injected() {} };
   const network = new Network(world, new Random(2), { ...calm, ...conditions }, observer);
   const machine = (name: string) => world.machine(name, { rate: 1, bootMonotonicMs: 0, wallOffsetMs: 0 });
   const client = machine("client");

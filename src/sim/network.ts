@@ -8,6 +8,7 @@
 import { Fault } from "#base/fault.ts";
 import type { Random } from "#base/random.ts";
 import type { ShardRequest, ShardResponse, ShardService, WatchMessage, WatchRequest } from "#shard/protocol.ts";
+import { readFault, writeFault } from "#shard/tcp-fault.ts";
 import type { Address, Listening, Transport } from "#shard/transport.ts";
 import { reasonOf, type Life } from "./machine.ts";
 import { plantPoison } from "./poison.ts";
@@ -28,6 +29,8 @@ export type NetworkConditions = {
 
 /** What passes by, for the checkers and for the record of faults. */
 export type NetworkObserver = {
+  /** A request has reached the machine, which may be stopped and not look at it for a while. */
+  reached(at: Life, from: Life, request: ShardRequest): void;
   /** A request is handed to the machine that serves it. */
   arrived(at: Life, from: Life, request: ShardRequest): void;
   /** A response leaves the machine that served it (K7: what it says must be durable now). */
@@ -107,7 +110,7 @@ export class Network {
       ended.push(() => signal.removeEventListener("abort", aborted));
       ended.push(from.after(this.conditions.patienceMs, () => fail("unknown-outcome", "no answer")));
       ended.push(from.onEnd(() => world.after(this.#delay(), undefined, () => gone.abort())));
-      const link = { from, to, text, gone: gone.signal, fail, settle, resolve };
+      const link = { from, to, text, gone: gone.signal, fail, settle, resolve, reject };
       if (this.#refusedAtOnce(from, to)) {
         from.after(this.#delay(), () => fail("unavailable", "no connection"));
         return;
@@ -121,7 +124,7 @@ export class Network {
   }
 
   #deliver(link: Link): void {
-    const { from, to, text, gone, fail, settle, resolve } = link;
+    const { from, to, text, gone, fail, settle, resolve, reject } = link;
     const name = machineOf(to);
     if (this.#lost(from.machine.name, name)) return;
     this.#world.after(this.#delay(), undefined, () => {
@@ -132,8 +135,9 @@ export class Network {
       }
       const { life, service } = served;
       const broken = life.onEnd(() => from.after(this.#delay(), () => fail("unknown-outcome", "connection reset")));
+      const request = JSON.parse(text) as ShardRequest;
+      this.#observer.reached(life, from, request);
       life.after(0, () => {
-        const request = JSON.parse(text) as ShardRequest;
         this.#observer.arrived(life, from, request);
         const respond = (response: ShardResponse) => {
           broken();
@@ -147,9 +151,8 @@ export class Network {
         plantPoison(request);
         service.request(request, gone).then(respond, (error: unknown) => {
           broken();
-          // What the service throws never crosses the wire as such: the connection breaks.
           this.#world.say(`${life.name} < ${from.name} threw ${String(error)}`);
-          from.after(this.#delay(), () => fail("unknown-outcome", "connection broken by the server"));
+          from.after(this.#delay(), () => settle(() => reject(readFault(writeFault(error, "serve"), to))));
         });
       });
     });
@@ -235,6 +238,7 @@ type Link = {
   readonly fail: (code: "unavailable" | "unknown-outcome", why: string) => void;
   readonly settle: (run: () => void) => void;
   readonly resolve: (response: ShardResponse) => void;
+  readonly reject: (error: Error) => void;
 };
 
 export const machineOf = (address: Address): string => address.slice("sim://".length);

@@ -1,0 +1,228 @@
+/**
+ * Where everything observed comes together: the durable log as it was appended, every answer as it left a machine,
+ * and what executors really did. The checkers judge each of these as it happens.
+ */
+import type { Acquired, AppendResult, Batch } from "#journal/journal.ts";
+import type { Event } from "#kernel/event.ts";
+import { decodeEvents } from "#shard/codec.ts";
+import type { ShardRequest, ShardResponse } from "#shard/protocol.ts";
+import type { DatabaseObserver } from "./database.ts";
+import type { Life } from "./machine.ts";
+import { ShardModel } from "./model.ts";
+import type { NetworkObserver } from "./network.ts";
+import type { Pins } from "./pins.ts";
+import type { Runs } from "./runs.ts";
+import type { World } from "./world.ts";
+
+/** Where in the log an event stands. */
+export type Place = {
+  readonly model: ShardModel;
+  readonly by: Life;
+  readonly epoch: number;
+  readonly seq: number;
+  /** The event was decided at this instant or later. */
+  readonly decidedAfterMs: number;
+};
+
+/** What was known when a request arrived: an answer may not fall behind it. */
+export type Arrival = {
+  readonly atMs: number;
+  readonly seq: number;
+  readonly jobKnown: boolean;
+  readonly tokenLive: boolean;
+  readonly generation: number | undefined;
+  readonly poisoned: boolean;
+};
+
+export type Said = {
+  readonly model: ShardModel;
+  readonly by: Life;
+  readonly to: Life;
+  readonly request: ShardRequest;
+  readonly response: ShardResponse;
+  readonly arrival: Arrival;
+};
+
+export type Checker = {
+  readonly invariant: string;
+  readonly promise: string;
+  /** Before the model takes the event in. A text is a complaint. */
+  event?(court: Court, place: Place, event: Event): string | undefined;
+  /** When a response leaves a machine. */
+  said?(court: Court, said: Said): string | undefined;
+  /** When everything has healed and had its time. */
+  end?(court: Court): string | undefined;
+};
+
+export type Tally = {
+  readonly faults: Map<string, number>;
+  readonly commands: Map<string, number>;
+  readonly rejections: Map<string, number>;
+  readonly events: Map<string, number>;
+  readonly responses: Map<string, number>;
+};
+
+export const newTally = (): Tally => ({
+  faults: new Map(),
+  commands: new Map(),
+  rejections: new Map(),
+  events: new Map(),
+  responses: new Map(),
+});
+
+export const count = (map: Map<string, number>, name: string, by = 1): void =>
+  void map.set(name, (map.get(name) ?? 0) + by);
+
+export class Court {
+  readonly world: World;
+  readonly models: readonly ShardModel[];
+  readonly pins: Pins;
+  readonly runs: Runs;
+  readonly tally: Tally;
+  /** The newest epoch that the store has given out, by shard, and when. */
+  readonly epochs: { epoch: number; atMs: number }[];
+  /** Renewals under way: when they reached the machine. */
+  readonly renewals = new Map<ShardRequest, { readonly at: Life; readonly reachedMs: number }>();
+  /** When each claim was last known to be fresh, `shard/task/token`. */
+  readonly fresh = new Map<string, number>();
+  readonly ackedKeys = new Map<string, { readonly job: number; readonly payloadHash: string }>();
+  storeJumpedAtMs = Number.NEGATIVE_INFINITY;
+  /** Nothing was done to the cluster that could excuse an interrupted answer. */
+  calm = false;
+  readonly #checkers: readonly Checker[];
+  readonly #arrivals = new Map<ShardRequest, Arrival>();
+  readonly #appends = new Map<Life, Appends>();
+
+  constructor(
+    world: World,
+    shards: number,
+    ports: { pins: Pins; runs: Runs; tally: Tally; checkers: readonly Checker[] },
+  ) {
+    this.world = world;
+    this.models = Array.from({ length: shards }, (_, shard) => new ShardModel(shard));
+    this.epochs = this.models.map(() => ({ epoch: 0, atMs: 0 }));
+    this.pins = ports.pins;
+    this.runs = ports.runs;
+    this.tally = ports.tally;
+    this.#checkers = ports.checkers;
+  }
+
+  /** Everything that was promised for the end. */
+  close(): void {
+    for (const checker of this.#checkers) this.#judge(checker, checker.end?.(this));
+  }
+
+  readonly database: DatabaseObserver = {
+    appending: (by, batches) => this.#appending(by, batches),
+    settled: (by) => void (this.#appendsOf(by).settledMs = this.world.nowMs),
+    appended: (by, batches, result) => this.#appended(by, batches, result),
+    acquired: (_by, shard, answer) => this.#acquired(shard, answer),
+    released: () => {},
+    injected: (kind) => count(this.tally.faults, kind),
+  };
+
+  readonly network: NetworkObserver = {
+    reached: (at, _from, request) => {
+      if (request.kind === "command" && request.command.kind === "renew")
+        this.renewals.set(request, { at, reachedMs: this.world.nowMs });
+    },
+    arrived: (_at, _from, request) => void this.#arrivals.set(request, this.#arrival(request)),
+    left: (by, to, request, response) => this.#left(by, to, request, response),
+    streamed: () => {},
+    injected: (kind) => count(this.tally.faults, kind),
+  };
+
+  #acquired(shard: number, answer: Acquired): void {
+    if (answer.kind === "acquired") this.epochs[shard] = { epoch: answer.epoch, atMs: this.world.nowMs };
+  }
+
+  #appending(by: Life, batches: readonly Batch[]): void {
+    const appends = this.#appendsOf(by);
+    const nowMs = this.world.nowMs;
+    // What was decided while the last append was under way is sent as soon as that is over.
+    const decidedAfterMs = appends.settledMs === nowMs ? appends.sentMs : nowMs;
+    appends.sentMs = nowMs;
+    for (const { shard, epoch, seq } of batches) {
+      const name = `${shard}/${epoch}/${seq}`;
+      if (!appends.decided.has(name)) appends.decided.set(name, decidedAfterMs);
+    }
+  }
+
+  #appendsOf(life: Life): Appends {
+    let appends = this.#appends.get(life);
+    if (!appends) {
+      appends = { sentMs: 0, settledMs: -1, decided: new Map() };
+      this.#appends.set(life, appends);
+    }
+    return appends;
+  }
+
+  #appended(by: Life, batches: readonly Batch[], result: AppendResult): void {
+    for (const [i, batch] of batches.entries()) {
+      if (result.outcomes[i] !== "appended") {
+        count(this.tally.faults, "append-fenced");
+        continue;
+      }
+      const model = this.models[batch.shard];
+      if (!model) continue;
+      const { shard, epoch, seq } = batch;
+      if (seq !== model.seq + 1) return this.world.violate("J1", `shard ${shard}: batch ${seq} follows ${model.seq}`);
+      const newest = this.epochs[shard]?.epoch ?? 0;
+      if (epoch !== newest)
+        return this.world.violate("K8", `shard ${shard}: appended under epoch ${epoch} when ${newest} was newest`);
+      const decidedAfterMs = this.#appendsOf(by).decided.get(`${shard}/${epoch}/${seq}`) ?? this.world.nowMs;
+      const place: Place = { model, by, epoch, seq, decidedAfterMs };
+      for (const event of decodeEvents(batch.payload)) {
+        count(this.tally.events, event.kind);
+        this.world.say(`log ${shard}/${epoch}/${seq} ${JSON.stringify(event)}`);
+        for (const checker of this.#checkers) this.#judge(checker, checker.event?.(this, place, event));
+        model.apply(event);
+      }
+      model.seq = seq;
+      model.epoch = epoch;
+    }
+  }
+
+  #arrival(request: ShardRequest): Arrival {
+    const model = this.models[request.shard];
+    const asked = (request.kind === "command" ? request.command : request.kind === "query" ? request.query : {}) as {
+      readonly job?: number;
+      readonly task?: number;
+      readonly token?: number;
+      readonly executor?: string;
+      readonly poison?: unknown;
+    };
+    if (request.kind === "command") count(this.tally.commands, request.command.kind);
+    const job = asked.job === undefined ? undefined : model?.jobs.get(asked.job);
+    const task = asked.task === undefined ? undefined : model?.tasks.get(asked.task);
+    const claim = asked.token === undefined ? undefined : task?.claims.get(asked.token);
+    return {
+      atMs: this.world.nowMs,
+      seq: model?.seq ?? 0,
+      jobKnown: job !== undefined && !job.forgotten,
+      tokenLive: claim?.live === true && claim.executor === asked.executor,
+      generation: task?.generation,
+      poisoned: asked.poison !== undefined,
+    };
+  }
+
+  #left(by: Life, to: Life, request: ShardRequest, response: ShardResponse): void {
+    count(this.tally.responses, response.kind);
+    if (response.kind === "rejected") count(this.tally.rejections, response.rejection.kind);
+    const arrival = this.#arrivals.get(request);
+    this.#arrivals.delete(request);
+    const model = this.models[request.shard];
+    if (!arrival || !model || request.kind === "take") return;
+    const said: Said = { model, by, to, request, response, arrival };
+    for (const checker of this.#checkers) this.#judge(checker, checker.said?.(this, said));
+    this.renewals.delete(request);
+  }
+
+  #judge(checker: Checker, complaint: string | undefined): void {
+    if (complaint !== undefined) this.world.violate(checker.invariant, `${checker.promise}: ${complaint}`);
+  }
+}
+
+type Appends = { sentMs: number; settledMs: number; readonly decided: Map<string, number> };
+
+export const claimName = (shard: number, task: number, token: number): string => `${shard}/${task}/${token}`;

@@ -1,0 +1,106 @@
+/** The ways in which an executor may wrong the cluster, as a table. Each is tried on one grant. */
+import type { Executor, Held } from "./executor.ts";
+import { digestOf } from "./outputs.ts";
+import { readTask } from "./script.ts";
+
+export type Misbehaviour = keyof typeof ways;
+
+/** True when the grant has been dealt with, one way or another. */
+export async function misbehave(executor: Executor, held: Held): Promise<boolean> {
+  const { random, injected } = executor.ports;
+  for (const [kind, chance] of executor.habits.misbehaviour) {
+    if (!random.chance(chance)) continue;
+    injected(`executor-${kind}`);
+    return ways[kind](executor, held);
+  }
+  return false;
+}
+
+type Way = (executor: Executor, held: Held) => Promise<boolean>;
+
+const ways = {
+  /** Says nothing for far too long, then commits with its old token. */
+  async stalls(executor, held) {
+    held.renewed = false;
+    await executor.run(held, held.grant.leaseMs * (1 + executor.ports.random.below(4)), true);
+    if (!held.grant.planning) await executor.commit(held, readTask(held.grant.spec).outputs);
+    return true;
+  },
+  /** Takes the work and is never heard of again, though its machine lives. */
+  async vanishes(_executor, held) {
+    held.renewed = false;
+    return true;
+  },
+  /** Every word twice, and once more later. */
+  async repeats(executor, held) {
+    if (held.grant.planning) return false;
+    const { outputs, runMs } = readTask(held.grant.spec);
+    const { shard, grant } = held;
+    const { task, token } = grant;
+    const start = { kind: "start" as const, executor: executor.habits.name, task, token };
+    await Promise.all([executor.ask(shard, start), executor.ask(shard, start)]);
+    if ((await executor.run(held, runMs)) !== "done") return true;
+    await Promise.all([executor.commit(held, outputs), executor.commit(held, outputs)]);
+    await executor.ports.life.clock.sleep(executor.ports.random.below(5_000));
+    await executor.commit(held, outputs);
+    const late = { kind: "fail" as const, executor: executor.habits.name, task, token, message: "too late" };
+    await executor.ask(shard, { ...late, reason: "user-failure" });
+    return true;
+  },
+  /** Commits under tokens that were never its own. */
+  async lies(executor, held) {
+    const { shard, grant } = held;
+    if (grant.planning) return false;
+    const result = { payload: "lie", digests: [] };
+    const evidence = { digests: [], pinnedForMs: 1_000_000 };
+    const { task } = grant;
+    for (const token of [grant.token + 1, grant.token - 1, 0, -1])
+      await executor.ask(
+        shard,
+        { kind: "commit", executor: executor.habits.name, task, token, result, evidence },
+        3_000,
+      );
+    await executor.ask(
+      shard,
+      { kind: "commit", executor: "someone-else", task, token: grant.token, result, evidence },
+      3_000,
+    );
+    return false;
+  },
+  /** Commits bytes that nobody has, and says that they are pinned. */
+  async invents(executor, held) {
+    const { shard, grant } = held;
+    if (grant.planning) return false;
+    const { task, token } = grant;
+    const digests = [digestOf(Buffer.from(`never written ${shard}/${task}/${token}`))];
+    const evidence = { digests, pinnedForMs: 1_000_000 };
+    const result = { payload: "invented", digests };
+    await executor.ask(shard, { kind: "commit", executor: executor.habits.name, task, token, result, evidence }, 3_000);
+    return false;
+  },
+  /** Gives it back. */
+  async releases(executor, held) {
+    const { task, token } = held.grant;
+    const release = { kind: "release" as const, executor: executor.habits.name, task, token };
+    await executor.ask(held.shard, release);
+    if (executor.ports.random.chance(0.3)) await executor.ask(held.shard, release);
+    return true;
+  },
+  /** Fails for reasons of its own. */
+  async fails(executor, held) {
+    const { task, token } = held.grant;
+    const reason = executor.ports.random.pick(["out-of-memory", "preempted", "user-failure", "timed-out"] as const);
+    await executor.run(held, 200);
+    await executor.ask(held.shard, {
+      kind: "fail",
+      executor: executor.habits.name,
+      task,
+      token,
+      reason,
+      message: "of its own making",
+    });
+    return true;
+  },
+} satisfies Record<string, Way>;
+
+export const misbehaviours = Object.keys(ways) as readonly Misbehaviour[];

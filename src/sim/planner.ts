@@ -1,0 +1,41 @@
+import { isFault } from "#base/fault.ts";
+import type { Plan } from "#kernel/model.ts";
+import type { PlanInputs } from "#kernel/query.ts";
+import type { Executor, Held } from "./executor.ts";
+import { readJob, writeScript, type PlanScript } from "./script.ts";
+
+/** Reads the inputs, as any planner must, and answers what the job's script says. */
+export async function planFor(executor: Executor, held: Held): Promise<Plan | undefined> {
+  const { shard, grant } = held;
+  const inputs = await readInputs(executor, held);
+  if (!inputs) return undefined;
+  const script = readJob(inputs.spec).plans[grant.stageName];
+  if (!script) return { kind: "fail", reason: "no script" };
+  const { signal, waitMs } = script;
+  if (signal !== undefined && !inputs.signals.some(({ name }) => name === signal))
+    return { kind: "wait", forMs: 3_600_000, signals: [signal] };
+  const gate = `${shard}/${grant.job}/${grant.stage}/${grant.generation}`;
+  if (waitMs > 0 && !executor.ports.waited.has(gate)) {
+    executor.ports.waited.add(gate);
+    return { kind: "wait", forMs: waitMs, signals: [] };
+  }
+  return answerOf(script);
+}
+
+async function readInputs(executor: Executor, { shard, grant }: Held): Promise<PlanInputs | undefined> {
+  const { task, token } = grant;
+  try {
+    const query = { kind: "plan-inputs" as const, task, token, limit: 100 };
+    const got = await executor.ports.router.request({ kind: "query", shard, query }, { deadlineMs: 10_000 });
+    return got.kind === "answer" ? (got.answer as PlanInputs) : undefined;
+  } catch (error) {
+    if (isFault(error)) return undefined;
+    throw error;
+  }
+}
+
+function answerOf({ answer }: PlanScript): Plan {
+  if (answer.kind !== "tasks") return { kind: answer.kind, reason: "as scripted" };
+  const tasks = answer.tasks.map((script, i) => ({ key: `p${i}`, spec: writeScript(script) }));
+  return { kind: "tasks", set: { template: answer.template, tasks } };
+}

@@ -1,0 +1,33 @@
+/** What executors really do, and when: who runs which task under which token at this instant. */
+import type { Grant } from "#kernel/model.ts";
+import type { Life } from "./machine.ts";
+
+export type Run = {
+  readonly shard: number;
+  readonly grant: Grant;
+  readonly life: Life;
+  readonly sinceMs: number;
+  /** It does not keep to its lease, so nobody can answer for it. */
+  readonly rogue: boolean;
+};
+
+export class Runs {
+  readonly #running = new Set<Run>();
+  started = 0;
+  finished = 0;
+
+  begin(run: Run): () => void {
+    this.started += 1;
+    this.#running.add(run);
+    const forget = run.life.onEnd(() => this.#running.delete(run));
+    return () => {
+      forget();
+      if (this.#running.delete(run)) this.finished += 1;
+    };
+  }
+
+  /** Those that are really at it: a stopped machine does nothing. */
+  running(): readonly Run[] {
+    return [...this.#running].filter(({ life, rogue }) => life.state === "up" && !rogue);
+  }
+}

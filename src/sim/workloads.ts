@@ -1,0 +1,216 @@
+/** What is asked of the cluster, as data: shapes of jobs, each drawn from the seed. */
+import type { Random } from "#base/random.ts";
+import type { Submit } from "#kernel/command.ts";
+import type { FailReason, LockSpec, StageSpec, TaskTemplate } from "#kernel/model.ts";
+import { type JobScript, type PlanScript, type TaskScript, writeScript } from "./script.ts";
+
+export type ShapeName = keyof typeof shapes;
+export type Drawn = {
+  readonly submit: Submit;
+  /** Signals that someone should send for the job to go on, by stage index. */
+  readonly signals: readonly { readonly stage: number; readonly name: string }[];
+};
+
+export type DrawContext = {
+  readonly random: Random;
+  readonly tenant: string;
+  readonly name: string;
+  /** The middle of the range that leases are drawn from. */
+  readonly leaseMs: number;
+  readonly labels: readonly string[];
+};
+
+const hour = 3_600_000;
+const infrastructure: readonly FailReason[] = ["preempted", "out-of-memory", "input-lost", "executor-lost"];
+
+export const shapes = {
+  /** One action of a build. */
+  single: (c: DrawContext) => job(c, [stage(c, "only", { tasks: 1 })]),
+
+  /** A matrix. */
+  matrix: (c: DrawContext) =>
+    job(c, [
+      stage(c, "matrix", {
+        tasks: c.random.between(2, 12),
+        failFast: c.random.chance(0.5),
+        parallelMax: c.random.chance(0.4) ? c.random.between(1, 3) : 0,
+      }),
+    ]),
+
+  /** Stages in a random order of needs, some to be run after a failure too. */
+  dag(c: DrawContext) {
+    const count = c.random.between(2, 5);
+    const stages = Array.from({ length: count }, (_, i) => ({
+      ...stage(c, `s${i}`, { tasks: c.random.between(1, 3), mayFail: c.random.chance(0.3) }),
+      needs: Array.from({ length: i }, (_unused, n) => n).filter(() => c.random.chance(0.5)),
+      after: c.random.chance(0.3) ? ("end" as const) : ("success" as const),
+    }));
+    return job(c, stages);
+  },
+
+  /** A stage whose tasks are found out when the first has ended. */
+  planned(c: DrawContext) {
+    const first = stage(c, "first", { tasks: c.random.between(1, 2) });
+    return job(c, [first, { ...planned(c, "then"), needs: [0] }], { then: planScript(c) });
+  },
+
+  /** A gate: the planner waits for an approval, then says what is to be done. */
+  gated(c: DrawContext) {
+    const script: PlanScript = { ...planScript(c), signal: "approve" };
+    const drawn = job(c, [planned(c, "gate"), { ...stage(c, "after", { tasks: 1 }), needs: [0] }], { gate: script });
+    return { ...drawn, signals: [{ stage: 0, name: "approve" }] };
+  },
+
+  /** A wait that no signal ends: the planner is asked again after a time. */
+  timed(c: DrawContext) {
+    return job(c, [planned(c, "timed")], { timed: { ...planScript(c), waitMs: c.random.between(200, 4_000) } });
+  },
+
+  /** Several callers want the same, and some lose interest. */
+  merged(c: DrawContext) {
+    const drawn = job(c, [stage(c, "shared", { tasks: c.random.between(1, 2) })]);
+    const mergeKey = `merge-${c.random.below(2)}`;
+    const subscriber = `${c.name}-caller`;
+    return {
+      ...drawn,
+      submit: { ...drawn.submit, mergeKey, subscriber, leaveGraceMs: c.random.pick([0, 1_000, 5_000]) },
+    };
+  },
+
+  /** One at a time, or a few: the whole job holds the lock. */
+  locked(c: DrawContext) {
+    const drawn = job(c, [stage(c, "critical", { tasks: c.random.between(1, 2), outside: true })]);
+    return { ...drawn, submit: { ...drawn.submit, lock: lock(c, "job") } };
+  },
+
+  /** One stage holds the lock. */
+  lockedStage: (c: DrawContext) =>
+    job(c, [
+      stage(c, "free", { tasks: 1 }),
+      { ...stage(c, "critical", { tasks: c.random.between(1, 2), outside: true }), needs: [0], lock: lock(c, "stage") },
+    ]),
+
+  /** Many tasks of which one is slow: work for speculation. */
+  straggler(c: DrawContext) {
+    const template = { ...templateOf(c, false), speculate: true, leaseMs: c.leaseMs * 2 };
+    const scripts = Array.from({ length: c.random.between(4, 8) }, (_, i) => ({
+      ...taskScript(c),
+      failures: 0,
+      runMs: i === 0 ? c.leaseMs * 8 : 100,
+    }));
+    return job(c, [{ ...stage(c, "wide", { tasks: 1 }), tasks: taskSet(template, scripts) }]);
+  },
+
+  /** Ends by its deadline unless it is quick. */
+  hurried(c: DrawContext) {
+    const drawn = job(c, [stage(c, "soon", { tasks: c.random.between(1, 4) })]);
+    return { ...drawn, submit: { ...drawn.submit, deadlineMs: c.random.between(500, 20_000) } };
+  },
+
+  /** Nobody can run it: it ends by its queue deadline. */
+  impossible(c: DrawContext) {
+    const template = { ...templateOf(c, false), requires: ["os=plan9"], queueMs: c.random.between(1_000, 30_000) };
+    return job(c, [{ ...stage(c, "never", { tasks: 1 }), tasks: taskSet(template, [taskScript(c)]) }]);
+  },
+
+  /** Runs longer than it may. */
+  endless(c: DrawContext) {
+    const template = { ...templateOf(c, false), attemptMs: 1_000 + c.random.below(4_000), attemptsMax: 2 };
+    const script = { ...taskScript(c), failures: 0, runMs: 120_000 };
+    return job(c, [{ ...stage(c, "endless", { tasks: 1 }), tasks: taskSet(template, [script]) }]);
+  },
+};
+
+function job(c: DrawContext, stages: readonly StageSpec[], plans: JobScript["plans"] = {}): Drawn {
+  const spec = writeScript({ plans });
+  const submit: Submit = {
+    kind: "submit",
+    tenant: c.tenant,
+    door: "sim",
+    name: c.name,
+    payloadHash: `hash-${c.name}`,
+    priority: c.random.chance(0.3) ? c.random.between(-100, 100) : 0,
+    spec,
+    stages,
+    deadlineMs: 6 * hour,
+  };
+  return { submit, signals: [] };
+}
+
+function stage(
+  c: DrawContext,
+  name: string,
+  wanted: {
+    readonly tasks: number;
+    readonly failFast?: boolean;
+    readonly mayFail?: boolean;
+    readonly parallelMax?: number;
+    readonly outside?: boolean;
+  },
+): StageSpec {
+  const scripts = Array.from({ length: wanted.tasks }, () => taskScript(c));
+  return {
+    name,
+    needs: [],
+    after: "success",
+    tasks: taskSet(templateOf(c, wanted.outside ?? c.random.chance(0.2)), scripts),
+    failFast: wanted.failFast ?? false,
+    mayFail: wanted.mayFail ?? false,
+    parallelMax: wanted.parallelMax ?? 0,
+  };
+}
+
+function planned(c: DrawContext, name: string): StageSpec {
+  const plan = { kind: "sim", requires: ["plan=sim-1"], leaseMs: c.leaseMs, attemptsMax: 50, deadlineMs: 5 * hour };
+  return { name, needs: [], after: "success", plan, failFast: false, mayFail: false, parallelMax: 0 };
+}
+
+function planScript(c: DrawContext): PlanScript {
+  const kind = c.random.chance(0.75) ? ("tasks" as const) : c.random.pick(["skip", "fail"] as const);
+  const scripts = Array.from({ length: c.random.below(4) }, () => taskScript(c));
+  const answer = kind === "tasks" ? { kind, template: templateOf(c, false), tasks: scripts } : { kind };
+  return { waitMs: 0, answer };
+}
+
+const taskSet = (template: TaskTemplate, scripts: readonly TaskScript[]) => ({
+  template,
+  tasks: scripts.map((script, i) => ({ key: `k${i}`, spec: writeScript(script), affinity: `host-${i % 3}` })),
+});
+
+function templateOf(c: DrawContext, outside: boolean): TaskTemplate {
+  const leaseMs = Math.round(c.leaseMs * (0.5 + c.random.fraction()));
+  return {
+    kind: "sim",
+    requires: c.random.chance(0.3) ? [c.random.pick(c.labels)] : [],
+    leaseMs,
+    attemptsMax: 50,
+    retryOn: c.random.chance(0.7) ? "any" : "infrastructure",
+    backoffMs: c.random.pick([0, 100, 500]),
+    backoffMsMax: 2_000,
+    queueMs: 5 * hour,
+    attemptMs: hour,
+    effects: outside ? "outside" : "pure",
+    speculate: false,
+    graceMs: outside ? 0 : c.random.pick([0, leaseMs, leaseMs * 4]),
+  };
+}
+
+function taskScript(c: DrawContext): TaskScript {
+  const fails = c.random.chance(0.25);
+  return {
+    runMs: c.random.chance(0.15) ? c.random.between(2_000, 15_000) : c.random.between(1, 800),
+    failures: fails ? c.random.between(1, 3) : 0,
+    reason: c.random.chance(0.3) ? "user-failure" : c.random.pick(infrastructure),
+    outputs: c.random.below(3),
+    steps: c.random.chance(0.3) ? c.random.between(1, 3) : 0,
+  };
+}
+
+function lock(c: DrawContext, scope: string): LockSpec {
+  return {
+    name: `${scope}-${c.random.below(2)}`,
+    limit: c.random.chance(0.7) ? 1 : 2,
+    queueMax: c.random.pick([0, 1, 3, 100, 100]),
+    cancelInProgress: c.random.chance(0.3),
+  };
+}
