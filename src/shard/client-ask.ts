@@ -1,0 +1,52 @@
+/** Asking a shard one thing and getting its own kind of answer; a refusal becomes a RejectedError. */
+import { Fault } from "#base/fault.ts";
+import { parseJob, parseTask, type JobRef, type ShardId, type TaskRef } from "#base/ids.ts";
+import type { CommandKind, CommandOf } from "#kernel/command.ts";
+import type { Answers, Query } from "#kernel/query.ts";
+import type { Replies } from "#kernel/reply.ts";
+import { RejectedError } from "./rejected.ts";
+import { nameOf, type AskOptions, type Router } from "./router.ts";
+
+export type AskCommand = <K extends CommandKind>(
+  shard: ShardId,
+  command: CommandOf<K>,
+  options?: AskOptions & { readonly waitMs?: number },
+) => Promise<Replies[K]>;
+
+export type AskQuery = <K extends Query["kind"]>(
+  shard: ShardId,
+  query: Extract<Query, { kind: K }>,
+  options?: AskOptions,
+) => Promise<Answers[K]>;
+
+export function askers(router: Router): { readonly command: AskCommand; readonly query: AskQuery } {
+  const refuse = (doing: string, shard: ShardId, got: { kind: string }): Fault =>
+    new Fault("internal", doing, { shard, got: got.kind, why: "not an answer to that question" });
+  return {
+    async command(shard, command, { waitMs, ...options } = {}) {
+      const request = { kind: "command", shard, command, ...(waitMs === undefined ? {} : { waitMs }) } as const;
+      const settled = await router.request(request, options);
+      if (settled.kind === "rejected") throw new RejectedError(nameOf(request), shard, settled.rejection);
+      if (settled.kind !== "reply") throw refuse(nameOf(request), shard, settled);
+      return settled.reply as Replies[typeof command.kind];
+    },
+    async query(shard, query, options) {
+      const settled = await router.request({ kind: "query", shard, query }, options);
+      if (settled.kind === "rejected") throw new RejectedError(`ask for ${query.kind}`, shard, settled.rejection);
+      if (settled.kind !== "answer") throw refuse(`ask for ${query.kind}`, shard, settled);
+      return settled.answer as Answers[typeof query.kind];
+    },
+  };
+}
+
+export function jobRef(jobId: string): JobRef {
+  const ref = parseJob(jobId);
+  if (!ref) throw new Fault("invalid", "read job id", { id: jobId.slice(0, 50), why: "an id looks like j0-1" });
+  return ref;
+}
+
+export function taskRef(taskId: string): TaskRef {
+  const ref = parseTask(taskId);
+  if (!ref) throw new Fault("invalid", "read task id", { id: taskId.slice(0, 50), why: "an id looks like t0-1" });
+  return ref;
+}

@@ -1,0 +1,145 @@
+/**
+ * The typed way to everything a shard can do. Ids are strings here (#base/ids.ts); the shard is read from them.
+ * A refused command throws a RejectedError, a failing world a Fault. Every call may be given a deadline and a signal.
+ */
+import { Fault } from "#base/fault.ts";
+import { formatJob, formatTask, type ShardId } from "#base/ids.ts";
+import { hash32, type Random } from "#base/random.ts";
+import type { Submit } from "#kernel/command.ts";
+import type { JobPhase, Signal } from "#kernel/model.ts";
+import type { JobView, TaskView, Why } from "#kernel/query.ts";
+import type { Cluster, NodeSeen, Ownership } from "#journal/journal.ts";
+import { askers, jobRef, taskRef } from "./client-ask.ts";
+import type { Directory } from "./client-directory.ts";
+import { executorClient, type ExecutorClient } from "./client-executor.ts";
+import { viewOfHistory } from "./client-history.ts";
+import { listJobs, type JobPage, type JobsQuery } from "./client-list.ts";
+import type { Stamp } from "./protocol.ts";
+import { isRejected, RejectedError } from "./rejected.ts";
+import { type AskOptions, type Router, type Watched } from "./router.ts";
+
+export type ClientPorts = { readonly router: Router; readonly directory: Directory; readonly random: Random };
+
+/** A submission as a door makes it. Jobs with the same shard key share a shard: merging, locks and keys work within it. */
+export type Order = Omit<Submit, "kind" | "keyFound" | "reuseEvidence"> & { readonly shardKey: string };
+export type Submitted = { readonly jobId: string; readonly created: boolean; readonly merged: boolean };
+
+export type Job = {
+  readonly jobId: string;
+  /** False: it has left memory, and this is what history kept of it. */
+  readonly live: boolean;
+  readonly view: JobView;
+};
+
+export type WorkClient = ExecutorClient & {
+  cluster(): Promise<Cluster>;
+  nodes(): Promise<readonly NodeSeen[]>;
+  shards(): Promise<readonly Ownership[]>;
+  submit(order: Order, options?: AskOptions): Promise<Submitted>;
+  job(jobId: string, options?: AskOptions & { readonly tasksMax?: number }): Promise<Job>;
+  /** What runs and waits first, newest first; then what has ended, newest end first. Paged by cursor. */
+  jobs(query: JobsQuery, options?: AskOptions): Promise<JobPage>;
+  task(taskId: string, options?: AskOptions): Promise<TaskView & { readonly taskId: string; readonly jobId: string }>;
+  why(jobId: string, options?: AskOptions): Promise<readonly (Why & { readonly taskId: string })[]>;
+  cancel(jobId: string, reason: string, options?: AskOptions): Promise<JobPhase>;
+  /** The stage by name. An id makes the signal count once however often it is sent. */
+  signal(
+    jobId: string,
+    stage: string,
+    signal: Omit<Signal, "id"> & { readonly id?: string },
+    options?: AskOptions,
+  ): Promise<boolean>;
+  leave(jobId: string, subscriber: string, options?: AskOptions): Promise<boolean>;
+  /** Ends when the job has ended and everything has been said. */
+  watch(jobId: string, signal: AbortSignal, after?: Stamp): AsyncIterable<Watched>;
+};
+
+export function createClient(ports: ClientPorts): WorkClient {
+  const { router, directory, random } = ports;
+  const { command, query } = askers(router);
+
+  async function job(jobId: string, options: AskOptions & { readonly tasksMax?: number } = {}): Promise<Job> {
+    const ref = jobRef(jobId);
+    const { tasksMax, ...rest } = options;
+    try {
+      const asked = { kind: "job", job: ref.job, ...(tasksMax === undefined ? {} : { tasksMax }) } as const;
+      return { jobId, live: true, view: await query(ref.shard, asked, rest) };
+    } catch (error) {
+      if (!isRejected(error, "job-unknown")) throw error;
+      const history = await directory.history.job(ref.shard, ref.job);
+      if (!history) throw error;
+      return { jobId, live: false, view: viewOfHistory(history) };
+    }
+  }
+
+  return {
+    ...executorClient(command, query, random),
+    cluster: () => directory.cluster(),
+    nodes: () => directory.nodes(),
+    shards: () => directory.ownerships(),
+    job,
+
+    async submit({ shardKey, ...order }, options) {
+      const { shards } = await directory.cluster();
+      const shard = shardOf(shardKey, shards);
+      const reply = await command(shard, { ...order, kind: "submit" }, options);
+      return { jobId: formatJob(shard, reply.job), created: reply.created, merged: reply.merged };
+    },
+
+    jobs: (asked, options) =>
+      listJobs(asked, { directory, live: (shard, page) => query(shard, { kind: "jobs", ...page }, options) }),
+
+    async task(taskId, options) {
+      const ref = taskRef(taskId);
+      const view = await query(ref.shard, { kind: "task", task: ref.task }, options);
+      return { ...view, taskId, jobId: formatJob(ref.shard, view.job) };
+    },
+
+    async why(jobId, options) {
+      const ref = jobRef(jobId);
+      const { why } = await query(ref.shard, { kind: "why", job: ref.job }, options);
+      return why.map((each) => ({ ...each, taskId: formatTask(ref.shard, each.task) }));
+    },
+
+    async cancel(jobId, reason, options) {
+      const ref = jobRef(jobId);
+      return (await command(ref.shard, { kind: "cancel", job: ref.job, reason }, options)).phase;
+    },
+
+    async signal(jobId, stageName, { id, name, payload }, options) {
+      const ref = jobRef(jobId);
+      const { view } = await job(jobId, { ...options, tasksMax: 0 });
+      const stage = view.stages.find((each) => each.name === stageName)?.stage;
+      if (stage === undefined)
+        throw new Fault("not-found", "signal stage", {
+          job: jobId,
+          stage: stageName,
+          stages: view.stages.map((s) => s.name).join(","),
+        });
+      const signal = { id: id ?? `s${random.next32().toString(36)}${random.next32().toString(36)}`, name, payload };
+      return (await command(ref.shard, { kind: "signal", job: ref.job, stage, signal }, options)).recorded;
+    },
+
+    async leave(jobId, subscriber, options) {
+      const ref = jobRef(jobId);
+      return (await command(ref.shard, { kind: "leave", job: ref.job, subscriber }, options)).left;
+    },
+
+    async *watch(jobId, signal, after) {
+      const { shard, job: number } = jobRef(jobId);
+      for await (const message of router.watch({ shard, job: number, ...(after && { after }) }, signal)) {
+        if (message.kind !== "rejected") {
+          yield message;
+          continue;
+        }
+        const history =
+          message.rejection.kind === "job-unknown" ? await directory.history.job(shard, number) : undefined;
+        if (!history) throw new RejectedError("watch job", shard, message.rejection);
+        yield { kind: "snapshot", stamp: message.stamp, view: viewOfHistory(history) };
+        yield { kind: "end", stamp: message.stamp };
+      }
+    },
+  };
+}
+
+export const shardOf = (shardKey: string, shards: number): ShardId => hash32(shardKey) % shards;
