@@ -6,7 +6,9 @@ import type { Rejection } from "./rejection.ts";
 import type { State } from "./state.ts";
 import { whyOf } from "./why.ts";
 
-export type Answered = { readonly ok: true; readonly answer: Answer } | { readonly ok: false; readonly rejection: Rejection };
+export type Answered =
+  | { readonly ok: true; readonly answer: Answer }
+  | { readonly ok: false; readonly rejection: Rejection };
 
 const tasksShown = 100;
 const listMax = 1_000;

@@ -2,7 +2,17 @@ import { type Job, type Stage, Task } from "./entities.ts";
 import type { EventOf } from "./event.ts";
 import { forgetTask, mergeKeyOf, openTasks, templateOf } from "./apply-job.ts";
 import { isIn, lockOf, lockSpecOf, removeFrom, type LockHolder } from "./locks.ts";
-import { beforeChange, dropClaim, endTask, isStageOver, isTaskOver, letGo, lockMayBeFree, toReady, voidClaim } from "./moves.ts";
+import {
+  beforeChange,
+  dropClaim,
+  endTask,
+  isStageOver,
+  isTaskOver,
+  letGo,
+  lockMayBeFree,
+  toReady,
+  voidClaim,
+} from "./moves.ts";
 import type { State } from "./state.ts";
 import { must } from "#base/assert.ts";
 
@@ -74,10 +84,7 @@ export function applyStageEnded(state: State, event: EventOf<"stage-ended">): vo
 }
 
 /** One cancellation, of a stage or of all of a job's stages: what is unclaimed ends now, what is claimed is told. */
-export function applyCancelling(
-  state: State,
-  event: EventOf<"stage-cancelling"> | EventOf<"job-cancelling">,
-): void {
+export function applyCancelling(state: State, event: EventOf<"stage-cancelling"> | EventOf<"job-cancelling">): void {
   const job = state.job(event.job);
   beforeChange(state, job);
   if (event.kind === "job-cancelling") {

@@ -103,7 +103,7 @@ export function applyAttemptEnded(state: State, event: EventOf<"attempt-ended">)
     outcome: event.outcome,
     reason: event.reason,
     message: event.message,
-    retryInMs: event.then.do === "retry" ? event.then.atMs - event.at : undefined,
+    retryInMs: event.next.do === "retry" ? event.next.atMs - event.at : undefined,
   };
   if (blames(event)) claim.executor.failures += 1;
   if (event.outcome === "released") task.attempts -= 1;
@@ -111,12 +111,12 @@ export function applyAttemptEnded(state: State, event: EventOf<"attempt-ended">)
   // One that timed out may still be running: it has no say, but locks wait for it.
   if (event.outcome === "timed-out") voidClaim(state, claim);
   else dropClaim(state, claim);
-  if (event.then.do === "nothing") return;
+  if (event.next.do === "nothing") return;
   state.ready.dequeue(task);
   task.speculated = false;
-  if (event.then.do === "ready") toReady(state, task, event.at);
-  else if (event.then.do === "retry") toTimed(state, task, "RETRY_PENDING", event.then.atMs);
-  else endTask(state, task, event.then.do === "fail" ? "FAILED" : "CANCELLED", event.at);
+  if (event.next.do === "ready") toReady(state, task, event.at);
+  else if (event.next.do === "retry") toTimed(state, task, "RETRY_PENDING", event.next.atMs);
+  else endTask(state, task, event.next.do === "fail" ? "FAILED" : "CANCELLED", event.at);
 }
 
 /** Failures that speak against the executor rather than the work. */

@@ -89,8 +89,7 @@ export function decideLend(state: State, command: CommandOf<"lend-quota">, nowMs
 
 export function decideTakeQuota(state: State, command: CommandOf<"take-quota">, nowMs: number): Decision {
   const wrong =
-    wrongWhole("slots", command.slots, 0, 10_000_000) ??
-    wrongWhole("forMs", command.forMs, 1, state.limits.leaseMsMax);
+    wrongWhole("slots", command.slots, 0, 10_000_000) ?? wrongWhole("forMs", command.forMs, 1, state.limits.leaseMsMax);
   if (wrong) return reject(wrong);
   if (!state.tenants.has(command.tenant))
     return reject({ kind: "invalid", path: "tenant", why: "not known in this shard" });
@@ -113,7 +112,5 @@ export function decideForget(state: State, command: CommandOf<"forget">): Decisi
 export function decideTakeOver(state: State, command: CommandOf<"take-over">, nowMs: number): Decision {
   if (command.epoch <= state.epoch)
     return reject({ kind: "invalid", path: "epoch", why: `must be greater than ${state.epoch}` });
-  return accept({ claims: state.claims }, [
-    { kind: "took-over", epoch: command.epoch, node: command.node, at: nowMs },
-  ]);
+  return accept({ claims: state.claims }, [{ kind: "took-over", epoch: command.epoch, node: command.node, at: nowMs }]);
 }

@@ -154,7 +154,7 @@ export function decideRelease(state: State, command: CommandOf<"release">, nowMs
       outcome: cancelling ? "cancelled" : "released",
       reason: cancelling ? "cancelled" : "preempted",
       message: "given back unstarted",
-      then: { do: cancelling ? "cancel" : task.second ? "nothing" : "ready" },
+      next: { do: cancelling ? "cancel" : task.second ? "nothing" : "ready" },
       at: nowMs,
     },
   ]);

@@ -6,7 +6,7 @@ import { findClaim } from "./decide-claim.ts";
 import { wrongEvidence } from "./decide-submit.ts";
 import { accept, type Decision, reject } from "./decision.ts";
 import type { Claim, Stage, Task } from "./entities.ts";
-import type { AttemptOutcome, Event, Then } from "./event.ts";
+import type { AttemptOutcome, Event, Next } from "./event.ts";
 import type { FailReason, Result, TaskTemplate } from "./model.ts";
 import { isJobOver, isStageOver } from "./moves.ts";
 import type { State } from "./state.ts";
@@ -29,7 +29,7 @@ export function decideCommit(state: State, command: CommandOf<"commit">, nowMs: 
     return reject({ kind: "invalid", path: "task", why: "planning is answered with a plan, not a result" });
   if (task.phase === "CANCELLING")
     return accept({ committed: false, generation: task.generation }, [
-      endAttempt(claim, { outcome: "cancelled", reason: "cancelled", message: "", then: { do: "cancel" }, nowMs }),
+      endAttempt(claim, { outcome: "cancelled", reason: "cancelled", message: "", next: { do: "cancel" }, nowMs }),
     ]);
   // K3: only with every blob pinned, and not after the pin's time.
   const unproven = wrongEvidence(command.result.digests, command.evidence);
@@ -98,8 +98,8 @@ export function failAttempt(
   },
 ): Decision {
   const { nowMs } = given;
-  const then = whatThen(claim, given.reason, nowMs);
-  const events: Event[] = [endAttempt(claim, { ...given, then })];
+  const next = whatNext(claim, given.reason, nowMs);
+  const events: Event[] = [endAttempt(claim, { ...given, next })];
   const { executor } = claim;
   const { executorFailuresMax, executorDrainMs } = state.limits;
   if (blames(given) && executor.failures + 1 >= executorFailuresMax && !executor.drained)
@@ -109,11 +109,11 @@ export function failAttempt(
       reason: `${executor.failures + 1} attempts in a row ended with ${given.reason}: ${given.message.slice(0, 200)}`,
       untilMs: nowMs + executorDrainMs,
     });
-  return accept({ retryInMs: then.do === "retry" ? then.atMs - nowMs : undefined }, events);
+  return accept({ retryInMs: next.do === "retry" ? next.atMs - nowMs : undefined }, events);
 }
 
 /** Whether the task is tried again, and when (K4). */
-function whatThen(claim: Claim, reason: FailReason, nowMs: number): Then {
+function whatNext(claim: Claim, reason: FailReason, nowMs: number): Next {
   const { task } = claim;
   const { template } = task;
   if (task.phase === "CANCELLING") return { do: "cancel" };
@@ -135,7 +135,7 @@ export const endAttempt = (
     readonly outcome: AttemptOutcome;
     readonly reason: FailReason;
     readonly message: string;
-    readonly then: Then;
+    readonly next: Next;
     readonly nowMs: number;
   },
 ): Event => ({
@@ -145,7 +145,7 @@ export const endAttempt = (
   outcome: claim.task.phase === "CANCELLING" ? "cancelled" : given.outcome,
   reason: given.reason,
   message: given.message,
-  then: given.then,
+  next: given.next,
   at: given.nowMs,
 });
 

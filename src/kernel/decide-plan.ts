@@ -19,7 +19,8 @@ export function decideRecordPlan(state: State, command: CommandOf<"record-plan">
     // The first recorded plan wins; whoever comes later is told which it was.
     if (task && task === task.stage.planning && task.phase === "SUCCEEDED")
       return accept({ recorded: task.resultToken === command.token, plan: recordedKind(task.stage) });
-    if (task?.phase === "WAITING" && task.resultToken === command.token) return accept({ recorded: true, plan: "wait" });
+    if (task?.phase === "WAITING" && task.resultToken === command.token)
+      return accept({ recorded: true, plan: "wait" });
     return reject(found.why);
   }
   const { task } = found.claim;
@@ -100,7 +101,7 @@ const cancelled = (task: Task, token: number, nowMs: number): Event => ({
   outcome: "cancelled",
   reason: "cancelled",
   message: "",
-  then: { do: "cancel" },
+  next: { do: "cancel" },
   at: nowMs,
 });
 

@@ -14,8 +14,7 @@ import { wrongSubmit } from "./validate.ts";
 export function decideSubmit(state: State, submit: Submit, nowMs: number): Decision {
   const wrong = wrongSubmit(submit, state.limits);
   if (wrong) return reject(wrong);
-  const key =
-    submit.requestKey === undefined ? undefined : requestKeyOf(submit.tenant, submit.door, submit.requestKey);
+  const key = submit.requestKey === undefined ? undefined : requestKeyOf(submit.tenant, submit.door, submit.requestKey);
   const known = key === undefined ? undefined : boundJob(state, key, submit, nowMs);
   if (known) {
     // K1: the same request again is the same job; another request under the same key is an error of the caller.
@@ -28,7 +27,12 @@ export function decideSubmit(state: State, submit: Submit, nowMs: number): Decis
   if (merged) return join(state, merged, submit, { key, keyUntilMs, nowMs });
   const full = noRoom(state, submit);
   if (full) return reject(full);
-  const unproven = submit.reuse && wrongEvidence(submit.reuse.flatMap(({ result }) => result.digests), submit.reuseEvidence);
+  const unproven =
+    submit.reuse &&
+    wrongEvidence(
+      submit.reuse.flatMap(({ result }) => result.digests),
+      submit.reuseEvidence,
+    );
   if (unproven) return reject(unproven);
   const job = state.nextJob;
   const events: Event[] = [

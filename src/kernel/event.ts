@@ -7,7 +7,7 @@
 import type { FailReason, JobPhase, LockSpec, Reuse, Result, StagePhase, StageSpec, Step, TaskSet } from "./model.ts";
 
 /** What becomes of the task when one of its attempts has ended. */
-export type Then =
+export type Next =
   | { readonly do: "ready" }
   | { readonly do: "retry"; readonly atMs: number }
   | { readonly do: "fail" }
@@ -164,7 +164,7 @@ export type Event =
       readonly outcome: AttemptOutcome;
       readonly reason: FailReason;
       readonly message: string;
-      readonly then: Then;
+      readonly next: Next;
       readonly at: number;
     }
   /** A claim that had lost its say (superseded, timed out) is now known to have stopped, or its lease ran out. */

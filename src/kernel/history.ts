@@ -97,26 +97,32 @@ export function historyOf(state: State, event: Event, rows: Rows): void {
       const task = state.task(event.task);
       if (state.endedClaim)
         rows.attempts.push(attemptRow(state, state.endedClaim, event.outcome, reasonText(event), event.at));
-      if (event.then.do === "fail" || event.then.do === "cancel") rows.tasks.push(taskRow(state, task, event.at));
+      if (event.next.do === "fail" || event.next.do === "cancel") rows.tasks.push(taskRow(state, task, event.at));
       return;
     }
     case "stage-planned":
     case "plan-closed":
     case "plan-waiting":
-      if (state.endedClaim)
-        rows.attempts.push(attemptRow(state, state.endedClaim, "planned", event.kind, event.at));
+      if (state.endedClaim) rows.attempts.push(attemptRow(state, state.endedClaim, "planned", event.kind, event.at));
       return;
     case "reported":
       for (const { step, name, status } of event.steps)
-        rows.steps.push({ shard: state.shard, task: event.task, token: event.token, step, name, status, atMs: event.at });
+        rows.steps.push({
+          shard: state.shard,
+          task: event.task,
+          token: event.token,
+          step,
+          name,
+          status,
+          atMs: event.at,
+        });
       return;
     case "stage-ended": {
       const stage = state.stage(event.job, event.stage);
       rows.stages.push(stageRow(state, stage));
       // Tasks that were cancelled in one go, with their stage or their job, have no event of their own.
       if (stage.done + stage.failed < stage.tasks.length)
-        for (const task of stage.tasks)
-          if (task.phase === "CANCELLED") rows.tasks.push(taskRow(state, task, event.at));
+        for (const task of stage.tasks) if (task.phase === "CANCELLED") rows.tasks.push(taskRow(state, task, event.at));
       return;
     }
     case "job-ended":

@@ -52,8 +52,4 @@ export const isOver = ({ job, stage }: LockHolder): boolean =>
   stage ? isEnded(stage.phase) && stage.claims === 0 : isEnded(job.phase) && job.claims === 0;
 
 const isEnded = (phase: string): boolean =>
-  phase === "COMPLETED" ||
-  phase === "SUCCEEDED" ||
-  phase === "FAILED" ||
-  phase === "SKIPPED" ||
-  phase === "CANCELLED";
+  phase === "COMPLETED" || phase === "SUCCEEDED" || phase === "FAILED" || phase === "SKIPPED" || phase === "CANCELLED";

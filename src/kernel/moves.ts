@@ -12,10 +12,7 @@ export const isTaskOver = (phase: TaskPhase): boolean =>
   phase === "SUCCEEDED" || phase === "FAILED" || phase === "CANCELLED";
 
 export const isStageOver = (stage: Stage): boolean =>
-  stage.phase === "COMPLETED" ||
-  stage.phase === "FAILED" ||
-  stage.phase === "SKIPPED" ||
-  stage.phase === "CANCELLED";
+  stage.phase === "COMPLETED" || stage.phase === "FAILED" || stage.phase === "SKIPPED" || stage.phase === "CANCELLED";
 
 export const isJobOver = (job: Job): boolean =>
   job.phase === "SUCCEEDED" || job.phase === "FAILED" || job.phase === "CANCELLED";
@@ -63,6 +60,7 @@ export function toTimed(state: State, task: Task, phase: "RETRY_PENDING" | "WAIT
 
 /** Lets the next tasks of a stage into line, as many as its parallelMax allows. */
 export function letGo(state: State, stage: Stage, atMs: number): void {
+  beforeChange(state, stage);
   const { parallelMax } = stage.shape;
   while (stage.nextHeld < stage.tasks.length && (parallelMax === 0 || stage.active < parallelMax)) {
     const task = stage.tasks[stage.nextHeld++] as Task;
@@ -77,6 +75,8 @@ export function letGo(state: State, stage: Stage, atMs: number): void {
 export function endTask(state: State, task: Task, phase: "SUCCEEDED" | "FAILED" | "CANCELLED", atMs: number): void {
   const { stage } = task;
   assert(task.claim === undefined && task.second === undefined, "a task that ends has no live claim");
+  beforeChange(state, task);
+  beforeChange(state, stage);
   state.ready.dequeue(task);
   state.agenda.drop(task);
   const wasActive = task.order !== 0;
@@ -117,6 +117,7 @@ export function voidClaim(state: State, claim: Claim): void {
 function silence(state: State, claim: Claim): void {
   const { task } = claim;
   const { tenant } = task.stage.job;
+  beforeChange(state, task);
   if (task.claim === claim) {
     task.claim = task.second;
     task.second = undefined;

@@ -48,11 +48,17 @@ function settleBlocked(state: State, stage: Stage, nowMs: number): readonly Even
     at: nowMs,
   };
   if (shape.plan) return [ready];
-  return [ready, ...reusable(stage, stage.tasks.map(({ no, plan }) => ({ no, ...plan })), nowMs)];
+  return [
+    ready,
+    ...reusable(
+      stage,
+      stage.tasks.map(({ no, plan }) => ({ no, ...plan })),
+      nowMs,
+    ),
+  ];
 }
 
-const isMet = (need: Stage): boolean =>
-  need.phase === "COMPLETED" || (need.phase === "FAILED" && need.shape.mayFail);
+const isMet = (need: Stage): boolean => need.phase === "COMPLETED" || (need.phase === "FAILED" && need.shape.mayFail);
 
 function settleReady(stage: Stage, nowMs: number): readonly Event[] {
   const { planning } = stage;
