@@ -1,0 +1,156 @@
+/**
+ * History in PostgreSQL. One statement writes the rows of all tables: its parameters are whole columns. It does
+ * not wait for the disk (the rows can be made again), and since the server's log is one sequence, a later
+ * commit that does wait, such as that of a trim, makes them durable first.
+ */
+import { Fault } from "#base/fault.ts";
+import { byKey, cellOf, historyTables, rowOf, tableNames, type Column, type TableName } from "./history-columns.ts";
+import { jobsPage, jobsPlace } from "./history-cursor.ts";
+import type { History, HistoryRows, JobRow } from "./journal.ts";
+import type { Lane, Run } from "./postgres-lane.ts";
+import { float8Array, int8Array, textArray } from "./postgres-values.ts";
+
+type Recorded = { current: boolean; behind: boolean };
+
+const arrays = { id: "int8[]", number: "float8[]", text: "text[]", list: "text[]" } as const;
+const rowsMax = 5_000;
+
+export function historyIn({ lane, schema }: { readonly lane: Lane; readonly schema: string }): History {
+  const selectAll = async <T>(run: Run, name: TableName, where: string, values: readonly unknown[]): Promise<T[]> => {
+    const rows = await run({
+      text: `select * from ${schema}.${name} where ${where} order by ${byKey(historyTables[name])}`,
+      values,
+    });
+    return rows.map((cells) => rowOf<T>(historyTables[name], cells));
+  };
+  return {
+    async record(shard, { epoch, throughSeq }, rows) {
+      await lane.transaction("record history", async (run) => {
+        await run({ text: "set local synchronous_commit = off" });
+        const [found] = await run<Recorded>({
+          name: "history-begin",
+          text: `with held as materialized (
+              select shard from ${schema}.shards where shard = $1::int4 and epoch = $2::int8 for share
+            ), moved as (
+              insert into ${schema}.history_cursors as c (shard, seq) select shard, $3::int8 from held
+              on conflict (shard) do update set seq = excluded.seq where c.seq <= excluded.seq returning 1
+            ) select exists (select from held) as current, not exists (select from moved) as behind`,
+          values: [shard, epoch, throughSeq],
+        });
+        if (!found?.current) throw new Fault("stale", "record history", { shard, epoch });
+        if (found.behind) return;
+        for (const name of tableNames) await upsert(run, name, rows[name]);
+      });
+    },
+
+    async cursor(shard) {
+      const [found] = await lane.read<{ seq: number }>("read history cursor", {
+        text: `select seq from ${schema}.history_cursors where shard = $1::int4`,
+        values: [shard],
+      });
+      return found?.seq ?? 0;
+    },
+
+    job: (shard, job) =>
+      lane.transaction("read job history", async (run) => {
+        await run({ text: "set transaction isolation level repeatable read, read only" });
+        const ofJob = "shard = $1::int8 and job = $2::int8";
+        const values = [shard, job];
+        const [found] = await selectAll<JobRow>(run, "jobs", ofJob, values);
+        if (!found) return undefined;
+        const tasksOfJob = `array(select task from ${schema}.tasks where ${ofJob})`;
+        return {
+          job: found,
+          stages: await selectAll(run, "stages", ofJob, values),
+          tasks: await selectAll(run, "tasks", ofJob, values),
+          attempts: await selectAll(run, "attempts", ofJob, values),
+          steps: await selectAll(run, "steps", `shard = $1::int8 and task = any (${tasksOfJob})`, values),
+        };
+      }),
+
+    async jobs(query) {
+      const place = jobsPlace(query);
+      const values: unknown[] = [query.limit + 1];
+      const where: string[] = [];
+      for (const field of ["tenant", "door", "phase"] as const)
+        if (query[field] !== undefined) where.push(`${field} = $${values.push(query[field])}::text`);
+      if (place) {
+        const at = values.push(place.endedAtMs, place.shard, place.job);
+        where.push(`(ended_at_ms, shard, job) < ($${at - 2}::float8, $${at - 1}::int8, $${at}::int8)`);
+      }
+      const condition = where.length > 0 ? `where ${where.join(" and ")}` : "";
+      const rows = await lane.read("list jobs", {
+        text: `select * from ${schema}.jobs ${condition}
+          order by ended_at_ms desc, shard desc, job desc limit $1::int4`,
+        values,
+      });
+      return jobsPage(
+        rows.map((cells) => rowOf<JobRow>(historyTables.jobs, cells)),
+        query.limit,
+      );
+    },
+
+    async trim(shard, endedBeforeMs, limit) {
+      return await lane.transaction("trim history", async (run) => {
+        const old = await run<{ job: number }>({
+          text: `select job from ${schema}.jobs where shard = $1::int8 and ended_at_ms < $2::float8
+            order by ended_at_ms limit $3::int4`,
+          values: [shard, endedBeforeMs, limit],
+        });
+        const values = [shard, int8Array(old.map(({ job }) => job))];
+        const tasks = `select task from ${schema}.tasks where shard = $1::int8 and job = any ($2::int8[])`;
+        await run({
+          text: `delete from ${schema}.steps where shard = $1::int8 and task = any (array(${tasks}))`,
+          values,
+        });
+        for (const name of ["attempts", "tasks", "stages", "jobs"] as const)
+          await run({
+            text: `delete from ${schema}.${name} where shard = $1::int8 and job = any ($2::int8[])`,
+            values,
+          });
+        return old.length;
+      });
+    },
+  };
+
+  async function upsert(run: Run, name: TableName, rows: HistoryRows[TableName]): Promise<void> {
+    const { columns, key } = historyTables[name];
+    const newest = lastOfEach<object>(
+      rows,
+      columns.filter((column) => key.includes(column.name)),
+    );
+    for (let from = 0; from < newest.length; from += rowsMax) {
+      const slice = newest.slice(from, from + rowsMax);
+      await run({
+        name: `upsert-${name}`,
+        text: upsertSql(schema, name),
+        values: columns.map((column) => columnOf(column, slice)),
+      });
+    }
+  }
+}
+
+/** A statement may touch a row once; of several rows with one key the last is the one that stays. */
+function lastOfEach<T extends object>(rows: readonly T[], key: readonly Column[]): readonly T[] {
+  if (rows.length < 2) return rows;
+  const byRowKey = new Map(rows.map((row) => [key.map((column) => cellOf(row, column)).join(), row]));
+  return byRowKey.size === rows.length ? rows : [...byRowKey.values()];
+}
+
+function columnOf(column: Column, rows: readonly object[]): Buffer {
+  const cells = rows.map((row) => cellOf(row, column));
+  if (column.kind === "id") return int8Array(cells as number[]);
+  return column.kind === "number" ? float8Array(cells as number[]) : textArray(cells as string[]);
+}
+
+function upsertSql(schema: string, name: TableName): string {
+  const spec = historyTables[name];
+  const names = spec.columns.map((column) => `"${column.name}"`).join(", ");
+  const parameters = spec.columns.map(({ kind }, i) => `$${i + 1}::${arrays[kind]}`).join(", ");
+  const updates = spec.columns
+    .filter((column) => !spec.key.includes(column.name))
+    .map((column) => `"${column.name}" = excluded."${column.name}"`)
+    .join(", ");
+  return `insert into ${schema}.${name} (${names}) select * from unnest(${parameters})
+    on conflict (${byKey(spec)}) do update set ${updates}`;
+}

@@ -1,0 +1,137 @@
+/**
+ * Connections to one PostgreSQL for one purpose, and what its failures mean: "unavailable" when it was certainly
+ * not done, "unknown-outcome" when the connection was lost after the statement had left.
+ */
+import pg from "pg";
+import { Fault, isFault } from "#base/fault.ts";
+import { resultTypes } from "./postgres-values.ts";
+
+export type LaneOptions = {
+  readonly url: string;
+  /** Shown in the server's list of sessions; unique to the lane. */
+  readonly name: string;
+  readonly connectionsMax: number;
+  readonly connectTimeoutMs: number;
+  /** Of a statement, and of a lock it waits for, by the server. */
+  readonly statementTimeoutMs: number;
+  /** Run on every new connection before anything else. */
+  readonly prepare?: (client: pg.ClientBase) => Promise<void>;
+};
+
+export type Statement = { readonly name?: string; readonly text: string; readonly values?: readonly unknown[] };
+export type Row = Readonly<Record<string, unknown>>;
+export type Run = <R extends object = Row>(statement: Statement) => Promise<R[]>;
+
+export class Lane {
+  readonly #pool: pg.Pool;
+  /** Sessions that said a commit was not confirmed by the standby it should have waited for. */
+  readonly #doubtful = new WeakSet<pg.ClientBase>();
+  #closed = false;
+
+  constructor(options: LaneOptions) {
+    const { url, name, connectionsMax, connectTimeoutMs, statementTimeoutMs, prepare } = options;
+    this.#pool = new pg.Pool({
+      connectionString: url,
+      max: connectionsMax,
+      application_name: name,
+      connectionTimeoutMillis: connectTimeoutMs,
+      statement_timeout: statementTimeoutMs,
+      lock_timeout: statementTimeoutMs,
+      idle_in_transaction_session_timeout: statementTimeoutMs * 2,
+      // The server has given up before this; it is for a server that cannot be reached any more.
+      query_timeout: statementTimeoutMs + 2_000,
+      keepAlive: true,
+      types: resultTypes as pg.CustomTypesConfig,
+      ...(prepare ? { onConnect: prepare } : {}),
+    });
+    // A connection that breaks while nobody uses it is replaced by the next call; it is no reason to die.
+    this.#pool.on("error", () => undefined);
+    this.#pool.on("connect", (client) => {
+      client.on("error", () => undefined);
+      // Cancelled while it waited for a standby, a commit "succeeds" with a mere warning.
+      client.on("notice", ({ code }) => {
+        if (code === "57014" || code === "57P01") this.#doubtful.add(client);
+      });
+    });
+  }
+
+  read<R extends object = Row>(doing: string, statement: Statement): Promise<R[]> {
+    return this.#use(doing, async (run) => await run<R>(statement), "read");
+  }
+
+  /** One statement that commits by itself. */
+  write<R extends object = Row>(doing: string, statement: Statement): Promise<R[]> {
+    return this.#use(doing, async (run) => await run<R>(statement), "write");
+  }
+
+  transaction<T>(doing: string, steps: (run: Run) => Promise<T>): Promise<T> {
+    return this.#use(doing, steps, "transaction");
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    await this.#pool.end();
+  }
+
+  async #use<T>(doing: string, steps: (run: Run) => Promise<T>, kind: "read" | "write" | "transaction"): Promise<T> {
+    if (this.#closed) throw new Fault("unavailable", doing, { why: "the journal is closed" });
+    const client = await this.#pool.connect().catch((error: unknown) => {
+      throw new Fault("unavailable", doing, { why: reasonOf(error) }, error);
+    });
+    let broken: boolean | undefined;
+    let committing = kind === "write";
+    this.#doubtful.delete(client);
+    const run: Run = async <R extends object>({ name, text, values }: Statement): Promise<R[]> => {
+      const query = { text, values: values?.slice() ?? [], ...(name === undefined ? {} : { name }) };
+      return (await client.query<R & pg.QueryResultRow>(query)).rows;
+    };
+    try {
+      if (kind === "transaction") await run({ text: "begin" });
+      const result = await steps(run);
+      committing = true;
+      if (kind === "transaction") await run({ text: "commit" });
+      if (this.#doubtful.has(client)) throw new Error("the commit was not confirmed by a standby");
+      return result;
+    } catch (error) {
+      const isLost = isConnectionLost(error);
+      const needsRollback = kind === "transaction" && !isLost;
+      broken = isLost || (needsRollback && !(await rolledBack(client)));
+      throw faultOf(doing, error, isLost && committing);
+    } finally {
+      client.release(broken);
+    }
+  }
+}
+
+const rolledBack = (client: pg.ClientBase): Promise<boolean> =>
+  client.query("rollback").then(
+    () => true,
+    () => false,
+  );
+
+/** An error that the server itself reported as an error ended the statement and nothing else. */
+const isConnectionLost = (error: unknown): boolean => {
+  if (isFault(error)) return false;
+  if (!(error instanceof pg.DatabaseError)) return true;
+  // Shut down, crashed, or moved: also FATAL errors arrive as messages, and the session is over.
+  return error.severity === "FATAL" || error.severity === "PANIC" || /^(08|57P|40003|25006)/.test(error.code ?? "");
+};
+
+function faultOf(doing: string, error: unknown, isOutcomeUnknown: boolean): Fault {
+  if (isFault(error)) return error;
+  const sqlState = error instanceof pg.DatabaseError ? error.code : undefined;
+  const facts = { why: reasonOf(error), sqlState };
+  if (isOutcomeUnknown && sqlState !== "25006") return new Fault("unknown-outcome", doing, facts, error);
+  // Data or index damage that the server noticed by itself.
+  if (sqlState === "XX001" || sqlState === "XX002") return new Fault("corrupt", doing, facts, error);
+  // 22: a value it cannot take, 23: a constraint. 42: our SQL, or a missing right or table.
+  if (sqlState !== undefined && /^2[23]/.test(sqlState)) return new Fault("invalid", doing, facts, error);
+  return new Fault(sqlState?.startsWith("42") ? "internal" : "unavailable", doing, facts, error);
+}
+
+function reasonOf(error: unknown): string {
+  if (error instanceof AggregateError && error.errors.length > 0) return reasonOf(error.errors[0]);
+  const { message, code } = error as { message?: string; code?: string };
+  return message || code || String(error);
+}
