@@ -5,10 +5,13 @@
  */
 import { Heap, type HeapNode } from "./heap.ts";
 
-/** Anything that can come due. `agendaAt` is the bucket that it lies in, -1 when it lies in none. */
+/**
+ * Anything that can come due. `agendaAt` is the bucket that it lies in, -1 when it lies in none. Buckets are numbered
+ * rather than timed: a small number lies in the thing itself, an instant would cost it a number of its own on the heap.
+ */
 export type AgendaItem = { agendaAt: number };
 
-type Bucket<T> = HeapNode & { readonly atMs: number; readonly items: Set<T> };
+type Bucket<T> = HeapNode & { readonly number: number; readonly items: Set<T> };
 
 const fineMs = 100;
 /** What is further away than this is filed coarsely, or months of deadlines would mean millions of buckets. */
@@ -16,26 +19,30 @@ const farMs = 60_000;
 const coarseMs = 20_000;
 
 export class Agenda<T extends AgendaItem> {
+  /** The time of bucket 0: when the first thing was filed. */
+  #firstMs: number | undefined;
   readonly #buckets = new Map<number, Bucket<T>>();
-  readonly #order = new Heap<Bucket<T>>((a, b) => a.atMs < b.atMs);
+  readonly #order = new Heap<Bucket<T>>((a, b) => a.number < b.number);
 
   /** Files the item so that it is looked at by `dueAtMs`; one already filed earlier stays where it is. */
   file(item: T, dueAtMs: number, nowMs: number): void {
     const grain = dueAtMs - nowMs > farMs ? coarseMs : fineMs;
     // A coarse bucket comes up early, a fine one on time: its end is never before the item's due time.
     const atMs = grain === coarseMs ? Math.floor(dueAtMs / coarseMs) * coarseMs : Math.ceil(dueAtMs / fineMs) * fineMs;
+    if (this.#firstMs === undefined) this.#firstMs = Math.floor(nowMs / fineMs) * fineMs;
+    const number = Math.max(0, (atMs - this.#firstMs) / fineMs);
     if (item.agendaAt !== -1) {
-      if (item.agendaAt <= atMs) return;
+      if (item.agendaAt <= number) return;
       this.drop(item);
     }
-    let bucket = this.#buckets.get(atMs);
+    let bucket = this.#buckets.get(number);
     if (!bucket) {
-      bucket = { atMs, items: new Set(), heapAt: -1 };
-      this.#buckets.set(atMs, bucket);
+      bucket = { number, items: new Set(), heapAt: -1 };
+      this.#buckets.set(number, bucket);
       this.#order.push(bucket);
     }
     bucket.items.add(item);
-    item.agendaAt = atMs;
+    item.agendaAt = number;
   }
 
   drop(item: T): void {
@@ -48,14 +55,14 @@ export class Agenda<T extends AgendaItem> {
   take(nowMs: number): T | undefined {
     for (;;) {
       const bucket = this.#order.top();
-      if (!bucket || bucket.atMs > nowMs) return undefined;
+      if (!bucket || this.#timeOf(bucket) > nowMs) return undefined;
       for (const item of bucket.items) {
         bucket.items.delete(item);
         item.agendaAt = -1;
         return item;
       }
       this.#order.remove(bucket);
-      this.#buckets.delete(bucket.atMs);
+      this.#buckets.delete(bucket.number);
     }
   }
 
@@ -64,9 +71,13 @@ export class Agenda<T extends AgendaItem> {
     for (;;) {
       const bucket = this.#order.top();
       if (!bucket) return Number.POSITIVE_INFINITY;
-      if (bucket.items.size > 0) return bucket.atMs;
+      if (bucket.items.size > 0) return this.#timeOf(bucket);
       this.#order.remove(bucket);
-      this.#buckets.delete(bucket.atMs);
+      this.#buckets.delete(bucket.number);
     }
+  }
+
+  #timeOf(bucket: Bucket<T>): number {
+    return (this.#firstMs ?? 0) + bucket.number * fineMs;
   }
 }

@@ -73,7 +73,7 @@ export function jobView(job: Job, nowMs: number, tasksMax: number): JobView {
     spec: job.spec,
     submittedAtMs: job.submittedAtMs,
     endedAtMs: job.endedAtMs || undefined,
-    subscribers: job.subscribers?.size ?? 0,
+    subscribers: job.audience?.subscribers.size ?? 0,
     stages: job.stages.map(stageView),
     tasks,
   };
@@ -90,7 +90,7 @@ const stageView = (stage: Stage): StageView => ({
   done: stage.done,
   failed: stage.failed,
   running: stage.claims,
-  waitsForSignals: stage.waitsFor ?? [],
+  waitsForSignals: stage.gate?.waitsFor ?? [],
 });
 
 function taskView(task: Task, nowMs: number): TaskView {
@@ -176,7 +176,7 @@ function planInputs(state: State, query: Extract<Query, { kind: "plan-inputs" }>
     stage: stage.shape.name,
     generation: stage.generation,
     needs: needs.map(({ index, shape, phase, generation }) => ({ stage: index, name: shape.name, phase, generation })),
-    signals: stage.signals ?? [],
+    signals: stage.gate?.signals ?? [],
     results,
     next,
   });

@@ -43,7 +43,7 @@ export function applyStagePlanned(state: State, event: EventOf<"stage-planned">)
     planning.resultToken = event.token;
     endTask(state, planning, "SUCCEEDED", event.at);
   }
-  stage.waitsFor = undefined;
+  if (stage.gate) stage.gate.waitsFor = [];
   const bytes = openTasks(state, stage, event.set.template, event.set.tasks, event.firstTask);
   beforeChange(state, stage.job);
   stage.job.bytes += bytes;

@@ -21,9 +21,9 @@ export function applyClaimed(state: State, event: EventOf<"claimed">): void {
     task.phase = event.started ? "RUNNING" : "CLAIMED";
   }
   if (event.started) claim.startedAtMs = event.at;
-  if (task === stage.planning && stage.signals) {
+  if (task === stage.planning && stage.gate) {
     beforeChange(state, stage);
-    stage.signalsSeen = stage.signals.length;
+    stage.gate.seen = stage.gate.signals.length;
   }
   task.attempts += 1;
   executor.claims.set(claim.token, claim);
@@ -141,7 +141,7 @@ export function applyPlanClosed(state: State, event: EventOf<"plan-closed">): vo
   beforeChange(state, task.stage);
   if (task.claim) dropClaim(state, task.claim);
   task.resultToken = event.token;
-  task.stage.waitsFor = undefined;
+  if (task.stage.gate) task.stage.gate.waitsFor = [];
   endTask(state, task, "SUCCEEDED", event.at);
 }
 

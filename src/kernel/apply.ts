@@ -18,6 +18,7 @@ import {
   applyStarted,
   applyTaskFailed,
 } from "./apply-task.ts";
+import type { Gate, Stage } from "./entities.ts";
 import type { Event } from "./event.ts";
 import { beforeChange, checkQuota, fileClaim, toReady, toTimed } from "./moves.ts";
 import { dropClaim } from "./moves.ts";
@@ -72,7 +73,7 @@ export function apply(state: State, event: Event): void {
       // Asking again later is not a failed attempt.
       task.attempts -= 1;
       task.resultToken = event.token;
-      task.stage.waitsFor = event.signals;
+      gateOf(task.stage).waitsFor = event.signals;
       return toTimed(state, task, "WAITING", event.untilMs);
     }
     case "plan-closed":
@@ -80,7 +81,7 @@ export function apply(state: State, event: Event): void {
     case "signalled": {
       const stage = state.stage(event.job, event.stage);
       beforeChange(state, stage);
-      (stage.signals ??= []).push({ id: event.id, name: event.name, payload: event.payload });
+      gateOf(stage).signals.push({ id: event.id, name: event.name, payload: event.payload });
       return;
     }
     case "plan-woken":
@@ -88,7 +89,7 @@ export function apply(state: State, event: Event): void {
       const task = state.task(event.task);
       beforeChange(state, task);
       beforeChange(state, task.stage);
-      task.stage.waitsFor = undefined;
+      if (task.stage.gate) task.stage.gate.waitsFor = [];
       return toReady(state, task, event.at);
     }
     case "stage-cancelling":
@@ -139,6 +140,8 @@ export function apply(state: State, event: Event): void {
       return unreachable(event);
   }
 }
+
+const gateOf = (stage: Stage): Gate => (stage.gate ??= { signals: [], seen: 0, waitsFor: [] });
 
 /** Renewals are not logged, so a new owner cannot know who is late: everyone gets a full fresh lease. */
 function applyTookOver(state: State, epoch: number, at: number): void {

@@ -144,17 +144,15 @@ class Capturing implements Capture {
 
   #job(job: Job): void {
     const { no, tenant, door, name, phase, reason, priority, spec, submittedAtMs, deadlineAtMs, endedAtMs } = job;
-    const { mergeKey, lock, subscribers, leaveGraceMs, abandonedAtMs, reuse, cancelled, bytes, stagesOpen } = job;
+    const { mergeKey, lock, audience, reuse, cancelled, bytes, stagesOpen } = job;
     const fixed = [no, tenant.name, door, name, spec, submittedAtMs, deadlineAtMs, job.stages.length];
     const rare =
-      mergeKey === undefined && !lock && !subscribers && !reuse && !cancelled
+      mergeKey === undefined && !lock && !audience && !reuse && !cancelled
         ? null
         : {
             mergeKey,
             lock,
-            subscribers: subscribers && [...subscribers],
-            leaveGraceMs,
-            abandonedAtMs,
+            audience: audience && { ...audience, subscribers: [...audience.subscribers] },
             reuse,
             cancelled,
           };
@@ -163,10 +161,10 @@ class Capturing implements Capture {
 
   #stage(stage: Stage): void {
     const { job, index, shape, phase, reason, generation, waiting, template, tasks, open, done, failed } = stage;
-    const { active, nextHeld, cancelled, signals, signalsSeen, waitsFor, kept, runMsSum, lockState } = stage;
+    const { active, nextHeld, cancelled, gate, kept, runMsSum, lockState } = stage;
     const rare =
-      cancelled || signals || waitsFor || kept || lockState !== "none"
-        ? { cancelled, signals, signalsSeen, waitsFor, kept: kept && [...kept], lockState }
+      cancelled || gate || kept || lockState !== "none"
+        ? { cancelled, gate, kept: kept && [...kept], lockState }
         : null;
     const counts = [waiting, tasks.length, open, done, failed, active, nextHeld, runMsSum];
     const times = [stage.startedAtMs, stage.endedAtMs];

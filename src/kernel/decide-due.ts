@@ -101,9 +101,10 @@ function jobDue(job: Job, nowMs: number): DueDecision {
     does({ kind: "job-cancelling", job: job.no, phase, reason, at: nowMs });
   // K9: every job ends, by its deadline at the latest.
   if (job.deadlineAtMs <= nowMs) return cancel("FAILED", "the job's deadline has passed");
-  if (job.abandonedAtMs === 0) return at(job.deadlineAtMs);
-  if (job.abandonedAtMs <= nowMs) return cancel("CANCELLED", "nobody waits for it any more");
-  return at(Math.min(job.abandonedAtMs, job.deadlineAtMs));
+  const abandonedAtMs = job.audience?.abandonedAtMs ?? 0;
+  if (abandonedAtMs === 0) return at(job.deadlineAtMs);
+  if (abandonedAtMs <= nowMs) return cancel("CANCELLED", "nobody waits for it any more");
+  return at(Math.min(abandonedAtMs, job.deadlineAtMs));
 }
 
 /** A slice of quota has ended: the tenant's standing is looked at again by whoever asked. */

@@ -68,8 +68,8 @@ function planEvents(state: State, task: Task, command: CommandOf<"record-plan">,
 
 /** Signals that came after the plan's claim was granted are not in what the planner has seen. */
 function alreadyCame(stage: Stage, names: readonly string[]): boolean {
-  const seen = stage.signalsSeen;
-  return (stage.signals ?? []).slice(seen).some(({ name }) => names.includes(name));
+  const { signals = [], seen = 0 } = stage.gate ?? {};
+  return signals.slice(seen).some(({ name }) => names.includes(name));
 }
 
 function wrongPlanned(state: State, plan: Plan): ReturnType<typeof wrongText> {
@@ -119,15 +119,15 @@ export function decideSignal(state: State, command: CommandOf<"signal">, nowMs: 
     return reject({ kind: "tenant-mismatch", job: job.no });
   const stage = job.stages[command.stage];
   if (!stage) return reject({ kind: "stage-unknown", job: job.no, stage: command.stage });
-  if (stage.signals?.some(({ id }) => id === signal.id)) return accept({ recorded: true });
+  if (stage.gate?.signals.some(({ id }) => id === signal.id)) return accept({ recorded: true });
   if (isJobOver(job)) return reject({ kind: "job-ended", job: job.no, phase: job.phase });
   const { signalsPerStageMax } = limits;
-  const count = (stage.signals?.length ?? 0) + 1;
+  const count = (stage.gate?.signals.length ?? 0) + 1;
   if (count > signalsPerStageMax)
     return reject({ kind: "limit", what: "signals", limit: signalsPerStageMax, got: count });
   const events: Event[] = [{ kind: "signalled", job: job.no, stage: stage.index, ...signal, at: nowMs }];
   const { planning } = stage;
-  if (planning?.phase === "WAITING" && stage.waitsFor?.includes(signal.name))
+  if (planning?.phase === "WAITING" && stage.gate?.waitsFor.includes(signal.name))
     events.push({ kind: "plan-woken", task: planning.no, at: nowMs });
   return accept({ recorded: true }, events);
 }

@@ -67,7 +67,7 @@ export function decideSubmit(state: State, submit: Submit, nowMs: number): Decis
 export function decideLeave(state: State, command: CommandOf<"leave">, nowMs: number): Decision {
   const job = state.jobs.get(command.job);
   if (!job) return reject({ kind: "job-unknown", job: command.job });
-  if (isJobOver(job) || !job.subscribers?.has(command.subscriber)) return accept({ left: true });
+  if (isJobOver(job) || !job.audience?.subscribers.has(command.subscriber)) return accept({ left: true });
   return accept({ left: true }, [{ kind: "job-left", job: job.no, subscriber: command.subscriber, at: nowMs }]);
 }
 
@@ -95,7 +95,7 @@ function join(
   given: { key: string | undefined; keyUntilMs: number; nowMs: number },
 ): Decision {
   const { subscribersMax } = state.limits;
-  if ((job.subscribers?.size ?? 0) >= subscribersMax)
+  if ((job.audience?.subscribers.size ?? 0) >= subscribersMax)
     return reject({ kind: "limit", what: "subscribers", limit: subscribersMax, got: subscribersMax + 1 });
   return accept({ job: job.no, created: false, merged: true }, [
     {

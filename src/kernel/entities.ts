@@ -19,6 +19,10 @@ import type {
 import type { AttemptOutcome } from "./event.ts";
 import type { PriorityList, TenantQueue, ReadyClass } from "./ready.ts";
 
+/** Shared until there are some: never written to. */
+const noStages: Stage[] = [];
+const noTasks: Task[] = [];
+
 export class Tenant {
   readonly name: string;
   /** Breaks ties between tenants that have had the same share; given in order of appearance. */
@@ -52,13 +56,29 @@ export class Tenant {
   }
 }
 
+/** Who waits for a job, where it matters whether anyone does. */
+export type Audience = {
+  readonly subscribers: Set<string>;
+  readonly leaveGraceMs: number;
+  /** When the last of them will have been gone for the grace; 0 while someone waits. */
+  abandonedAtMs: number;
+};
+
+/** What a stage's planner has been told, and waits to be told. */
+export type Gate = {
+  readonly signals: Signal[];
+  /** How many of them had come when the planning was last claimed. */
+  seen: number;
+  waitsFor: readonly string[];
+};
+
 export class Job {
   readonly no: number;
   readonly tenant: Tenant;
   readonly door: string;
   readonly name: string;
   readonly spec: string;
-  readonly stages: Stage[] = [];
+  stages: Stage[] = noStages;
   readonly submittedAtMs: number;
   readonly deadlineAtMs: number;
   phase: JobPhase = "RUNNING";
@@ -67,10 +87,7 @@ export class Job {
   endedAtMs = 0;
   mergeKey: string | undefined;
   lock: LockSpec | undefined;
-  subscribers: Set<string> | undefined;
-  leaveGraceMs = 0;
-  /** When the last subscriber had been gone for its grace; 0 while someone waits. */
-  abandonedAtMs = 0;
+  audience: Audience | undefined;
   reuse: readonly Reuse[] | undefined;
   /** What the job will end as when all of it has stopped. */
   cancelled: "CANCELLED" | "FAILED" | undefined;
@@ -130,7 +147,7 @@ export class Stage {
   waiting: number;
   /** What the tasks share; undefined until they are known. */
   template: TaskTemplate | undefined;
-  tasks: Task[] = [];
+  tasks: Task[] = noTasks;
   planning: Task | undefined;
   /** Tasks without a final phase. */
   open = 0;
@@ -140,10 +157,7 @@ export class Stage {
   active = 0;
   nextHeld = 0;
   cancelled: "CANCELLED" | "FAILED" | undefined;
-  signals: Signal[] | undefined;
-  /** How many of them had come when the planning was last claimed. */
-  signalsSeen = 0;
-  waitsFor: readonly string[] | undefined;
+  gate: Gate | undefined;
   /** Results of the generation before, for tasks that turn out to be the same. */
   kept: Map<string, { spec: string; result: Result }> | undefined;
   runMsSum = 0;

@@ -48,7 +48,13 @@ export function toReady(state: State, task: Task, atMs: number): void {
   task.dueAtMs = 0;
   state.ready.enqueue(task);
   state.agenda.drop(task);
-  state.agenda.file(task, atMs + task.template.queueMs, state.nowMs);
+  fileQueued(state, task);
+}
+
+/** Looks again at the task's queue deadline; the job's own comes first for most, and then says enough. */
+export function fileQueued(state: State, task: Task): void {
+  const dueAtMs = task.queuedAtMs + task.template.queueMs;
+  if (dueAtMs < task.stage.job.deadlineAtMs) state.agenda.file(task, dueAtMs, state.nowMs);
 }
 
 export function toTimed(state: State, task: Task, phase: "RETRY_PENDING" | "WAITING", dueAtMs: number): void {

@@ -7,7 +7,7 @@ import { Claim, Job, Stage, type StageShape, Task } from "./entities.ts";
 import type { Limits } from "./limits.ts";
 import type { LockHolder } from "./locks.ts";
 import type { TaskTemplate } from "./model.ts";
-import { checkQuota, fileClaim, isJobOver, isStageOver, isTaskOver } from "./moves.ts";
+import { checkQuota, fileClaim, fileQueued, isJobOver, isStageOver, isTaskOver } from "./moves.ts";
 import { createState, type State } from "./state.ts";
 
 /* oxlint-disable typescript/no-explicit-any -- rows are what capture.ts wrote; their checksums were verified before */
@@ -101,10 +101,11 @@ export class Restorer {
     const tenant = state.tenant(tenantName);
     const job = new Job(no, tenant, { door, name, spec, priority, at, deadlineAtMs, stages });
     Object.assign(job, { phase, reason, endedAtMs, bytes, stagesOpen });
+    job.stages = Array.from<Stage>({ length: stages });
     if (rare) {
-      const { mergeKey, lock, subscribers, leaveGraceMs, abandonedAtMs, reuse, cancelled } = rare;
-      Object.assign(job, { mergeKey, lock, leaveGraceMs, abandonedAtMs, reuse, cancelled });
-      if (subscribers) job.subscribers = new Set(subscribers);
+      const { mergeKey, lock, audience, reuse, cancelled } = rare;
+      Object.assign(job, { mergeKey, lock, reuse, cancelled });
+      if (audience) job.audience = { ...audience, subscribers: new Set(audience.subscribers) };
     }
     state.jobs.set(no, job);
     state.bytes += bytes;
@@ -113,7 +114,8 @@ export class Restorer {
     state.liveJobs += 1;
     if (job.mergeKey !== undefined && !job.cancelled)
       state.merges.set(`${tenantName}\u0000${door}\u0000${job.mergeKey}`, job);
-    const dueAtMs = job.abandonedAtMs > 0 ? Math.min(job.abandonedAtMs, deadlineAtMs) : deadlineAtMs;
+    const abandonedAtMs = job.audience?.abandonedAtMs || deadlineAtMs;
+    const dueAtMs = Math.min(abandonedAtMs, deadlineAtMs);
     state.agenda.file(job, dueAtMs, state.nowMs);
   }
 
@@ -125,10 +127,10 @@ export class Restorer {
     if (template !== -1) stage.template = must(this.#templates[template], `template ${template}`);
     Object.assign(stage, { phase, reason, generation, waiting, open, done, failed, active, nextHeld, runMsSum });
     Object.assign(stage, { startedAtMs, endedAtMs });
-    stage.tasks.length = tasks;
+    stage.tasks = Array.from<Task>({ length: tasks });
     if (rare) {
-      const { cancelled, signals, signalsSeen, waitsFor, kept, lockState } = rare;
-      Object.assign(stage, { cancelled, signals, signalsSeen, waitsFor, lockState });
+      const { cancelled, gate, kept, lockState } = rare;
+      Object.assign(stage, { cancelled, gate, lockState });
       if (kept) stage.kept = new Map(kept);
     }
     job.stages[index] = stage;
@@ -153,7 +155,7 @@ export class Restorer {
     if (rare) this.#rareOf(task, rare);
     if (!isTaskOver(phase) && !task.claim) stage.job.tenant.queued += 1;
     if (inLine === 1) this.#line.push(task);
-    if (phase === "READY" && inLine === 1) state.agenda.file(task, queuedAtMs + task.template.queueMs, state.nowMs);
+    if (phase === "READY" && inLine === 1) fileQueued(state, task);
     if (phase === "RETRY_PENDING" || phase === "WAITING") state.agenda.file(task, dueAtMs, state.nowMs);
   }
 

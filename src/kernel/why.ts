@@ -53,7 +53,7 @@ function whyTask(state: State, task: Task, nowMs: number): WhyReason {
   const { tenant } = stage.job;
   if (task.claim) return { kind: "running", executor: task.claim.executor.id };
   if (task.phase === "WAITING")
-    return { kind: "signal", names: stage.waitsFor ?? [], forMs: Math.max(0, task.dueAtMs - nowMs) };
+    return { kind: "signal", names: stage.gate?.waitsFor ?? [], forMs: Math.max(0, task.dueAtMs - nowMs) };
   if (task.phase === "RETRY_PENDING") {
     const lastFailure = task.last ? `${task.last.reason}: ${task.last.message}` : "";
     return { kind: "back-off", forMs: Math.max(0, task.dueAtMs - nowMs), lastFailure };
