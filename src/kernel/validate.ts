@@ -220,6 +220,7 @@ export function wrongSteps(steps: readonly Step[], limits: Limits): Wrong {
 
 /** Takes away stages whose needs are all gone until none can be taken: what is left goes in circles. */
 function findCycle(stages: readonly StageSpec[]): Wrong {
+  if (stages.every((stage) => stage.needs.length === 0)) return undefined;
   const waiting = stages.map((stage) => stage.needs.length);
   const dependents: number[][] = stages.map(() => []);
   for (const [i, stage] of stages.entries()) for (const need of stage.needs) dependents[need]?.push(i);
