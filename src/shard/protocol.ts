@@ -13,7 +13,9 @@ import type { Reply } from "#kernel/reply.ts";
 export type Stamp = { readonly epoch: number; readonly seq: number };
 
 /** Kinds that only a shard's own host may issue. */
-export const internalKinds = ["take-over", "tick", "forget"] as const satisfies readonly CommandKind[];
+export const internalKinds = ["take-over", "tick", "forget", "take-quota"] as const satisfies readonly CommandKind[];
+
+export const isInternal = (kind: CommandKind): boolean => (internalKinds as readonly CommandKind[]).includes(kind);
 
 export type ShardRequest =
   | {
@@ -23,7 +25,13 @@ export type ShardRequest =
       /** For `reserve`: how long to hold the request when there is nothing to grant. */
       readonly waitMs?: number;
     }
-  | { readonly kind: "query"; readonly shard: ShardId; readonly query: Query };
+  | { readonly kind: "query"; readonly shard: ShardId; readonly query: Query }
+  /**
+   * From an owner to the node that it hands the shard to. "prepare": read its log ahead of time; "now": the lease was
+   * released in your favour, take it. Answered with a take-over's reply when done. A hint only: whose the shard is
+   * is decided in the journal.
+   */
+  | { readonly kind: "take"; readonly shard: ShardId; readonly when: "prepare" | "now" };
 
 export type ShardResponse =
   | { readonly kind: "reply"; readonly stamp: Stamp; readonly reply: Reply }

@@ -1,0 +1,78 @@
+/** What a shard decided between two appends, and who waits to hear of it. */
+import type { Event } from "#kernel/event.ts";
+import { noRows, type Rows } from "#kernel/history.ts";
+import type { Answer } from "#kernel/query.ts";
+import type { Rejection } from "#kernel/rejection.ts";
+import type { Reply } from "#kernel/reply.ts";
+import type { RequestKey } from "#journal/journal.ts";
+import type { ShardResponse, Stamp } from "./protocol.ts";
+
+export type Settle = (response: ShardResponse) => void;
+
+/** An answer that is known and not yet safe to give. */
+export type Parked = {
+  readonly settle: Settle;
+  readonly said:
+    | { readonly kind: "reply"; readonly reply: Reply }
+    | { readonly kind: "answer"; readonly answer: Answer }
+    | { readonly kind: "rejected"; readonly rejection: Rejection };
+  /** The events of this very request: without them, nothing was done. */
+  readonly events: readonly Event[];
+  readonly weightBytes: number;
+};
+
+export class OpenBatch {
+  readonly events: Event[] = [];
+  /** The job that each event belongs to; undefined for those of no job. */
+  readonly jobs: (number | undefined)[] = [];
+  readonly keys: RequestKey[] = [];
+  readonly rows: Rows = noRows();
+  readonly parked: Parked[] = [];
+  /** Run when the batch is closed: the state then holds exactly what the log will hold up to this batch. */
+  readonly atSeal: ((stamp: Stamp) => void)[] = [];
+  /** Run when the batch may be spoken of. */
+  readonly atRelease: ((stamp: Stamp) => void)[] = [];
+  /** Run instead when it never will be. */
+  readonly atLoss: (() => void)[] = [];
+  /** Someone is to be told that something is not there: the epoch must be confirmed (K8). */
+  needsConfirm = false;
+  weightBytes = 0;
+
+  get isEmpty(): boolean {
+    return (
+      this.events.length === 0 && this.parked.length === 0 && this.atSeal.length === 0 && this.atRelease.length === 0
+    );
+  }
+}
+
+/** A closed batch: with a seq of its own when it holds events, else the seq of the batch before. */
+export type SealedBatch = {
+  readonly stamp: Stamp;
+  readonly payload: Uint8Array | undefined;
+  readonly sealedMono: number;
+} & Pick<OpenBatch, "events" | "jobs" | "keys" | "rows" | "parked" | "atRelease" | "atLoss" | "needsConfirm">;
+
+export function speak({ settle, said }: Parked, stamp: Stamp): void {
+  switch (said.kind) {
+    case "reply":
+      return settle({ kind: "reply", stamp, reply: said.reply });
+    case "answer":
+      return settle({ kind: "answer", stamp, answer: said.answer });
+    case "rejected":
+      return settle({ kind: "rejected", stamp, rejection: said.rejection });
+  }
+}
+
+/** Refusals that say something is not there: only the shard's true owner may say so. */
+export function tellsAbsence(rejection: Rejection): boolean {
+  switch (rejection.kind) {
+    case "job-unknown":
+    case "stage-unknown":
+    case "task-unknown":
+    case "token-stale":
+    case "generation-stale":
+      return true;
+    default:
+      return false;
+  }
+}

@@ -1,0 +1,156 @@
+/**
+ * What a command needs from outside before it can be decided: pins on the blobs that it names (K3) and what the
+ * journal remembers of its request key (K1). Requests of the same turn share one call. A caller's own word for any of
+ * it is thrown away.
+ */
+import type { Clock } from "#base/clock.ts";
+import { isDigest, type Digest } from "#base/digest.ts";
+import type { BlobStore } from "#blobs/store.ts";
+import type { Command, CommandOf, Submit } from "#kernel/command.ts";
+import type { Evidence } from "#kernel/model.ts";
+import { requestKeyOf } from "#kernel/apply-job.ts";
+import type { Journal, RequestKey } from "#journal/journal.ts";
+import type { HostedShard } from "./host-shard.ts";
+
+export type PreparePorts = {
+  readonly clock: Clock;
+  readonly blobs: Pick<BlobStore, "pin">;
+  readonly journal: Pick<Journal, "findKeys">;
+  /** How long what a commit names is pinned at first. */
+  readonly pinMs: number;
+};
+
+const noEvidence: Evidence = { digests: [], pinnedForMs: 0 };
+
+export class Preparer {
+  readonly #pins: Turn<readonly Digest[], Evidence>;
+  readonly #keys = new Map<HostedShard, Turn<string, RequestKey | undefined>>();
+  readonly #ports: PreparePorts;
+
+  constructor(ports: PreparePorts) {
+    this.#ports = ports;
+    this.#pins = new Turn((asked) => this.#pin(asked));
+  }
+
+  /** The command as the host vouches for it: at once where nothing is needed from outside. */
+  prepare(shard: HostedShard, command: Command): Command | Promise<Command> {
+    if (command.kind === "commit") return this.#commit(shard, command);
+    if (command.kind === "submit") return this.#submit(shard, command);
+    return command;
+  }
+
+  forget(shard: HostedShard): void {
+    this.#keys.delete(shard);
+  }
+
+  #commit(shard: HostedShard, command: CommandOf<"commit">): Command | Promise<Command> {
+    const { digests } = command.result;
+    if (!canBePinned(digests, shard)) return { ...command, evidence: noEvidence };
+    return this.#pins.ask(digests).then((evidence) => ({ ...command, evidence }));
+  }
+
+  #submit(shard: HostedShard, command: Submit): Command | Promise<Command> {
+    const { reuseEvidence: _untrusted, keyFound: _untrustedToo, ...submit } = command;
+    const digests = (submit.reuse ?? []).flatMap(({ result }) => result.digests);
+    const pinning = canBePinned(digests, shard);
+    if (!pinning && !isElsewhere(shard, submit)) return submit;
+    return this.#submitLater(shard, submit, pinning ? digests : []);
+  }
+
+  async #submitLater(shard: HostedShard, submit: Submit, digests: readonly Digest[]): Promise<Command> {
+    const reuseEvidence = digests.length > 0 ? await this.#pins.ask(digests) : undefined;
+    const evident = reuseEvidence === undefined ? submit : { ...submit, reuseEvidence };
+    const { requestKey } = submit;
+    if (requestKey === undefined) return evident;
+    const key = journalKeyOf(requestKeyOf(submit.tenant, submit.door, requestKey));
+    // A key may be bound and let go of again while the journal is being asked: then it has to be asked once more.
+    for (let asked: string | undefined; isElsewhere(shard, submit) && asked !== lettingGo(shard);) {
+      asked = lettingGo(shard);
+      const found = await this.#keysOf(shard).ask(key);
+      if (found) return { ...evident, keyFound: { job: found.job, payloadHash: found.payloadHash } };
+    }
+    return evident;
+  }
+
+  #keysOf(shard: HostedShard): Turn<string, RequestKey | undefined> {
+    let turn = this.#keys.get(shard);
+    if (!turn) {
+      turn = new Turn(async (keys) => {
+        const found = await this.#ports.journal.findKeys(shard.shard, [...new Set(keys)]);
+        const byKey = new Map(found.map((row) => [row.key, row]));
+        return keys.map((key) => byKey.get(key));
+      });
+      this.#keys.set(shard, turn);
+    }
+    return turn;
+  }
+
+  async #pin(asked: readonly (readonly Digest[])[]): Promise<readonly Evidence[]> {
+    const all = [...new Set(asked.flat())];
+    const together = await this.#pinOnce(all);
+    if ("pinnedForMs" in together) return asked.map((digests) => ({ digests, pinnedForMs: together.pinnedForMs }));
+    const missing = new Set(together.missing);
+    return Promise.all(
+      asked.map(async (digests): Promise<Evidence> => {
+        // Refused whatever else is there; the evidence without the missing one makes the refusal name it.
+        if (digests.some((digest) => missing.has(digest)))
+          return { digests: digests.filter((digest) => !missing.has(digest)), pinnedForMs: this.#ports.pinMs };
+        const pin = await this.#pinOnce(digests);
+        if ("pinnedForMs" in pin) return { digests, pinnedForMs: pin.pinnedForMs };
+        return { digests: digests.filter((digest) => !pin.missing.includes(digest)), pinnedForMs: this.#ports.pinMs };
+      }),
+    );
+  }
+
+  async #pinOnce(digests: readonly Digest[]): Promise<{ pinnedForMs: number } | { missing: readonly Digest[] }> {
+    const { clock, blobs, pinMs } = this.#ports;
+    const sentMono = clock.monotonicMs();
+    const pin = await blobs.pin(digests, pinMs);
+    if ("missing" in pin) return pin;
+    return { pinnedForMs: Math.floor(pin.pinnedForMs - (clock.monotonicMs() - sentMono)) };
+  }
+}
+
+/** Digests that are none, or too many, are for the kernel to refuse. */
+const canBePinned = (digests: readonly Digest[], { state }: HostedShard): boolean =>
+  digests.length > 0 && digests.length <= state.limits.digestsMax && digests.every((digest) => isDigest(digest));
+
+/** Whether the request key may be bound although memory no longer knows it. */
+const isElsewhere = (shard: HostedShard, { tenant, door, requestKey }: Submit): boolean =>
+  requestKey !== undefined &&
+  shard.state.keysElsewhereUntilMs > shard.nowMs() &&
+  !shard.state.keys.has(requestKeyOf(tenant, door, requestKey));
+
+const lettingGo = ({ state, forgets }: HostedShard): string => `${state.keysElsewhereUntilMs} ${forgets}`;
+
+/** The kernel's name for a request key as every database can hold it: without control characters. */
+export const journalKeyOf = (key: string): string => JSON.stringify(key);
+
+/** Gathers what is asked in one turn of the event loop and answers it with one call. */
+class Turn<Q, A> {
+  readonly #answer: (asked: readonly Q[]) => Promise<readonly A[]>;
+  #asked: { readonly question: Q; readonly resolve: (answer: A) => void; readonly reject: (error: unknown) => void }[] =
+    [];
+
+  constructor(answer: (asked: readonly Q[]) => Promise<readonly A[]>) {
+    this.#answer = answer;
+  }
+
+  ask(question: Q): Promise<A> {
+    return new Promise((resolve, reject) => {
+      this.#asked.push({ question, resolve, reject });
+      if (this.#asked.length === 1) queueMicrotask(() => void this.#run());
+    });
+  }
+
+  async #run(): Promise<void> {
+    const asked = this.#asked;
+    this.#asked = [];
+    try {
+      const answers = await this.#answer(asked.map(({ question }) => question));
+      for (const [i, { resolve }] of asked.entries()) resolve(answers[i] as A);
+    } catch (error) {
+      for (const { reject } of asked) reject(error);
+    }
+  }
+}

@@ -1,0 +1,41 @@
+import type { WatcherLimits } from "./watchers.ts";
+
+/** How much a node takes in before it says "overloaded", and how often it does what has to be done again and again. */
+export type HostSettings = WatcherLimits & {
+  /** Requests taken in and not answered yet, and what they weigh; per shard and per node. */
+  readonly requestsMax: number;
+  readonly requestBytesMax: number;
+  readonly nodeRequestsMax: number;
+  readonly nodeRequestBytesMax: number;
+  /** What an overloaded node tells its callers. */
+  readonly retryAfterMs: number;
+  /** Executors held because there is no work for them, per shard, and for how long at most. */
+  readonly waitersMax: number;
+  readonly waitMsMax: number;
+  readonly heartbeatMs: number;
+  /** Time passes in a shard at least this often, so that a gap tells a sleep (K11). */
+  readonly tickMs: number;
+  readonly tickMsMin: number;
+  /** How long blobs named by a commit are pinned at first. */
+  readonly pinMs: number;
+};
+
+const MiB = 1024 * 1024;
+
+export const defaultHostSettings: HostSettings = {
+  requestsMax: 20_000,
+  requestBytesMax: 64 * MiB,
+  nodeRequestsMax: 100_000,
+  nodeRequestBytesMax: 256 * MiB,
+  retryAfterMs: 100,
+  waitersMax: 10_000,
+  waitMsMax: 60_000,
+  watchersMax: 10_000,
+  ringBatchesMax: 1_000,
+  ringBytesMax: MiB,
+  unreadMax: 256,
+  heartbeatMs: 5_000,
+  tickMs: 100,
+  tickMsMin: 5,
+  pinMs: 3_600_000,
+};

@@ -1,0 +1,136 @@
+/** One shard as its owner holds it: the state in memory, what of it is durable, and who waits. */
+import { assert } from "#base/assert.ts";
+import type { Clock } from "#base/clock.ts";
+import type { ShardId } from "#base/ids.ts";
+import type { State } from "#kernel/state.ts";
+import type { Epoch, Seq } from "#journal/journal.ts";
+import { encodeEvents } from "./codec.ts";
+import { OpenBatch, type Parked, type SealedBatch } from "./host-batch.ts";
+import type { KernelClock } from "./kernel-clock.ts";
+import type { Stamp } from "./protocol.ts";
+import { Waiters } from "./waiters.ts";
+import { Watchers, type WatcherLimits } from "./watchers.ts";
+
+/**
+ * The owner's lease as it may count on it: from before the request that renewed it was sent, on its own monotonic
+ * clock, less a margin for clocks that run at different rates (K8).
+ */
+export class OwnerLease {
+  untilMono: number;
+
+  constructor(untilMono: number) {
+    this.untilMono = untilMono;
+  }
+
+  standsAt(mono: number): boolean {
+    return mono < this.untilMono;
+  }
+}
+
+/** "taking-over" until the take-over is durable; "leaving" while it is handed over. */
+export type HostedPhase = "taking-over" | "serving" | "leaving" | "gone";
+
+/** Why a shard was given up. "fenced": another has it. "lease": ours ran out. "doubt": an append's fate is unknown. */
+export type LossReason = "fenced" | "lease" | "doubt" | "broken" | "moved" | "stopped";
+
+export type Hosting = {
+  readonly shard: ShardId;
+  readonly epoch: Epoch;
+  readonly lease: OwnerLease;
+  readonly state: State;
+  /** The newest batch in the log, all of which the state holds. */
+  readonly seq: Seq;
+  readonly keepsHistory: boolean;
+};
+
+export class HostedShard {
+  readonly shard: ShardId;
+  readonly epoch: Epoch;
+  readonly lease: OwnerLease;
+  readonly state: State;
+  readonly kernelClock: KernelClock;
+  readonly waiters: Waiters;
+  readonly watchers: Watchers;
+  /** Whether rows for the history are collected as events are applied. */
+  readonly keepsHistory: boolean;
+  phase: HostedPhase = "taking-over";
+  open = new OpenBatch();
+  inFlight: SealedBatch | undefined;
+  /** The newest closed batch with events, and the newest durable one. */
+  seq: Seq;
+  durableSeq: Seq;
+  /** Requests being prepared, parked or in flight. */
+  requests = 0;
+  requestBytes = 0;
+  /** Grows whenever jobs are forgotten, so that a key looked up meanwhile is looked up again. */
+  forgets = 0;
+  tickDueMono = 0;
+  readonly #clock: Clock;
+  readonly #idle: (() => void)[] = [];
+
+  constructor(
+    hosting: Hosting,
+    kernelClock: KernelClock,
+    clock: Clock,
+    limits: WatcherLimits & { waitersMax: number },
+  ) {
+    this.shard = hosting.shard;
+    this.epoch = hosting.epoch;
+    this.lease = hosting.lease;
+    this.state = hosting.state;
+    this.seq = hosting.seq;
+    this.durableSeq = hosting.seq;
+    this.keepsHistory = hosting.keepsHistory;
+    this.kernelClock = kernelClock;
+    this.#clock = clock;
+    this.waiters = new Waiters(limits.waitersMax);
+    this.watchers = new Watchers(limits);
+  }
+
+  get stamp(): Stamp {
+    return { epoch: this.epoch, seq: this.durableSeq };
+  }
+
+  get leaseStands(): boolean {
+    return this.lease.standsAt(this.#clock.monotonicMs());
+  }
+
+  nowMs(): number {
+    return this.kernelClock.nowMs();
+  }
+
+  park(parked: Parked): void {
+    this.open.parked.push(parked);
+    this.open.weightBytes += parked.weightBytes;
+  }
+
+  /** Closes the open batch. Nothing of it has been told to anyone yet. */
+  seal(): SealedBatch {
+    assert(this.inFlight === undefined, "a shard has one batch in flight");
+    const { open } = this;
+    const hasEvents = open.events.length > 0;
+    const stamp = { epoch: this.epoch, seq: this.seq + (hasEvents ? 1 : 0) };
+    const payload = hasEvents ? encodeEvents(open.events) : undefined;
+    this.open = new OpenBatch();
+    this.seq = stamp.seq;
+    for (const run of open.atSeal) run(stamp);
+    const { events, jobs, keys, rows, parked, atRelease, atLoss, needsConfirm } = open;
+    const sealedMono = this.#clock.monotonicMs();
+    const sealed = { stamp, payload, sealedMono, events, jobs, keys, rows, parked, atRelease, atLoss, needsConfirm };
+    this.inFlight = sealed;
+    return sealed;
+  }
+
+  /** Resolves when nothing is open or in flight, or the shard is gone. */
+  idle(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#idle.push(resolve);
+      this.noteIdle();
+    });
+  }
+
+  noteIdle(): void {
+    if (this.phase !== "gone" && (this.inFlight !== undefined || !this.open.isEmpty)) return;
+    for (const resolve of this.#idle.splice(0)) resolve();
+  }
+}

@@ -1,0 +1,41 @@
+import type { Command } from "#kernel/command.ts";
+import type { TaskSet } from "#kernel/model.ts";
+
+const base = 200;
+const perTask = 64;
+
+/** About how many bytes the command takes up on its way through memory and log; cheap rather than exact. */
+export function weigh(command: Command): number {
+  try {
+    switch (command.kind) {
+      case "submit":
+        return command.stages.reduce(
+          (sum, { tasks }) => sum + base + (tasks ? weighTasks(tasks) : 0),
+          base + command.spec.length + (command.reuse?.length ?? 0) * base,
+        );
+      case "record-plan":
+        return base + (command.plan.kind === "tasks" ? weighTasks(command.plan.set) : 0);
+      case "commit":
+        return base + command.result.payload.length + command.result.digests.length * perTask;
+      case "signal":
+        return base + command.signal.payload.length;
+      case "fail":
+        return base + command.message.length;
+      case "report":
+        return base + command.steps.length * perTask;
+      case "renew":
+        return base + command.claims.length * perTask;
+      default:
+        return base;
+    }
+  } catch {
+    // Not of the right shape: for the kernel to say.
+    return base;
+  }
+}
+
+function weighTasks({ tasks }: TaskSet): number {
+  let bytes = 0;
+  for (const { key, spec } of tasks) bytes += perTask + key.length + spec.length;
+  return bytes;
+}

@@ -1,0 +1,42 @@
+export type KeeperSettings = {
+  /** How long a shard stays its owner's without a word from it. */
+  readonly leaseMs: number;
+  /** The share of the lease that the owner does not count on: clocks run at slightly different rates. */
+  readonly driftShare: number;
+  readonly renewMs: number;
+  /** How soon a renewal that failed is tried again. */
+  readonly renewRetryMs: number;
+  /** How often the node looks for shards that nobody owns, and says that it is there. */
+  readonly balanceMs: number;
+  readonly announceTtlMs: number;
+  /** Shards taken over at the same time. */
+  readonly takesMax: number;
+  /** Between two shards that are moved for balance only. */
+  readonly moveEveryMs: number;
+  /** How long a released shard is kept for its named successor. */
+  readonly reservedMs: number;
+  /** How long to wait for a successor to read the shard's log ahead of time. */
+  readonly prepareMs: number;
+  /** The first and the longest pause before a shard that could not be taken over is tried again. */
+  readonly troubleMs: number;
+  readonly troubleMsMax: number;
+};
+
+export const keeperSettings = (given: Partial<KeeperSettings> = {}): KeeperSettings => {
+  const leaseMs = given.leaseMs ?? 6_000;
+  return {
+    leaseMs,
+    driftShare: 0.05,
+    renewMs: leaseMs / 3,
+    renewRetryMs: leaseMs / 20,
+    balanceMs: leaseMs / 3,
+    announceTtlMs: leaseMs * 1.5,
+    takesMax: 8,
+    moveEveryMs: 250,
+    reservedMs: 2_000,
+    prepareMs: 10_000,
+    troubleMs: 500,
+    troubleMsMax: 60_000,
+    ...given,
+  };
+};

@@ -1,0 +1,64 @@
+/**
+ * Kernel time. The store's clock is what all nodes agree on, so kernel time follows it, but at its own pace: it never
+ * runs backwards, and a store clock that leaps is followed slowly, so that it does not expire the fleet (K11).
+ */
+import type { Clock } from "#base/clock.ts";
+
+/** Answers slower than this say little about what time it is now. */
+const roundTripMsMax = 1_000;
+const staleMs = 60_000;
+/** Kernel time runs at most this much faster or slower than the monotonic clock while it makes up a difference. */
+const slew = 0.1;
+
+/** What the store's clock says now, judged by its last word and the time since on the monotonic clock. */
+export class StoreClock {
+  readonly #clock: Clock;
+  #heardMono = Number.NEGATIVE_INFINITY;
+  #offsetMs = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#offsetMs = clock.wallMs() - clock.monotonicMs();
+  }
+
+  observe(storeNowMs: number, sentMono: number): void {
+    const nowMono = this.#clock.monotonicMs();
+    const roundTripMs = nowMono - sentMono;
+    if (roundTripMs > roundTripMsMax && nowMono - this.#heardMono < staleMs) return;
+    this.#heardMono = nowMono;
+    this.#offsetMs = storeNowMs + roundTripMs / 2 - nowMono;
+  }
+
+  nowMs(): number {
+    return this.#clock.monotonicMs() + this.#offsetMs;
+  }
+}
+
+/** One shard's time, from the moment it was taken over. */
+export class KernelClock {
+  readonly #clock: Clock;
+  readonly #store: StoreClock;
+  #nowMs: number;
+  #mono: number;
+
+  /** `reachedMs`: the newest instant that the shard has acted on under any owner. */
+  constructor(clock: Clock, store: StoreClock, reachedMs: number) {
+    this.#clock = clock;
+    this.#store = store;
+    this.#mono = clock.monotonicMs();
+    this.#nowMs = Math.max(reachedMs, store.nowMs());
+  }
+
+  nowMs(): number {
+    const mono = this.#clock.monotonicMs();
+    const passedMs = mono - this.#mono;
+    if (passedMs > 0) {
+      this.#mono = mono;
+      this.#nowMs += passedMs;
+      const behindMs = this.#store.nowMs() - this.#nowMs;
+      const makeUpMs = passedMs * slew;
+      this.#nowMs += Math.min(makeUpMs, Math.max(-makeUpMs, behindMs));
+    }
+    return Math.floor(this.#nowMs);
+  }
+}

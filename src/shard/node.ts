@@ -1,0 +1,190 @@
+/** One node of the owner's side, put together: what the program and the simulator both run. */
+import type { Clock } from "#base/clock.ts";
+import { Fault } from "#base/fault.ts";
+import type { ShardId } from "#base/ids.ts";
+import type { Random } from "#base/random.ts";
+import type { BlobStore } from "#blobs/store.ts";
+import { defaultLimits, type Limits } from "#kernel/limits.ts";
+import type { Cluster, Journal, NodeId } from "#journal/journal.ts";
+import { Archiver, defaultArchiverSettings, type ArchiverSettings } from "./archiver.ts";
+import { ShardHost } from "./host.ts";
+import type { HostSettings } from "./host-settings.ts";
+import { StoreClock } from "./kernel-clock.ts";
+import { Keeper } from "./keeper.ts";
+import { Replay } from "./keeper-replay.ts";
+import { keeperSettings, type KeeperSettings } from "./keeper-settings.ts";
+import { shardStatuses, type NodeStatus } from "./node-status.ts";
+import { defaultProjectorSettings, Projector, type ProjectorSettings } from "./projector.ts";
+import type { ShardRequest, ShardResponse, ShardService, WatchMessage, WatchRequest } from "./protocol.ts";
+import { defaultSnapshotSettings, Snapshotter, type SnapshotSettings } from "./snapshotter.ts";
+import type { Address, Listening, Transport } from "./transport.ts";
+
+export type NodeOptions = {
+  readonly id: NodeId;
+  readonly clock: Clock;
+  readonly journal: Journal;
+  readonly blobs: BlobStore;
+  readonly random: Random;
+  /** Served by `start` and used to reach other nodes; left out where there is only one. */
+  readonly transport?: Transport;
+  /** What the journal's store is created with when it is new. */
+  readonly cluster?: { readonly shards: number; readonly clusterId: string };
+  readonly limits?: Limits;
+  readonly keeper?: Partial<KeeperSettings>;
+  readonly host?: Partial<HostSettings>;
+  readonly projector?: Partial<ProjectorSettings>;
+  readonly snapshots?: Partial<SnapshotSettings>;
+  readonly archiver?: Partial<ArchiverSettings>;
+  /** The newest feature level that this program can read and write. */
+  readonly features?: number;
+  readonly facts?: () => Readonly<Record<string, string | number>>;
+  /** Hears of every failure that is dealt with: for the log. */
+  readonly report?: (doing: string, error: unknown) => void;
+};
+
+export const createNode = (options: NodeOptions): Node => new Node(options);
+
+export class Node implements ShardService {
+  readonly id: NodeId;
+  readonly host: ShardHost;
+  readonly keeper: Keeper;
+  readonly #options: NodeOptions;
+  readonly #projector: Projector;
+  readonly #snapshotter: Snapshotter;
+  #cluster: Cluster | undefined;
+  #listening: Listening | undefined;
+  #state: NodeStatus["state"] = "new";
+
+  constructor(options: NodeOptions) {
+    this.id = options.id;
+    this.#options = options;
+    const { id: node, clock, journal, blobs, random, transport } = options;
+    const report = options.report ?? (() => {});
+    const limits = options.limits ?? defaultLimits;
+    const storeClock = new StoreClock(clock);
+    const projection = { ...defaultProjectorSettings, ...options.projector };
+    const forget = (shard: ShardId, jobs: readonly number[]): Promise<unknown> =>
+      this.host.internal(shard, { kind: "forget", jobs });
+    this.#projector = new Projector({ clock, journal, settings: projection, forget, report });
+    const archiver = new Archiver({
+      clock,
+      journal,
+      blobs,
+      settings: { ...defaultArchiverSettings, ...options.archiver },
+      isOurs: (shard, epoch) => this.host.shards.get(shard)?.epoch === epoch,
+      report,
+    });
+    this.#snapshotter = new Snapshotter({
+      clock,
+      journal,
+      settings: { ...defaultSnapshotSettings, ...options.snapshots },
+      projected: (shard, seq) => this.#projector.reached(shard, seq),
+      saved: ({ shard, epoch }, seq) => archiver.tidy(shard, epoch, seq),
+      report,
+    });
+    this.host = new ShardHost({
+      node,
+      clock,
+      storeClock,
+      journal,
+      blobs,
+      settings: options.host ?? {},
+      observers: [this.#projector, this.#snapshotter],
+      hintOf: (shard) => this.keeper.hintOf(shard),
+      lost: (shard, epoch, why) => this.keeper.lost(shard, epoch, why),
+      report,
+    });
+    const keepsHistory = projection.history;
+    this.keeper = new Keeper({
+      node,
+      clock,
+      storeClock,
+      journal,
+      random,
+      settings: keeperSettings(options.keeper),
+      row: () => ({ node, address: this.address, features: options.features ?? 1, facts: options.facts?.() ?? {} }),
+      host: {
+        adopt: (hosting, replay) => {
+          this.#projector.prime(replay);
+          this.#snapshotter.prime(replay);
+          return this.host.adopt({ ...hosting, keepsHistory }, replay.recent);
+        },
+        drain: (shard) => this.host.drain(shard),
+        drop: (shard, why, hint) => this.host.drop(shard, why, hint),
+      },
+      replay: (shard) => Replay.begin({ clock, journal, limits, keepsHistory }, shard),
+      send: transport && ((to, request, timeoutMs) => this.#send(transport, to, request, timeoutMs)),
+      report,
+    });
+  }
+
+  /** Where others reach this node; empty before it listens. */
+  get address(): Address {
+    return this.#listening?.address ?? "";
+  }
+
+  get cluster(): Cluster {
+    if (!this.#cluster) throw new Fault("unavailable", "read cluster", { why: "the node has not been started" });
+    return this.#cluster;
+  }
+
+  async start(): Promise<void> {
+    const { journal, cluster, transport } = this.#options;
+    this.#cluster = cluster ? await journal.open(cluster) : await journal.cluster();
+    this.#listening = await transport?.listen(this);
+    this.#state = "up";
+    this.host.start();
+    this.#projector.start();
+    this.keeper.start();
+  }
+
+  /** Hands over what it owns, politely. The journal, the store and the transport stay open: they are the caller's. */
+  async stop(): Promise<void> {
+    if (this.#state !== "up") return;
+    this.#state = "leaving";
+    await this.keeper.stop();
+    this.kill();
+    await this.#listening?.close();
+  }
+
+  /** Ends everything at once without a word, as a crash would. */
+  kill(): void {
+    this.#state = "ended";
+    this.keeper.kill();
+    this.host.kill();
+    this.#projector.kill();
+    this.#snapshotter.kill();
+  }
+
+  async request(request: ShardRequest, signal?: AbortSignal): Promise<ShardResponse> {
+    return request.kind === "take" ? this.keeper.take(request) : this.host.request(request, signal);
+  }
+
+  watch(request: WatchRequest, signal: AbortSignal): AsyncIterable<WatchMessage> {
+    return this.host.watch(request, signal);
+  }
+
+  handOver(shard: ShardId, successor: NodeId): Promise<boolean> {
+    return this.keeper.handOver(shard, successor);
+  }
+
+  status(): NodeStatus {
+    const shards = shardStatuses(this.keeper, this.host, this.#options.clock, (shard) => ({
+      history: this.#projector.lag(shard),
+      snapshotSeq: this.#snapshotter.snapshotSeq(shard),
+    }));
+    return { node: this.id, address: this.address, state: this.#state, shards };
+  }
+
+  async #send(transport: Transport, to: Address, request: ShardRequest, timeoutMs: number): Promise<ShardResponse> {
+    const controller = new AbortController();
+    const cancel = this.#options.clock.after(timeoutMs, () =>
+      controller.abort(new Fault("unknown-outcome", "request", { to, timeoutMs })),
+    );
+    try {
+      return await transport.request(to, request, controller.signal);
+    } finally {
+      cancel();
+    }
+  }
+}
