@@ -39,7 +39,7 @@ function parallel(task: ModelTask, at: string): string | undefined {
   if (stage.phase !== wanted) return `${at}: stage ${stage.index} is ${stage.phase}`;
   const { parallelMax } = stage.spec;
   const others = stage.tasks.filter((other) => other !== task && liveClaims(other).length > 0).length;
-  if (!task.planning && parallelMax > 0 && others >= parallelMax)
+  if (!task.planning && parallelMax > 0 && others >= parallelMax && task.generation === 1)
     return `${at}: ${others} tasks run, ${parallelMax} may`;
   return undefined;
 }
@@ -82,7 +82,7 @@ function requeue(model: ShardModel, event: EventOf<"requeued">, at: string): str
 }
 
 function retry(task: ModelTask, event: EventOf<"attempt-ended">, at: string): string | undefined {
-  if (event.then.do !== "ready" && event.then.do !== "retry") return undefined;
+  if (event.next.do !== "ready" && event.next.do !== "retry") return undefined;
   if (task.standing === "cancelling") return `${at}: task ${task.no} is being cancelled`;
   if (liveClaims(task).length > 1) return `${at}: another attempt of task ${task.no} goes on`;
   const { retryOn, attemptsMax } = task.template;

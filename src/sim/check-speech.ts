@@ -95,8 +95,8 @@ const facts: Facts = {
     const generation = model.tasks.get(task)?.generation ?? 0;
     return generation >= reply.generation ? undefined : `the log is at generation ${generation}`;
   },
-  "set-tenant"(model, { tenant }) {
-    return model.tenants.has(tenant) ? undefined : "the tenant is not in the log";
+  "set-tenant"(model, { tenant }, reply) {
+    return !reply.changed || model.tenants.has(tenant) ? undefined : "the tenant is not in the log";
   },
 };
 
@@ -109,17 +109,17 @@ export const oneOwnerSpeaks: Checker = {
   said(court, said) {
     const { model, request, response, arrival } = said;
     if (response.kind !== "reply" && response.kind !== "answer" && response.kind !== "rejected") return undefined;
-    const what = `shard ${model.shard}, ${JSON.stringify(request)} was answered ${JSON.stringify(response)}`;
+    const what = () => `shard ${model.shard}, ${JSON.stringify(request)} was answered ${JSON.stringify(response)}`;
     if (response.kind === "rejected") {
       const wrong = falselyAbsent(said, response.rejection);
-      if (wrong) return `${what}: ${wrong}`;
+      if (wrong) return `${what()}: ${wrong}`;
     }
     if (response.stamp.seq >= arrival.seq) return undefined;
     // Reads lean on the owner's lease, and the lease on the store's clock running on evenly: see the promise in
     // shard/host. Only in the lease after a leap may a read be old; refusals and writes never.
     const leapt = court.world.nowMs - court.storeJumpedAtMs < ownerLeaseMsMax;
     if (leapt && response.kind !== "rejected") return undefined;
-    return `${what}: the log had reached ${arrival.seq} when it arrived`;
+    return `${what()}: the log had reached ${arrival.seq} when it arrived`;
   },
 };
 

@@ -11,7 +11,7 @@ import type { Life } from "./machine.ts";
 import { ShardModel } from "./model.ts";
 import type { NetworkObserver } from "./network.ts";
 import type { Pins } from "./pins.ts";
-import type { Runs } from "./runs.ts";
+import type { Run, Runs } from "./runs.ts";
 import type { World } from "./world.ts";
 
 /** Where in the log an event stands. */
@@ -50,6 +50,8 @@ export type Checker = {
   event?(court: Court, place: Place, event: Event): string | undefined;
   /** When a response leaves a machine. */
   said?(court: Court, said: Said): string | undefined;
+  /** When an executor begins to work on something. */
+  ran?(court: Court, run: Run): string | undefined;
   /** When everything has healed and had its time. */
   end?(court: Court): string | undefined;
 };
@@ -86,6 +88,9 @@ export class Court {
   /** When each claim was last known to be fresh, `shard/task/token`. */
   readonly fresh = new Map<string, number>();
   readonly ackedKeys = new Map<string, { readonly job: number; readonly payloadHash: string }>();
+  /** What each executor said it can do, and how often each tenant was passed over, by shard. */
+  readonly offers = new Map<string, readonly string[]>();
+  readonly overtaken = new Map<string, number>();
   storeJumpedAtMs = Number.NEGATIVE_INFINITY;
   /** Nothing was done to the cluster that could excuse an interrupted answer. */
   calm = false;
@@ -105,6 +110,9 @@ export class Court {
     this.runs = ports.runs;
     this.tally = ports.tally;
     this.#checkers = ports.checkers;
+    this.runs.observe = (run) => {
+      for (const checker of this.#checkers) this.#judge(checker, checker.ran?.(this, run));
+    };
   }
 
   /** Everything that was promised for the end. */
@@ -192,7 +200,10 @@ export class Court {
       readonly executor?: string;
       readonly poison?: unknown;
     };
-    if (request.kind === "command") count(this.tally.commands, request.command.kind);
+    if (request.kind === "command") {
+      count(this.tally.commands, request.command.kind);
+      if (request.command.kind === "reserve") this.offers.set(request.command.executor, request.command.offers);
+    }
     const job = asked.job === undefined ? undefined : model?.jobs.get(asked.job);
     const task = asked.task === undefined ? undefined : model?.tasks.get(asked.task);
     const claim = asked.token === undefined ? undefined : task?.claims.get(asked.token);

@@ -49,6 +49,8 @@ export class Database {
   readonly conditions: DatabaseConditions;
   readonly machine: Machine;
   readonly store: MemoryStore;
+  /** Machines that cannot reach the database, by name. */
+  readonly cutOff = new Set<string>();
   readonly #world: World;
   readonly #random: Random;
   readonly #observer: DatabaseObserver;
@@ -122,10 +124,13 @@ export class Database {
         this.#world.say(`${life.name} db ${name} ${code}`);
         reject(new Fault(code, name, { why: "simulated" }));
       };
+      const isCutOff = this.cutOff.has(life.machine.name);
+      if (isCutOff) this.#world.say(`${life.name} db ${name} is cut off`);
       const silence = writes ? "unknown-outcome" : "unavailable";
-      if (fate === "refused") return void life.after(this.#delay(), () => fail("unavailable"));
+      if (fate === "refused" || (isCutOff && this.#random.chance(0.5)))
+        return void life.after(this.#delay(), () => fail("unavailable"));
       const cancel = life.after(this.conditions.patienceMs, () => fail(silence));
-      if (fate === "lost") return;
+      if (fate === "lost" || isCutOff) return;
       const wayMs = this.#delay() + (fate === "late" ? this.#random.fraction() * this.conditions.lateMs : 0);
       this.#world.after(wayMs, undefined, () => {
         if (this.conditions.outage !== "none") {

@@ -266,12 +266,12 @@ const folds: Folds = {
     if (!task) return;
     endClaim(task, event.token, event.outcome !== "timed-out");
     if (event.outcome === "released") task.attempts -= 1;
-    if (event.then.do !== "nothing") task.speculated = false;
-    if (event.then.do === "ready") task.standing = "ready";
-    if (event.then.do === "fail" || event.then.do === "cancel") task.standing = "over";
-    if (event.then.do !== "retry") return;
+    if (event.next.do !== "nothing") task.speculated = false;
+    if (event.next.do === "ready") task.standing = "ready";
+    if (event.next.do === "fail" || event.next.do === "cancel") task.standing = "over";
+    if (event.next.do !== "retry") return;
     task.standing = "retry";
-    task.retryAtMs = event.then.atMs;
+    task.retryAtMs = event.next.atMs;
   },
   "claim-gone"(model, event) {
     const claim = model.claim(event.task, event.token);

@@ -11,7 +11,7 @@ import type { ShardRequest, ShardResponse, ShardService, WatchMessage, WatchRequ
 import { readFault, writeFault } from "#shard/tcp-fault.ts";
 import type { Address, Listening, Transport } from "#shard/transport.ts";
 import { reasonOf, type Life } from "./machine.ts";
-import { plantPoison } from "./poison.ts";
+import { isPoisoned, plantPoison } from "./poison.ts";
 import { Stream } from "./stream.ts";
 import type { World } from "./world.ts";
 
@@ -148,12 +148,13 @@ export class Network {
           if (this.#lost(name, from.machine.name)) return;
           from.after(this.#delay(), () => settle(() => resolve(JSON.parse(answer) as ShardResponse)));
         };
-        plantPoison(request);
-        service.request(request, gone).then(respond, (error: unknown) => {
-          broken();
-          this.#world.say(`${life.name} < ${from.name} threw ${String(error)}`);
-          from.after(this.#delay(), () => settle(() => reject(readFault(writeFault(error, "serve"), to))));
-        });
+        service
+          .request(isPoisoned(request) ? plantPoison(JSON.parse(text) as ShardRequest) : request, gone)
+          .then(respond, (error: unknown) => {
+            broken();
+            this.#world.say(`${life.name} < ${from.name} threw ${String(error)}`);
+            from.after(this.#delay(), () => settle(() => reject(readFault(writeFault(error, "serve"), to))));
+          });
       });
     });
   }

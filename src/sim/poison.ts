@@ -13,15 +13,15 @@ export const poisoned = <C extends Command>(command: C, poison: Poison): C => ({
 
 export const isPoisoned = (request: ShardRequest): boolean => request.kind === "command" && "poison" in request.command;
 
-export function plantPoison(request: ShardRequest): void {
-  if (request.kind !== "command") return;
+export function plantPoison(request: ShardRequest): ShardRequest {
+  if (request.kind !== "command") return request;
   const { poison } = request.command as Poisoned;
-  if (poison === undefined) return;
+  if (poison === undefined) return request;
   delete (request.command as Poisoned).poison;
   let owner = request.command as unknown as Record<string, unknown>;
   for (const name of poison.path.slice(0, -1)) {
     const next = owner[name];
-    if (typeof next !== "object" || next === null) return;
+    if (typeof next !== "object" || next === null) return request;
     owner = next as Record<string, unknown>;
   }
   const name = poison.path.at(-1) ?? "";
@@ -36,4 +36,5 @@ export function plantPoison(request: ShardRequest): void {
       return value;
     },
   });
+  return request;
 }

@@ -13,12 +13,14 @@ export type Run = {
 
 export class Runs {
   readonly #running = new Set<Run>();
+  observe: (run: Run) => void = () => {};
   started = 0;
   finished = 0;
 
   begin(run: Run): () => void {
     this.started += 1;
     this.#running.add(run);
+    if (!run.rogue) this.observe(run);
     const forget = run.life.onEnd(() => this.#running.delete(run));
     return () => {
       forget();

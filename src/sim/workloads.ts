@@ -51,7 +51,7 @@ export const shapes = {
   /** A stage whose tasks are found out when the first has ended. */
   planned(c: DrawContext) {
     const first = stage(c, "first", { tasks: c.random.between(1, 2) });
-    return job(c, [first, { ...planned(c, "then"), needs: [0] }], { then: planScript(c) });
+    return job(c, [first, { ...planned(c, "second"), needs: [0] }], { second: planScript(c) });
   },
 
   /** A gate: the planner waits for an approval, then says what is to be done. */
@@ -207,10 +207,12 @@ function taskScript(c: DrawContext): TaskScript {
 }
 
 function lock(c: DrawContext, scope: string): LockSpec {
+  // The limit goes with the name, so that all who ask for a lock agree on it.
+  const which = c.random.below(2);
   return {
-    name: `${scope}-${c.random.below(2)}`,
-    limit: c.random.chance(0.7) ? 1 : 2,
-    queueMax: c.random.pick([0, 1, 3, 100, 100]),
+    name: `${scope}-${which}`,
+    limit: which + 1,
+    queueMax: c.random.pick([1, 1, 3, 100, 100]),
     cancelInProgress: c.random.chance(0.3),
   };
 }

@@ -1,0 +1,26 @@
+/** Everything that is checked, each under the number of the invariant that it stands for. */
+import { jobsEnd, tenantsServed } from "./check-end.ts";
+import { claimsForReady, commitsUnderGuard, keysBindOnce, locksOneAtATime, oneResult } from "./check-log.ts";
+import { requeuesOnce, stagesInOrder, timeIsFair } from "./check-log.ts";
+import { locksInTheWorld, oneAtATimeOutside } from "./check-runs.ts";
+import { brokenAlone, oneOwnerSpeaks, saidIsDurable, sameKeySameJob } from "./check-speech.ts";
+import type { Checker } from "./court.ts";
+
+export const checkers: readonly Checker[] = [
+  keysBindOnce,
+  sameKeySameJob,
+  claimsForReady,
+  commitsUnderGuard,
+  requeuesOnce,
+  stagesInOrder,
+  oneResult,
+  saidIsDurable,
+  oneOwnerSpeaks,
+  jobsEnd,
+  tenantsServed,
+  timeIsFair,
+  brokenAlone,
+  locksOneAtATime,
+  locksInTheWorld,
+  oneAtATimeOutside,
+];

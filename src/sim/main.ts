@@ -1,0 +1,146 @@
+/**
+ * `npm run sim`       one seed (SIM_SEED, or any), run twice.
+ * `npm run sim:hunt`  seed after seed until one fails: --seeds N --from N --minutes M --jobs N --double-check every|N|off
+ * `--trace` prints every line of the seed's trace. A failing seed exits with 1 and says how to play it again.
+ */
+import { execFileSync, fork } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { parseArgs } from "node:util";
+import { describeUnreached, unreachedByAll } from "./coverage.ts";
+import { differs, failureOf, hunt, merge, type Failure, type HuntPlan, type Totals } from "./hunt.ts";
+import { runSeed } from "./run.ts";
+
+const { values } = parseArgs({
+  options: {
+    hunt: { type: "boolean", default: false },
+    seeds: { type: "string" },
+    from: { type: "string" },
+    minutes: { type: "string" },
+    jobs: { type: "string", default: "1" },
+    "double-check": { type: "string" },
+    "no-coverage": { type: "boolean", default: false },
+    quiet: { type: "boolean", default: false },
+    trace: { type: "string" },
+    child: { type: "string" },
+  },
+});
+
+const wallMs = (): number => Date.now();
+
+function commit(): string {
+  try {
+    const run = (...args: string[]) => execFileSync("git", args, { cwd: import.meta.dirname, encoding: "utf8" }).trim();
+    return `${run("rev-parse", "--short", "HEAD")}${run("status", "--porcelain", "--", "..") === "" ? "" : " and changes"}`;
+  } catch {
+    return "unknown";
+  }
+}
+
+function report({ seed, what, lastLines }: Failure): void {
+  console.log(lastLines.join("\n"));
+  console.log(`\nFAILED ${what}`);
+  console.log(`to play it again: SIM_SEED=${seed} npm run sim   (commit ${commit()})`);
+  process.exitCode = 1;
+}
+
+async function one(): Promise<void> {
+  const seed = Number(process.env["SIM_SEED"] ?? wallMs() % 2 ** 31);
+  console.log(`SIM_SEED=${seed} commit ${commit()}`);
+  const lines: string[] = [];
+  const sink = values.trace === undefined ? undefined : (line: string) => void lines.push(line);
+  const startedMs = wallMs();
+  const result = await runSeed(seed, sink ? { sink } : {});
+  const tookMs = wallMs() - startedMs;
+  if (values.trace !== undefined) writeFileSync(values.trace, `${lines.join("\n")}\n`);
+  const failure = failureOf(result) ?? (values["double-check"] === "off" ? undefined : await differs(result));
+  if (failure) return report(failure);
+  const { simulatedMs, turns, hash } = result;
+  console.log(`passed: ${(simulatedMs / 1_000).toFixed(1)} simulated s, ${turns} turns in ${tookMs} ms, trace ${hash}`);
+}
+
+function planOf(): HuntPlan {
+  const check = values["double-check"] ?? "10";
+  const minutes = values.minutes === undefined ? Number.POSITIVE_INFINITY : Number(values.minutes);
+  return {
+    from: Number(values.from ?? wallMs() % 2 ** 31),
+    step: 1,
+    seeds: values.seeds === undefined ? Number.POSITIVE_INFINITY : Number(values.seeds),
+    untilMs: wallMs() + minutes * 60_000,
+    doubleCheckEvery: check === "off" ? 0 : check === "every" ? 1 : Number(check),
+    coverage: !values["no-coverage"],
+  };
+}
+
+async function huntAll(): Promise<void> {
+  const plan = planOf();
+  const jobs = Math.max(1, Number(values.jobs));
+  const startedMs = wallMs();
+  console.log(`hunting from SIM_SEED=${plan.from}, commit ${commit()}, ${jobs} at a time`);
+  const children = Array.from({ length: jobs }, (_, i) =>
+    startChild({ ...plan, from: plan.from + i, step: jobs }, jobs),
+  );
+  const ends = await Promise.all(
+    children.map(async (child) => {
+      const totals = await child.totals;
+      // One failure is enough: the others stop where they are, and tell what they have seen.
+      if (totals?.failure) for (const other of children) other.stop();
+      return totals;
+    }),
+  );
+  const all = ends.filter((end) => end !== undefined);
+  printTotals(all, (wallMs() - startedMs) / 1_000);
+  const { failure } = merge(all);
+  if (failure) report(failure);
+  if (all.length < children.length) process.exitCode = 1;
+}
+
+function startChild(plan: HuntPlan, jobs: number): { readonly totals: Promise<Totals | undefined>; stop(): void } {
+  const share = { ...plan, seeds: Math.ceil(plan.seeds / jobs) };
+  // JSON has no infinity.
+  const text = JSON.stringify(share, (_, value: unknown) => (value === Number.POSITIVE_INFINITY ? 1e15 : value));
+  const child = fork(import.meta.filename, ["--child", text], { serialization: "advanced" });
+  const totals = new Promise<Totals | undefined>((resolve) => {
+    child.on("message", (message) => resolve(message as Totals));
+    child.on("exit", () => resolve(undefined));
+  });
+  return { totals, stop: () => void (child.connected && child.send("stop")) };
+}
+
+async function asChild(plan: HuntPlan): Promise<void> {
+  let untilMs = plan.untilMs;
+  process.on("message", () => (untilMs = 0));
+  const live: HuntPlan = {
+    ...plan,
+    get untilMs() {
+      return untilMs;
+    },
+  };
+  const totals = await hunt(live, wallMs, () => {});
+  process.send?.(totals);
+  process.disconnect?.();
+}
+
+function printTotals(all: readonly Totals[], tookS: number): void {
+  const { seeds, doubled, simulatedMs, turns, tally } = merge(all);
+  console.log(
+    `${seeds} seeds (${doubled} run twice) in ${tookS.toFixed(1)} s: ${(seeds / tookS).toFixed(1)} seeds/s, ` +
+      `${(simulatedMs / 3_600_000).toFixed(2)} simulated hours, ${turns} turns`,
+  );
+  if (values.quiet) return;
+  for (const [kind, counts] of Object.entries(tally))
+    console.log(
+      `${kind}: ${Object.entries(counts)
+        .toSorted(([a], [b]) => (a < b ? -1 : 1))
+        .map(([name, times]) => `${name} ${times}`)
+        .join(", ")}`,
+    );
+  const reached = all.flatMap(({ unreached }) => (unreached ? [unreached] : []));
+  if (reached.length === 0) return;
+  const lines = describeUnreached(unreachedByAll(reached));
+  console.log(`kernel blocks that no seed reached: ${lines.length}`);
+  for (const line of lines) console.log(`  ${line}`);
+}
+
+if (values.child !== undefined) await asChild(JSON.parse(values.child) as HuntPlan);
+else if (values.hunt) await huntAll();
+else await one();

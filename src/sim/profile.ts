@@ -1,0 +1,102 @@
+/**
+ * What kind of world a seed makes: its size, what is asked of it and what goes wrong in it. Swarm style: each seed
+ * takes only some of everything, so that rare combinations come up and common faults do not drown the others.
+ */
+import type { Random } from "#base/random.ts";
+import type { Whim } from "./client.ts";
+import { whimKinds } from "./client.ts";
+import { faultKinds, type FaultKind } from "./fault-kinds.ts";
+import { misbehaviours, type Misbehaviour } from "./misbehaviour.ts";
+import { shapes, type ShapeName } from "./workloads.ts";
+
+export type Profile = {
+  readonly shards: number;
+  readonly nodes: number;
+  readonly executors: number;
+  readonly slots: number;
+  readonly clients: number;
+  readonly tenants: readonly TenantProfile[];
+  /** All clients together. */
+  readonly jobs: number;
+  /** How long faults go on. */
+  readonly stormMs: number;
+  /** Of claims. */
+  readonly leaseMs: number;
+  /** Of shards. */
+  readonly ownerLeaseMs: number;
+  readonly reserveWaitMs: number;
+  readonly shapes: readonly ShapeName[];
+  /** Faults with how hard they strike, from 0 to 1. */
+  readonly faults: ReadonlyMap<FaultKind, number>;
+  readonly whims: ReadonlyMap<Whim, number>;
+  readonly misbehaviour: ReadonlyMap<Misbehaviour, number>;
+  readonly latencyMs: number;
+  readonly clockDrift: number;
+  /** The keys that a shard keeps in memory; beyond that the journal is asked. */
+  readonly keysInMemoryMax: number;
+  /** Of log after which a snapshot is taken. */
+  readonly snapshotBytes: number;
+  /** How long the blobs that a commit names are pinned. */
+  readonly pinMs: number;
+};
+
+export type TenantProfile = {
+  readonly name: string;
+  readonly weight: number;
+  readonly runningMax: number;
+  readonly queuedMax: number;
+};
+
+type Size = "tiny" | "small" | "large";
+
+const sizes = {
+  tiny: { shards: [1, 2], nodes: [1, 3], executors: [1, 3], jobs: [2, 10], stormMs: [5_000, 30_000] },
+  small: { shards: [1, 6], nodes: [2, 4], executors: [2, 5], jobs: [5, 25], stormMs: [10_000, 60_000] },
+  large: { shards: [8, 64], nodes: [3, 20], executors: [4, 12], jobs: [20, 80], stormMs: [20_000, 60_000] },
+} as const satisfies Record<Size, Record<string, readonly [number, number]>>;
+
+export function drawProfile(random: Random): Profile {
+  const size: Size = random.chance(0.02) ? "large" : random.chance(0.3) ? "small" : "tiny";
+  const range = sizes[size];
+  const draw = ([low, high]: readonly [number, number]) => random.between(low, high);
+  const leaseMs = random.pick([3_000, 6_000, 12_000]);
+  const shards = draw(range.shards);
+  return {
+    shards,
+    nodes: draw(range.nodes),
+    executors: draw(range.executors),
+    slots: random.between(1, 4),
+    clients: random.between(1, 2),
+    tenants: Array.from({ length: random.between(1, 3) }, (_, i) => drawTenant(random, i, shards)),
+    jobs: draw(range.jobs),
+    stormMs: draw(range.stormMs),
+    leaseMs,
+    ownerLeaseMs: random.pick([2_000, 6_000]),
+    reserveWaitMs: random.pick([0, 1_000, 5_000]),
+    shapes: some(random, Object.keys(shapes) as ShapeName[], 0.4),
+    faults: intensities(random, faultKinds, random.pick([0, 0.15, 0.15, 0.35])),
+    whims: new Map(some(random, whimKinds, 0.5).map((whim) => [whim, 0.1 + random.fraction() * 0.4])),
+    misbehaviour: new Map(some(random, misbehaviours, 0.3).map((kind) => [kind, random.fraction() * 0.25])),
+    latencyMs: random.pick([0.5, 2, 20]),
+    clockDrift: random.chance(0.5) ? 0 : random.fraction() * 0.001,
+    keysInMemoryMax: random.chance(0.2) ? 2 : 1_000_000,
+    snapshotBytes: random.pick([2_000, 20_000, 8_000_000]),
+    pinMs: random.pick([1_000, 60_000, 3_600_000]),
+  };
+}
+
+const drawTenant = (random: Random, index: number, shards: number): TenantProfile => ({
+  name: `tenant-${index}`,
+  weight: random.pick([1, 1, 3]),
+  runningMax: shards === 1 && random.chance(0.25) ? random.between(1, 4) : 0,
+  queuedMax: random.chance(0.15) ? random.between(4, 30) : 0,
+});
+
+/** At least one of them. */
+function some<T>(random: Random, all: readonly T[], share: number): readonly T[] {
+  const chosen = all.filter(() => random.chance(share));
+  return chosen.length > 0 ? chosen : [random.pick(all)];
+}
+
+const intensities = (random: Random, kinds: readonly FaultKind[], share: number): ReadonlyMap<FaultKind, number> =>
+  new Map(kinds.filter(() => random.chance(share)).map((kind) => [kind, 0.1 + random.fraction() * 0.9]));

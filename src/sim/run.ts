@@ -1,0 +1,75 @@
+/** One seed: a world drawn from it, a storm, then calm, and the verdict. */
+import { Random } from "#base/random.ts";
+import { Cluster } from "./cluster.ts";
+import type { Tally } from "./court.ts";
+import { unleash } from "./faults.ts";
+import { drawProfile, type Profile } from "./profile.ts";
+import { replayDiffers } from "./replay.ts";
+import { Trace } from "./trace.ts";
+import { Violation } from "./violation.ts";
+import { World } from "./world.ts";
+
+export type SeedResult = {
+  readonly seed: number;
+  readonly hash: string;
+  readonly violation: Violation | undefined;
+  readonly lastLines: readonly string[];
+  readonly simulatedMs: number;
+  readonly turns: number;
+  readonly tally: Tally;
+  readonly profile: Profile;
+};
+
+export type RunOptions = { readonly linesKept?: number; readonly sink?: (line: string) => void };
+
+/** After the storm: how long everything may take to end. */
+const calmMsMax = 30 * 60_000;
+
+export async function runSeed(seed: number, options: RunOptions = {}): Promise<SeedResult> {
+  const random = new Random(seed);
+  const profile = drawProfile(random.fork("profile"));
+  const trace = new Trace(options.linesKept ?? 400, options.sink);
+  const world = new World(random, trace);
+  world.say(`profile ${describeProfile(profile)}`);
+  const cluster = new Cluster(world, profile);
+  const violation = await live(cluster).then(
+    () => undefined,
+    (error: unknown) => {
+      if (error instanceof Violation) return error;
+      throw error;
+    },
+  );
+  return {
+    seed,
+    hash: trace.hash(),
+    violation,
+    lastLines: trace.last(options.linesKept ?? 400),
+    simulatedMs: world.nowMs,
+    turns: world.turns,
+    tally: cluster.tally,
+    profile,
+  };
+}
+
+async function live(cluster: Cluster): Promise<void> {
+  const { world, court, profile } = cluster;
+  cluster.start();
+  const endFaults = unleash(cluster, profile.faults, profile.stormMs);
+  await world.run(profile.stormMs);
+  endFaults();
+  cluster.heal();
+  const isDone = (): boolean =>
+    cluster.clients.every(({ done }) => done) && court.models.every(({ liveJobs }) => liveJobs === 0);
+  await world.run(profile.stormMs + calmMsMax, isDone);
+  court.close();
+  // What is under way settles, and then memory and log must tell the same.
+  if (!world.violation) await world.run(world.nowMs + 2_000);
+  if (!world.violation) {
+    const differs = await replayDiffers(cluster);
+    if (differs !== undefined) world.violate("replay", differs);
+  }
+  if (world.violation) throw world.violation;
+}
+
+const describeProfile = (profile: Profile): string =>
+  JSON.stringify(profile, (_, value: unknown) => (value instanceof Map ? Object.fromEntries(value) : value));
