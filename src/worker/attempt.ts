@@ -1,0 +1,178 @@
+/**
+ * One attempt from claim to ending: start, run, upload, say how it ended.
+ *
+ * W2 Nothing is said of an attempt that is still running: its ending goes out when its runner has returned.
+ * W3 A result is committed only after its bytes are in the store.
+ */
+import type { Clock } from "#base/clock.ts";
+import { Fault, isFault } from "#base/fault.ts";
+import type { BlobStore } from "#blobs/store.ts";
+import type { FailReason, Plan } from "#kernel/model.ts";
+import type { ExecutorClient } from "#shard/client-executor.ts";
+import { isRejected } from "#shard/rejected.ts";
+import { Stopped, type Holding } from "./holding.ts";
+import { Reports } from "./reports.ts";
+import type { Output, Planners, RunOutcome, Runners } from "./runner.ts";
+
+export type AttemptPorts = {
+  readonly client: ExecutorClient;
+  readonly blobs: BlobStore;
+  readonly clock: Clock;
+  readonly runners: Runners;
+  readonly planners: Planners;
+  readonly log: (line: string) => void;
+  /** How long a runner that was told to stop may take before it is left alone. */
+  readonly stopMsMax: number;
+};
+
+type Ending =
+  | RunOutcome
+  | { readonly kind: "planned"; readonly plan: Plan }
+  | { readonly kind: "silent"; readonly why: string };
+
+export async function runAttempt(holding: Holding, ports: AttemptPorts): Promise<void> {
+  const ending = await endingOf(holding, ports);
+  await tell(holding, ending, ports);
+}
+
+async function endingOf(holding: Holding, ports: AttemptPorts): Promise<Ending> {
+  const { granted, claim, signal } = holding;
+  try {
+    const sentAtMs = ports.clock.monotonicMs();
+    const { leaseMs } = await ports.client.start(claim, { deadlineMs: Math.max(1, holding.leftMs), signal });
+    holding.renewed(sentAtMs, leaseMs);
+  } catch (error) {
+    return holding.stopped ? stoppedEnding(holding) : { kind: "silent", why: `not started: ${String(error)}` };
+  }
+  const cancelTimer = ports.clock.after(granted.attemptMs, () => holding.stop("timed-out"));
+  const reports = new Reports(ports.client, ports.clock, holding);
+  try {
+    const run = granted.planning ? plan(holding, ports) : runTask(holding, reports, ports);
+    const ending = await orStuck(run, holding, ports);
+    await reports.flush();
+    return holding.stopped === undefined ? ending : stoppedEnding(holding);
+  } catch (error) {
+    return holding.stopped === undefined ? thrownEnding(error) : stoppedEnding(holding);
+  } finally {
+    cancelTimer();
+  }
+}
+
+async function runTask(holding: Holding, reports: Reports, { runners, blobs, clock }: AttemptPorts): Promise<Ending> {
+  const { granted: task, signal } = holding;
+  const runner = Object.hasOwn(runners, task.kind) ? runners[task.kind] : undefined;
+  if (!runner)
+    return { kind: "failed", reason: "executor-lost", message: `this worker has no runner for ${task.kind}` };
+  return await runner({ task, signal, blobs, clock, report: (step) => reports.add(step) });
+}
+
+async function plan(holding: Holding, { planners, client, blobs, clock }: AttemptPorts): Promise<Ending> {
+  const { granted: task, signal, claim } = holding;
+  const planner = Object.hasOwn(planners, task.kind) ? planners[task.kind] : undefined;
+  if (!planner)
+    return { kind: "failed", reason: "executor-lost", message: `this worker has no planner for ${task.kind}` };
+  const inputs = await client.planInputs(claim, { signal });
+  return { kind: "planned", plan: await planner(inputs, { task, signal, blobs, clock }) };
+}
+
+/** A runner that does not stop when told must not hold the worker's slot for ever. */
+async function orStuck(
+  run: Promise<Ending>,
+  holding: Holding,
+  { clock, stopMsMax, log }: AttemptPorts,
+): Promise<Ending> {
+  const stuck = Promise.withResolvers<Ending>();
+  let cancel = (): void => {};
+  const onStop = (): void => {
+    cancel = clock.after(stopMsMax, () => {
+      log(`${holding.granted.taskId}: did not stop in ${stopMsMax} ms; it is left behind`);
+      stuck.reject(holding.signal.reason as Error);
+    });
+  };
+  if (holding.signal.aborted) onStop();
+  holding.signal.addEventListener("abort", onStop, { once: true });
+  try {
+    return await Promise.race([run, stuck.promise]);
+  } finally {
+    cancel();
+    holding.signal.removeEventListener("abort", onStop);
+  }
+}
+
+function thrownEnding(error: unknown): Ending {
+  const message = error instanceof Error ? error.message : String(error);
+  if (error instanceof Stopped) return { kind: "failed", reason: "executor-lost", message };
+  const reason: FailReason = isFault(error, "not-found") ? "input-lost" : "executor-lost";
+  return { kind: "failed", reason, message };
+}
+
+function stoppedEnding({ stopped }: Holding): Ending {
+  switch (stopped) {
+    case "cancelled":
+      return { kind: "failed", reason: "cancelled", message: "cancelled" };
+    case "timed-out":
+      return { kind: "failed", reason: "timed-out", message: "the attempt took longer than it may" };
+    case "drained":
+      return { kind: "failed", reason: "preempted", message: "the worker went away" };
+    // The owner may come back and find the claim alive: it should not have to wait for the lease then.
+    case "lease-ran-out":
+      return { kind: "failed", reason: "executor-lost", message: "the lease could not be renewed in time" };
+    default:
+      return { kind: "silent", why: stopped ?? "not stopped" };
+  }
+}
+
+const uploadsMax = 3;
+
+async function tell(holding: Holding, ending: Ending, ports: AttemptPorts): Promise<void> {
+  if (ending.kind === "silent") return ports.log(`${holding.granted.taskId}: ${ending.why}`);
+  const { client } = ports;
+  const { claim } = holding;
+  const options = { deadlineMs: Math.max(5_000, holding.leftMs) };
+  try {
+    if (ending.kind === "done") await commit(holding, ending, ports);
+    else if (ending.kind === "planned") await client.recordPlan(claim, ending.plan, options);
+    else await client.fail(claim, ending.reason, ending.message, options);
+  } catch (error) {
+    if (isRejected(error, "token-stale") || isRejected(error, "task-unknown"))
+      return ports.log(`${claim.taskId}: what it did no longer counts`);
+    if (!isFault(error) && !isRejected(error)) throw error;
+    ports.log(`${claim.taskId}: ${error.message}`);
+    // A result or plan that is refused for what it is would be refused for ever: that is the work's own failure.
+    if (isRejected(error) && ending.kind !== "failed")
+      await client.fail(claim, "user-failure", error.message, options).catch(() => {});
+  }
+}
+
+async function commit(
+  holding: Holding,
+  done: Extract<RunOutcome, { kind: "done" }>,
+  ports: AttemptPorts,
+): Promise<void> {
+  const { outputs = [], payload } = done;
+  const digests = [...new Set([...outputs.map(({ digest }) => digest), ...(done.digests ?? [])])];
+  for (let upload = 1; ; upload += 1) {
+    try {
+      await uploadAll(outputs, ports.blobs);
+      await ports.client.commit(holding.claim, { payload, digests }, { deadlineMs: Math.max(5_000, holding.leftMs) });
+      return;
+    } catch (error) {
+      // Evicted between upload and pin: the bytes are still here.
+      const again = isRejected(error, "evidence-missing") || isRejected(error, "evidence-expired");
+      if (!again || upload >= uploadsMax) throw error;
+    }
+  }
+}
+
+async function uploadAll(outputs: readonly Output[], blobs: BlobStore): Promise<void> {
+  if (outputs.length === 0) return;
+  const missing = new Set(await blobs.missing(outputs.map(({ digest }) => digest)));
+  for (const { digest, bytes } of outputs) {
+    if (!missing.delete(digest)) continue;
+    try {
+      await blobs.write(digest, bytes);
+    } catch (error) {
+      throw isFault(error) ? error : new Fault("unavailable", "upload output", { digest }, error);
+    }
+  }
+}

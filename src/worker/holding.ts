@@ -1,0 +1,95 @@
+/**
+ * One claim as the worker holds it. Its time is counted on the worker's own monotonic clock, from before the message
+ * that granted or renewed it was sent, so that it ends here no later than at the owner.
+ *
+ * W1 An attempt whose claim can no longer be good is stopped: with the lease for tasks that change the world, after
+ *    the task's grace for the others.
+ */
+import type { Clock } from "#base/clock.ts";
+import type { ClaimRef, Granted } from "#shard/client-executor.ts";
+
+/** Why an attempt is stopped before it ends by itself. */
+export type StopReason =
+  /** The job is being cancelled: stop, then say so. */
+  | "cancelled"
+  /** Someone whose word counts said that the claim is gone. */
+  | "lost"
+  /** Nothing was heard for lease and grace (W1). */
+  | "lease-ran-out"
+  | "timed-out"
+  /** The worker is going away. */
+  | "drained"
+  /** The worker was stopped without ceremony. */
+  | "crashed";
+
+export class Stopped extends Error {
+  readonly why: StopReason;
+  constructor(why: StopReason) {
+    super(`the attempt was stopped: ${why}`);
+    this.name = "Stopped";
+    this.why = why;
+  }
+}
+
+export class Holding {
+  readonly granted: Granted;
+  readonly claim: ClaimRef;
+  readonly #clock: Clock;
+  readonly #abort = new AbortController();
+  #leaseUntilMs: number;
+  #stopTimer: () => void = () => {};
+
+  constructor(granted: Granted, executor: string, clock: Clock, sentAtMs: number) {
+    this.granted = granted;
+    this.claim = { executor, taskId: granted.taskId, token: granted.token };
+    this.#clock = clock;
+    this.#leaseUntilMs = sentAtMs + granted.leaseMs;
+    this.#arm();
+  }
+
+  get key(): string {
+    return keyOf(this.claim);
+  }
+
+  get signal(): AbortSignal {
+    return this.#abort.signal;
+  }
+
+  get stopped(): StopReason | undefined {
+    return this.#abort.signal.aborted ? (this.#abort.signal.reason as Stopped).why : undefined;
+  }
+
+  /** How long there is still something to say about it. */
+  get leftMs(): number {
+    return this.#untilMs - this.#clock.monotonicMs();
+  }
+
+  /** The owner said that it is held, in answer to a message sent at the time. */
+  renewed(sentAtMs: number, leaseMs: number): void {
+    this.#leaseUntilMs = Math.max(this.#leaseUntilMs, sentAtMs + leaseMs);
+    this.#arm();
+  }
+
+  stop(why: StopReason): void {
+    if (!this.#abort.signal.aborted) this.#abort.abort(new Stopped(why));
+  }
+
+  /** It has ended; no timer outlives it. */
+  [Symbol.dispose](): void {
+    this.#stopTimer();
+  }
+
+  get #untilMs(): number {
+    const { effects, graceMs, leaseMs } = this.granted;
+    // Work that changes the world ends a little before the lease: killing takes time, and clocks differ.
+    return this.#leaseUntilMs + (effects === "outside" ? -Math.min(1_000, leaseMs / 10) : graceMs);
+  }
+
+  #arm(): void {
+    this.#stopTimer();
+    this.#stopTimer = this.#clock.after(Math.max(0, this.leftMs), () => this.stop("lease-ran-out"));
+  }
+}
+
+export const keyOf = ({ taskId, token }: { readonly taskId: string; readonly token: number }): string =>
+  `${taskId}#${token}`;

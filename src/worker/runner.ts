@@ -1,0 +1,38 @@
+/** What a door gives the worker for its kinds of task. */
+import type { Clock } from "#base/clock.ts";
+import type { Digest } from "#base/digest.ts";
+import type { BlobStore } from "#blobs/store.ts";
+import type { FailReason, Plan, Step } from "#kernel/model.ts";
+import type { PlanInputs } from "#kernel/query.ts";
+import type { Granted } from "#shard/client-executor.ts";
+
+export type RunContext = {
+  readonly task: Granted;
+  /** Aborted when the attempt is to stop at once; the runner returns only when nothing of it runs any more. */
+  readonly signal: AbortSignal;
+  readonly blobs: BlobStore;
+  readonly clock: Clock;
+  /** Said on to the shard in batches, in order. Costs nothing here. */
+  readonly report: (step: Step) => void;
+};
+
+/** Bytes that the result names; the worker puts them into the store before it commits. */
+export type Output = { readonly digest: Digest; readonly bytes: Uint8Array };
+
+export type RunOutcome =
+  | {
+      readonly kind: "done";
+      readonly payload: string;
+      readonly outputs?: readonly Output[];
+      readonly digests?: readonly Digest[];
+    }
+  | { readonly kind: "failed"; readonly reason: FailReason; readonly message: string };
+
+export type Runner = (context: RunContext) => Promise<RunOutcome>;
+
+/** Says what a stage's tasks are. Its inputs never change, so asked again it says the same. */
+export type Planner = (inputs: PlanInputs, context: Omit<RunContext, "report">) => Promise<Plan> | Plan;
+
+/** By kind of task, and by kind of plan. */
+export type Runners = Readonly<Record<string, Runner>>;
+export type Planners = Readonly<Record<string, Planner>>;

@@ -1,0 +1,329 @@
+import { deepEqual, equal, ok } from "node:assert/strict";
+import { describe, test } from "node:test";
+import { ManualClock } from "#base/manual-clock.ts";
+import { Random } from "#base/random.ts";
+import { bytes } from "#blobs/exercise.ts";
+import { createMemoryBlobs } from "#blobs/memory.ts";
+import { sha256Digest } from "#blobs/sha256.ts";
+import type { StageSpec, TaskTemplate } from "#kernel/model.ts";
+import { testCluster } from "#shard/client-testing.ts";
+import type { Order } from "#shard/client.ts";
+import type { Planners, RunOutcome, Runners } from "./runner.ts";
+import { createWorker, type WorkerOptions } from "./worker.ts";
+
+const template: TaskTemplate = {
+  kind: "sleep",
+  requires: [],
+  leaseMs: 3_000,
+  attemptsMax: 3,
+  retryOn: "any",
+  backoffMs: 100,
+  backoffMsMax: 1_000,
+  queueMs: 3_600_000,
+  attemptMs: 60_000,
+  effects: "pure",
+  speculate: false,
+  graceMs: 6_000,
+};
+
+const stage = (specs: readonly string[], change: Partial<TaskTemplate> = {}): StageSpec => ({
+  name: "s",
+  needs: [],
+  after: "success",
+  failFast: false,
+  mayFail: false,
+  parallelMax: 0,
+  tasks: { template: { ...template, ...change }, tasks: specs.map((spec, i) => ({ key: String(i), spec })) },
+});
+
+const order = (stages: readonly StageSpec[], name = "job"): Order => ({
+  shardKey: name,
+  tenant: "t",
+  door: "test",
+  name,
+  payloadHash: "",
+  priority: 0,
+  spec: "the spec",
+  deadlineMs: 3_600_000,
+  stages,
+});
+
+async function scene({
+  shards = 1,
+  options = {},
+  runners = {},
+  planners = {},
+}: {
+  shards?: number;
+  options?: Partial<WorkerOptions>;
+  runners?: Runners;
+  planners?: Planners;
+} = {}) {
+  const clock = new ManualClock();
+  const cluster = await testCluster(clock, shards);
+  const blobs = createMemoryBlobs({ clock, sizeBytesMax: 1_000_000 });
+  const log: string[] = [];
+  const ran: string[] = [];
+  let now = 0;
+  let most = 0;
+  const sleep = async (spec: string, signal: AbortSignal): Promise<RunOutcome> => {
+    ran.push(spec);
+    now += 1;
+    most = Math.max(most, now);
+    try {
+      await clock.sleep(Number(spec), signal);
+      return { kind: "done", payload: `slept ${spec}` };
+    } finally {
+      now -= 1;
+    }
+  };
+  const start = (executor = "w") => {
+    const abort = new AbortController();
+    const worker = createWorker({
+      client: cluster.client,
+      blobs,
+      clock,
+      random: new Random(1),
+      executor,
+      offers: [],
+      shards,
+      runners: { sleep: ({ task, signal }) => sleep(task.spec, signal), ...runners },
+      planners,
+      options: { slots: 2, pollMs: 1_000, ...options },
+      log: (line) => log.push(line),
+    });
+    const running = worker.run(abort.signal);
+    return { worker, running, crash: () => abort.abort(new Error("kill -9")) };
+  };
+  const phase = async (jobId: string) => (await cluster.client.job(jobId)).view.phase;
+  return { clock, blobs, log, ran, start, phase, most: () => most, running: () => now, ...cluster };
+}
+
+describe("a worker", () => {
+  test("runs what it is given, never more at once than it has slots, and commits", async () => {
+    const { client, clock, start, phase, ran, most } = await scene();
+    start();
+    const { jobId } = await client.submit(order([stage(["100", "100", "100", "100", "100"])]));
+    await clock.advance(1_000);
+    equal(await phase(jobId), "SUCCEEDED");
+    deepEqual([ran.length, most()], [5, 2]);
+    equal((await client.job(jobId)).view.tasks[0]?.result?.payload, "slept 100");
+  });
+
+  test("takes work from every shard", async () => {
+    const { client, clock, start, phase } = await scene({ shards: 5, options: { pollersMax: 2 } });
+    start();
+    const jobs = await Promise.all(
+      ["a", "b", "c", "d", "e", "f", "g", "h"].map((name) => client.submit(order([stage(["10"])], name))),
+    );
+    ok(new Set(jobs.map(({ jobId }) => jobId.split("-")[0])).size > 2);
+    await clock.advance(10_000);
+    for (const { jobId } of jobs) equal(await phase(jobId), "SUCCEEDED");
+  });
+
+  test("keeps a long attempt alive far beyond its lease, with one renewal for all claims", async () => {
+    const { client, clock, start, phase, shards } = await scene();
+    start();
+    const { jobId } = await client.submit(order([stage(["30000", "30000"])]));
+    await clock.advance(31_000);
+    equal(await phase(jobId), "SUCCEEDED");
+    equal((await client.job(jobId)).view.tasks[0]?.attempts, 1);
+    const renewals = shards[0]?.asked.filter((r) => r.kind === "command" && r.command.kind === "renew") ?? [];
+    ok(renewals.length >= 29 && renewals.length <= 33, `${renewals.length} renewals in 30 s with a lease of 3 s`);
+  });
+
+  test("works on through an outage shorter than lease and grace", async () => {
+    const { client, clock, start, phase, shards, ran } = await scene();
+    start();
+    const { jobId } = await client.submit(order([stage(["10000"])]));
+    await clock.advance(1_000);
+    const [shard] = shards;
+    ok(shard);
+    shard.down = true;
+    await clock.advance(2_500); // the lease has run out by now, but the owner is not there to see it
+    shard.down = false;
+    await clock.advance(12_000);
+    equal(await phase(jobId), "SUCCEEDED");
+    deepEqual(ran, ["10000"]);
+  });
+
+  test("W1: stops after lease and grace when nobody answers; at the lease when the task changes the world", async () => {
+    for (const [effects, aliveAtMs, deadAtMs] of [
+      ["pure", 8_000, 10_500],
+      ["outside", 2_000, 3_500],
+    ] as const) {
+      const { client, clock, start, shards, running } = await scene();
+      start();
+      await client.submit(order([stage(["60000"], { effects, graceMs: effects === "pure" ? 6_000 : 0 })]));
+      await clock.advance(100);
+      const [shard] = shards;
+      ok(shard);
+      shard.down = true;
+      await clock.advance(aliveAtMs - 100);
+      equal(running(), 1, `${effects} runs at ${aliveAtMs}`);
+      await clock.advance(deadAtMs - aliveAtMs);
+      equal(running(), 0, `${effects} is dead at ${deadAtMs}`);
+    }
+  });
+
+  test("obeys a cancellation: stops the attempt, then says so", async () => {
+    const { client, clock, start, phase, running } = await scene();
+    start();
+    const { jobId } = await client.submit(order([stage(["60000"])]));
+    await clock.advance(500);
+    equal(running(), 1);
+    await client.cancel(jobId, "no longer needed");
+    equal(await phase(jobId), "CANCELLING");
+    await clock.advance(1_500);
+    equal(running(), 0);
+    equal(await phase(jobId), "CANCELLED");
+  });
+
+  test("uploads outputs before it commits", async () => {
+    const output = bytes("the output");
+    const digest = sha256Digest(output);
+    const { client, clock, start, blobs, shards } = await scene({
+      runners: { make: async () => ({ kind: "done", payload: "made", outputs: [{ digest, bytes: output }] }) },
+    });
+    start();
+    await client.submit(order([stage(["x"], { kind: "make" })]));
+    await clock.advance(100);
+    const commit = shards[0]?.asked.find((r) => r.kind === "command" && r.command.kind === "commit");
+    ok(commit?.kind === "command" && commit.command.kind === "commit");
+    deepEqual(commit.command.result.digests, [digest]);
+    deepEqual(await blobs.missing([digest]), []);
+  });
+
+  test("fails with the runner's own reason, and with a typed one when it throws", async () => {
+    const { client, clock, start, phase } = await scene({
+      runners: {
+        bad: async () => ({ kind: "failed", reason: "out-of-memory", message: "too big" }),
+        broken: () => Promise.reject(new Error("a bug")),
+      },
+    });
+    start();
+    const bad = await client.submit(order([stage(["x"], { kind: "bad", attemptsMax: 1 })], "bad"));
+    const broken = await client.submit(order([stage(["x"], { kind: "broken", attemptsMax: 1 })], "broken"));
+    const unknown = await client.submit(order([stage(["x"], { kind: "unknown", attemptsMax: 1 })], "unknown"));
+    await clock.advance(5_000);
+    const failureOf = async (jobId: string) => (await client.job(jobId)).view.tasks[0]?.lastFailure;
+    equal(await phase(bad.jobId), "FAILED");
+    deepEqual(await failureOf(bad.jobId), { reason: "out-of-memory", message: "too big" });
+    deepEqual(await failureOf(broken.jobId), { reason: "executor-lost", message: "a bug" });
+    equal((await failureOf(unknown.jobId))?.message, "this worker has no runner for unknown");
+  });
+
+  test("stops an attempt that takes longer than it may", async () => {
+    const { client, clock, start, phase, running } = await scene();
+    start();
+    const { jobId } = await client.submit(order([stage(["60000"], { attemptMs: 5_000, attemptsMax: 1 })]));
+    await clock.advance(6_000);
+    deepEqual([running(), await phase(jobId)], [0, "FAILED"]);
+    equal((await client.job(jobId)).view.tasks[0]?.lastFailure?.reason, "timed-out");
+  });
+
+  test("plans stages with the planner of their kind", async () => {
+    const planners: Planners = {
+      double: ({ spec, stage: name }) => ({
+        kind: "tasks",
+        set: { template, tasks: [{ key: `${name}:${spec}`, spec: "5" }] },
+      }),
+    };
+    const { client, clock, start, phase } = await scene({ planners });
+    start();
+    const planned: StageSpec = {
+      name: "later",
+      needs: [],
+      after: "success",
+      failFast: false,
+      mayFail: false,
+      parallelMax: 0,
+      plan: { kind: "double", requires: [], leaseMs: 3_000, attemptsMax: 3, deadlineMs: 60_000 },
+    };
+    const { jobId } = await client.submit(order([planned]));
+    await clock.advance(500);
+    equal(await phase(jobId), "SUCCEEDED");
+    ok((await client.job(jobId)).view.tasks.some(({ key }) => key === "later:the spec"));
+  });
+
+  test("reports steps in order and before the end", async () => {
+    const { client, clock, start } = await scene({
+      runners: {
+        steps: async ({ report }) => {
+          for (const step of [1, 2, 3]) report({ step, name: `step ${step}`, status: "started" });
+          return { kind: "done", payload: "" };
+        },
+      },
+    });
+    start();
+    const { jobId } = await client.submit(order([stage(["x"], { kind: "steps" })]));
+    await clock.advance(1_000);
+    deepEqual(
+      (await client.job(jobId)).view.tasks[0]?.steps.map(({ step }) => step),
+      [1, 2, 3],
+    );
+  });
+
+  test("drained, it finishes what it can, gives the rest back, and takes nothing new", async () => {
+    const { client, clock, start, phase, running } = await scene();
+    const { worker, running: run } = start();
+    const short = await client.submit(order([stage(["1000"])], "short"));
+    const long = await client.submit(order([stage(["60000"])], "long"));
+    await clock.advance(100);
+    equal(running(), 2);
+    const late = await client.submit(order([stage(["10"])], "late"));
+    const draining = worker.drain(5_000);
+    await clock.advance(6_000);
+    await Promise.all([draining, run]);
+    equal(await phase(short.jobId), "SUCCEEDED");
+    equal((await client.job(long.jobId)).view.tasks[0]?.lastFailure?.reason, "preempted");
+    equal((await client.job(late.jobId)).view.tasks[0]?.attempts ?? 0, 0);
+  });
+
+  test("born again under its old name, it gives back at once what its former life held", async () => {
+    const { client, clock, start, phase, ran } = await scene();
+    const first = start("same");
+    const { jobId } = await client.submit(order([stage(["60000", "60000"], { leaseMs: 60_000, attemptMs: 90_000 })]));
+    await clock.advance(100);
+    first.crash();
+    await clock.advance(1_000);
+    deepEqual([ran.length, await phase(jobId)], [2, "RUNNING"]);
+    start("same");
+    await clock.advance(1_000); // far less than the lease
+    equal(ran.length, 4);
+    await clock.advance(61_000);
+    equal(await phase(jobId), "SUCCEEDED");
+  });
+
+  test("killed, it says nothing more, and the task is tried again when its lease has run out", async () => {
+    const { client, clock, start, phase, ran, shards } = await scene();
+    const first = start("one");
+    const { jobId } = await client.submit(order([stage(["5000"])]));
+    await clock.advance(100);
+    first.crash();
+    await first.running;
+    const said = shards[0]?.asked.length;
+    await clock.advance(2_000);
+    equal(shards[0]?.asked.length, said);
+    start("two");
+    await clock.advance(10_000);
+    deepEqual([ran.length, await phase(jobId)], [2, "SUCCEEDED"]);
+  });
+
+  test("claims that more shards granted than there are slots for go back at no cost", async () => {
+    const { client, clock, start, shards, phase } = await scene({ shards: 4, options: { slots: 1 } });
+    start();
+    await clock.advance(50); // all four shards hold a request for work now
+    const jobs = await Promise.all(
+      ["a", "b", "c", "d", "e", "f"].map((name) => client.submit(order([stage(["500"])], name))),
+    );
+    await clock.advance(8_000);
+    for (const { jobId } of jobs) equal(await phase(jobId), "SUCCEEDED");
+    const released = shards
+      .flatMap(({ asked }) => asked)
+      .filter((r) => r.kind === "command" && r.command.kind === "release");
+    ok(released.length > 0);
+    for (const { jobId } of jobs)
+      equal((await client.job(jobId)).view.tasks[0]?.attempts, 1, "a release costs no attempt");
+  });
+});

@@ -1,0 +1,236 @@
+/**
+ * The worker: takes claims from shards as it has room, keeps them alive, runs them, and says how they ended.
+ * Time, chance, shards, bytes and processes all come in from outside, so the simulator runs this very code.
+ */
+import type { Clock } from "#base/clock.ts";
+import { Fault, isFault } from "#base/fault.ts";
+import type { ShardId } from "#base/ids.ts";
+import type { Random } from "#base/random.ts";
+import type { BlobStore } from "#blobs/store.ts";
+import type { ExecutorClient, Granted } from "#shard/client-executor.ts";
+import { isRejected } from "#shard/rejected.ts";
+import { Backoff } from "#shard/router-backoff.ts";
+import { runAttempt } from "./attempt.ts";
+import { Holding } from "./holding.ts";
+import { Renewals } from "./renewal.ts";
+import type { Planners, Runners } from "./runner.ts";
+import { Visits } from "./visits.ts";
+
+export type WorkerOptions = {
+  /** Attempts at once. */
+  readonly slots: number;
+  /** Shards that are asked for work at once. */
+  readonly pollersMax: number;
+  /** How long a shard may hold a request for work; shorter when there are more shards than can be asked at once. */
+  readonly pollMs: number;
+  readonly sweepMs: number;
+  readonly stopMsMax: number;
+};
+
+export const workerDefaults: WorkerOptions = {
+  slots: 4,
+  pollersMax: 8,
+  pollMs: 10_000,
+  sweepMs: 2_000,
+  stopMsMax: 10_000,
+};
+
+export type WorkerPorts = {
+  readonly client: ExecutorClient;
+  readonly blobs: BlobStore;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Names this worker to shards. After a restart under the same name its old claims are given back at once. */
+  readonly executor: string;
+  /** Labels (`name=value`) that it offers. */
+  readonly offers: readonly string[];
+  readonly shards: number;
+  readonly runners: Runners;
+  readonly planners: Planners;
+  readonly options?: Partial<WorkerOptions>;
+  readonly log?: (line: string) => void;
+};
+
+export type Worker = {
+  /** Works until it is drained, or until the signal: then everything stops at once and nothing more is said. */
+  run(signal: AbortSignal): Promise<void>;
+  /** Takes no more work; lets what runs go on for the time, then gives it back. Resolves when nothing is left. */
+  drain(forMs: number): Promise<void>;
+  status(): { readonly running: number; readonly slots: number; readonly draining: boolean };
+};
+
+export const createWorker = (ports: WorkerPorts): Worker => new PollingWorker(ports);
+
+class PollingWorker implements Worker {
+  readonly #ports: WorkerPorts;
+  readonly #options: WorkerOptions;
+  readonly #log: (line: string) => void;
+  readonly #visits: Visits;
+  readonly #crash = new AbortController();
+  /** Ends the asking for work; what runs goes on. */
+  readonly #leave = new AbortController();
+  readonly #renewals: Renewals;
+  readonly #attempts = new Set<Promise<void>>();
+  readonly #reserving = new Set<ShardId>();
+  readonly #synced = new Set<ShardId>();
+  #waiting: (() => void)[] = [];
+
+  constructor(ports: WorkerPorts) {
+    this.#ports = ports;
+    this.#options = { ...workerDefaults, ...ports.options };
+    this.#log = ports.log ?? (() => {});
+    this.#visits = new Visits(ports.shards, ports.random);
+    const { client, clock, executor } = ports;
+    this.#leave.signal.addEventListener("abort", () => this.#wakePollers(), { once: true });
+    const isReserving = (shard: ShardId): boolean => this.#reserving.has(shard);
+    this.#renewals = new Renewals({ client, clock, executor, isReserving, log: this.#log }, this.#crash.signal);
+  }
+
+  status() {
+    return { running: this.#attempts.size, slots: this.#options.slots, draining: this.#leave.signal.aborted };
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const crash = (): void => {
+      this.#crash.abort(signal.reason);
+      this.#leave.abort(signal.reason);
+      for (const holding of this.#renewals.holdings) holding.stop("crashed");
+    };
+    if (signal.aborted) crash();
+    signal.addEventListener("abort", crash, { once: true });
+    const pollers = Math.min(this.#ports.shards, this.#options.pollersMax);
+    const loops = Array.from({ length: pollers }, () => this.#poll(pollers));
+    if (pollers < this.#ports.shards) loops.push(this.#sweep());
+    try {
+      await Promise.all(loops);
+      await this.#settled();
+    } finally {
+      signal.removeEventListener("abort", crash);
+    }
+  }
+
+  async drain(forMs: number): Promise<void> {
+    if (!this.#leave.signal.aborted) {
+      const interrupted = [...this.#reserving];
+      this.#leave.abort(new Fault("unavailable", "reserve", { why: "the worker is going away" }));
+      // A reservation that was cut off may have been granted all the same.
+      for (const shard of interrupted) await this.#sync(shard);
+    }
+    const cancel = this.#ports.clock.after(forMs, () => {
+      for (const holding of this.#renewals.holdings) holding.stop("drained");
+    });
+    await this.#settled();
+    cancel();
+  }
+
+  #wakePollers(): void {
+    for (const wake of this.#waiting.splice(0)) wake();
+  }
+
+  get #free(): number {
+    return this.#options.slots - this.#attempts.size;
+  }
+
+  async #settled(): Promise<void> {
+    while (this.#attempts.size > 0) await Promise.all(this.#attempts);
+  }
+
+  /** One of several that ask shards for work, each shard one at a time. */
+  async #poll(pollers: number): Promise<void> {
+    const { clock, random } = this.#ports;
+    const { signal } = this.#leave;
+    const backoff = new Backoff({ backoffMs: 100, backoffMsMax: 5_000 }, random);
+    while (!signal.aborted) {
+      if (this.#free <= 0) {
+        await new Promise<void>((wake) => this.#waiting.push(wake));
+        continue;
+      }
+      const shard = this.#visits.next(this.#reserving);
+      try {
+        if (shard === undefined) await clock.sleep(backoff.next(), signal);
+        else if (await this.#visit(shard, pollers)) backoff.reset();
+        else await clock.sleep(backoff.next(), signal);
+      } catch (error) {
+        if (signal.aborted) return;
+        throw error;
+      }
+    }
+  }
+
+  /** False when the shard could not be asked. */
+  async #visit(shard: ShardId, pollers: number): Promise<boolean> {
+    const { client, executor, offers, clock } = this.#ports;
+    const { signal } = this.#leave;
+    const { pollMs } = this.#options;
+    this.#reserving.add(shard);
+    try {
+      if (!this.#synced.has(shard) && !(await this.#sync(shard))) return false;
+      const waitMs = pollers < this.#ports.shards ? Math.min(pollMs, 500) : pollMs;
+      const count = this.#free;
+      if (count <= 0) return true;
+      const sentAtMs = clock.monotonicMs();
+      const grants = await client.reserve(
+        shard,
+        { executor, offers, count, waitMs },
+        { deadlineMs: waitMs + 10_000, signal },
+      );
+      this.#visits.learn(shard, grants.length >= count ? 1 : 0);
+      for (const granted of grants) this.#take(granted, sentAtMs);
+      return true;
+    } catch (error) {
+      if (signal.aborted) return false;
+      if (!isFault(error) && !isRejected(error)) throw error;
+      this.#log(`reserve: ${error.message}`);
+      return false;
+    } finally {
+      this.#reserving.delete(shard);
+    }
+  }
+
+  /** Gives back what an earlier life of this worker held, or what a lost answer brought. */
+  async #sync(shard: ShardId): Promise<boolean> {
+    try {
+      await this.#renewals.sync(shard, { deadlineMs: 5_000 });
+      this.#synced.add(shard);
+      return true;
+    } catch (error) {
+      if (!isFault(error) && !isRejected(error) && !this.#crash.signal.aborted) throw error;
+      return false;
+    }
+  }
+
+  #take(granted: Granted, sentAtMs: number): void {
+    const { client, blobs, clock, executor, runners, planners } = this.#ports;
+    const { stopMsMax } = this.#options;
+    const holding = new Holding(granted, executor, clock, sentAtMs);
+    this.#renewals.add(holding);
+    // Several shards may have granted at once what only one of them should have.
+    const work =
+      this.#free > 0 && !this.#leave.signal.aborted
+        ? runAttempt(holding, { client, blobs, clock, runners, planners, stopMsMax, log: this.#log })
+        : this.#release(holding);
+    const attempt = work
+      .catch((error: unknown) => this.#log(`${granted.taskId}: ${String(error)}`))
+      .finally(() => {
+        this.#renewals.remove(holding);
+        this.#attempts.delete(attempt);
+        this.#wakePollers();
+      });
+    this.#attempts.add(attempt);
+  }
+
+  async #release(holding: Holding): Promise<void> {
+    await this.#ports.client.release(holding.claim, { deadlineMs: Math.max(1_000, holding.leftMs) });
+  }
+
+  /** With more shards than can be asked at once: looks which of them have work. */
+  async #sweep(): Promise<void> {
+    const { client, clock, shards } = this.#ports;
+    const { signal } = this.#leave;
+    for (let shard = 0; !signal.aborted; shard = (shard + 1) % shards) {
+      const stats = await client.stats(shard, { deadlineMs: 1_000, signal }).catch(() => undefined);
+      if (stats) this.#visits.learn(shard, stats.readyWeight);
+      await clock.sleep(this.#options.sweepMs / shards, signal).catch(() => {});
+    }
+  }
+}
