@@ -81,7 +81,7 @@ export const defaultLimits: Limits = {
   executorDrainMs: 5 * 60_000,
   executorFadeMs: 10 * 60_000,
   tickStepsMax: 2_000,
-  sleepMs: 5_000,
+  sleepMs: 1_000,
   speculateFactor: 1.5,
   speculateShare: 0.5,
   retryAfterMs: 1_000,
