@@ -11,7 +11,8 @@ export function applySoft(state: State, event: SoftEvent): void {
     case "renewed": {
       const executor = state.executor(event.executor);
       executor.seenAtMs = event.at;
-      for (const claim of executor.claims.values()) claim.expiresAtMs = event.at + claim.leaseMs;
+      for (const claim of executor.claims.values())
+        if (!claim.void || event.silent.includes(claim.token)) claim.expiresAtMs = event.at + claim.leaseMs;
       return;
     }
     case "executor-seen": {

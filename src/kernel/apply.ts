@@ -121,7 +121,7 @@ export function apply(state: State, event: Event): void {
       const task = state.task(event.task);
       beforeChange(state, task);
       task.speculated = true;
-      return state.ready.enqueue(task);
+      return state.ready.offerSpare(task);
     }
     case "job-ended":
       return applyJobEnded(state, event);

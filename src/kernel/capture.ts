@@ -187,7 +187,7 @@ class Capturing implements Capture {
           }
         : null;
     const fixed = [no, stage.job.no, stage.index, index, plan.key, plan.spec, plan.affinity ?? null];
-    const line = [queuedAtMs, dueAtMs, order, list ? 1 : 0];
+    const line = [queuedAtMs, dueAtMs, order, list ? 1 : this.#state.ready.isSpare(task) ? 2 : 0];
     this.#row(["T", ...fixed, this.#template(template), phase, generation, attempts, ...line, rare]);
   }
 

@@ -134,7 +134,8 @@ export function decideRenew(state: State, command: CommandOf<"renew">, nowMs: nu
     return !claim || claim.void || claim.task.no !== task;
   });
   if (!executor) return accept({ held, lost });
-  return accept({ held, lost }, [], [{ kind: "renewed", executor: executor.id, claims: [], at: nowMs }]);
+  const silent = lost.filter(({ token }) => executor.claims.has(token)).map(({ token }) => token);
+  return accept({ held, lost }, [], [{ kind: "renewed", executor: executor.id, silent, at: nowMs }]);
 }
 
 export function decideRelease(state: State, command: CommandOf<"release">, nowMs: number): Decision {

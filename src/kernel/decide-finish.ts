@@ -169,6 +169,8 @@ export function decideInvalidate(state: State, command: CommandOf<"invalidate">,
     return reject({ kind: "job-ended", job: job.no, phase: job.phase });
   if (task.phase !== "SUCCEEDED" || task === stage.planning)
     return reject({ kind: "task-phase", task: task.no, phase: task.phase, wanted: "SUCCEEDED, to be invalidated" });
+  if (isStageOver(stage) && stage.shape.lock)
+    return reject({ kind: "invalid", path: "task", why: "its stage has given its lock back" });
   const events: Event[] = [];
   if (isStageOver(stage)) {
     events.push(reopened(stage, "RUNNING", 0, nowMs));

@@ -224,7 +224,8 @@ export type SoftEvent =
   | {
       readonly kind: "renewed";
       readonly executor: string;
-      readonly claims: readonly { task: number; token: number }[];
+      /** Tokens without a say that the executor still names: it is at them until it has heard the answer. */
+      readonly silent: readonly number[];
       readonly at: number;
     }
   | {

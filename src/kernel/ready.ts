@@ -51,6 +51,7 @@ export class ReadyIndex {
   #classes = new Map<string, ReadyClass>();
   #list: ReadyClass[] = [];
   #idle = 0;
+  readonly #spares = new Map<ReadyClass, Set<Task>>();
   readonly #signatures = new Map<string, Signature>();
   /** Classes that got work since the host last looked: whom to wake. */
   readonly woken = new Set<ReadyClass>();
@@ -85,8 +86,7 @@ export class ReadyIndex {
     this.size += 1;
     if (task.order === 0) task.order = this.#nextOrder++;
     insert(listOf(queue, task.stage.job.priority), task);
-    if (queue.class.ready === 0) this.#idle -= 1;
-    queue.class.ready += 1;
+    this.#count(queue.class, 1);
     queue.size += 1;
     if (queue.size === 1 && !tenant.parked) this.#join(queue);
     this.woken.add(queue.class);
@@ -95,13 +95,12 @@ export class ReadyIndex {
 
   dequeue(task: Task): void {
     const list = task.list;
-    if (!list) return;
+    if (!list) return this.#dropSpare(task);
     const { queue } = list;
     unlink(list, task);
     if (list.size === 0) queue.lists.splice(queue.lists.indexOf(list), 1);
     queue.size -= 1;
-    queue.class.ready -= 1;
-    if (queue.class.ready === 0) this.#idle += 1;
+    this.#count(queue.class, -1);
     queue.tenant.ready -= 1;
     this.size -= 1;
     if (queue.tenant.ready === 0) this.readyWeight -= queue.tenant.weight;
@@ -110,6 +109,36 @@ export class ReadyIndex {
       queue.tenant.queues.delete(queue.class);
     }
     this.touched += 1;
+  }
+
+  /**
+   * Offers a second attempt at a task that is running. It stands in no line: it is for executors that find nothing
+   * else to do, and is not for the one that has the first attempt.
+   */
+  offerSpare(task: Task): void {
+    const readyClass = this.#classOf(task.template.requires);
+    let spares = this.#spares.get(readyClass);
+    if (!spares) this.#spares.set(readyClass, (spares = new Set()));
+    spares.add(task);
+    this.#count(readyClass, 1);
+    this.woken.add(readyClass);
+  }
+
+  isSpare(task: Task): boolean {
+    return this.#sparesOf(task)?.has(task) ?? false;
+  }
+
+  #dropSpare(task: Task): void {
+    const readyClass = this.#classes.get(classKey(task.template.requires));
+    const spares = readyClass && this.#spares.get(readyClass);
+    if (!spares?.delete(task)) return;
+    this.#count(readyClass as ReadyClass, -1);
+    if (spares.size === 0) this.#spares.delete(readyClass as ReadyClass);
+  }
+
+  #sparesOf(task: Task): ReadonlySet<Task> | undefined {
+    const readyClass = this.#classes.get(classKey(task.template.requires));
+    return readyClass && this.#spares.get(readyClass);
   }
 
   /** Moves a task to the list of its job's (new) priority. */
@@ -165,14 +194,19 @@ export class ReadyIndex {
     signature: Signature,
     wanted: { readonly tenant: Tenant | undefined; readonly prefer: readonly string[]; readonly lookahead: number },
   ): Task | undefined {
-    if (wanted.tenant) return wanted.tenant.parked ? undefined : this.#best(wanted.tenant, executor, signature, wanted);
+    const tenant = wanted.tenant ?? this.#nextTenant(signature);
+    const task = tenant && !tenant.parked ? this.#best(tenant, signature, wanted) : undefined;
+    return task ?? this.#spare(executor, signature, wanted.tenant);
+  }
+
+  #nextTenant(signature: Signature): Tenant | undefined {
     let first: TenantQueue | undefined;
     for (const readyClass of signature.matched) {
       this.touched += 1;
       const queue = this.#firstOf(readyClass);
       if (queue && (!first || before(queue, first))) first = queue;
     }
-    return first && this.#best(first.tenant, executor, signature, wanted);
+    return first?.tenant;
   }
 
   /** Who offers the same satisfies the same: the answer is kept, and extended when a new class appears. */
@@ -191,6 +225,24 @@ export class ReadyIndex {
     return signature;
   }
 
+  #count(readyClass: ReadyClass, change: 1 | -1): void {
+    if (readyClass.ready === 0) this.#idle -= 1;
+    readyClass.ready += change;
+    if (readyClass.ready === 0) this.#idle += 1;
+  }
+
+  #spare(executor: Executor, signature: Signature, tenant: Tenant | undefined): Task | undefined {
+    for (const [readyClass, spares] of this.#spares) {
+      if (!signature.matched.has(readyClass)) continue;
+      for (const task of spares) {
+        this.touched += 1;
+        const owner = task.stage.job.tenant;
+        if (task.claim?.executor !== executor && !owner.parked && (!tenant || tenant === owner)) return task;
+      }
+    }
+    return undefined;
+  }
+
   #firstOf(readyClass: ReadyClass): TenantQueue | undefined {
     for (;;) {
       const queue = readyClass.heap.top();
@@ -203,7 +255,6 @@ export class ReadyIndex {
 
   #best(
     tenant: Tenant,
-    executor: Executor,
     signature: Signature,
     wanted: { readonly prefer: readonly string[]; readonly lookahead: number },
   ): Task | undefined {
@@ -220,8 +271,6 @@ export class ReadyIndex {
     let looked = 0;
     for (let task = list.head; task && looked < wanted.lookahead; task = task.next, looked += 1) {
       this.touched += 1;
-      // The second attempt at a straggler is for another executor than the first.
-      if (task.claim?.executor === executor) continue;
       chosen ??= task;
       if (wanted.prefer.length === 0) break;
       if (task.plan.affinity !== undefined && wanted.prefer.includes(task.plan.affinity)) return task;

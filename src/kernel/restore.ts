@@ -155,6 +155,7 @@ export class Restorer {
     if (rare) this.#rareOf(task, rare);
     if (!isTaskOver(phase) && !task.claim) stage.job.tenant.queued += 1;
     if (inLine === 1) this.#line.push(task);
+    if (inLine === 2) state.ready.offerSpare(task);
     if (phase === "READY" && inLine === 1) fileQueued(state, task);
     if (phase === "RETRY_PENDING" || phase === "WAITING") state.agenda.file(task, dueAtMs, state.nowMs);
   }

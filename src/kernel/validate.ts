@@ -67,8 +67,15 @@ export function wrongSubmit(submit: Submit, limits: Limits): Wrong {
     wrongWhole("leaveGraceMs", submit.leaveGraceMs ?? 0, 0, limits.durationMsMax) ??
     (submit.lock ? wrongLock("lock", submit.lock, limits) : undefined) ??
     wrongReuse(submit, limits) ??
-    wrongStages(submit.stages, limits)
+    wrongStages(submit.stages, limits) ??
+    wrongSelfLock(submit)
   );
+}
+
+/** A job that holds a lock and whose stage waits for the same would wait for itself. */
+function wrongSelfLock({ lock, stages }: Submit): Wrong {
+  const at = lock ? stages.findIndex((stage) => stage.lock?.name === lock.name) : -1;
+  return at === -1 ? undefined : invalid(`stages[${at}].lock.name`, "must not be the lock of the job itself");
 }
 
 function wrongOptional(path: string, value: string | undefined, limits: Limits): Wrong {
