@@ -7,7 +7,6 @@
  * and everywhere, so that two statements never wait for each other.
  */
 import { must } from "#base/assert.ts";
-import { Fault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
 import { notNext, unknownShard } from "./guards.ts";
 import type { AppendResult, Batch, Tail } from "./journal.ts";
@@ -20,6 +19,8 @@ export const storeNow = (offset: string): string =>
 
 type Judged = { n: number; known: boolean; mine: boolean; next: boolean; now: number };
 
+// Look-ups are scalar subqueries, which always use the key: an `exists` may be planned, while the table is still
+// small, as a scan of all of it, and that plan would be kept.
 const judgement = (schema: string): string => `
   wanted as (
     select * from unnest($1::int4[], $2::int8[], $3::int8[], $4::int8[], $5::int8[])
@@ -30,9 +31,9 @@ const judgement = (schema: string): string => `
   ), judged as materialized (
     select w.n, w.shard, w.epoch, w.seq, w.hash, h.shard is not null as known,
       coalesce(h.epoch = w.epoch, false) as mine,
-      coalesce((case when h.base_seq = w.seq - 1 then h.base_hash = w.link else exists (
-        select from ${schema}.log l where l.shard = w.shard and l.seq = w.seq - 1 and l.hash = w.link) end)
-        and not exists (select from ${schema}.log l where l.shard = w.shard and l.seq = w.seq), false) as next
+      coalesce((case when h.base_seq = w.seq - 1 then h.base_hash else (
+        select l.hash from ${schema}.log l where l.shard = w.shard and l.seq = w.seq - 1) end) = w.link
+        and (select l.seq from ${schema}.log l where l.shard = w.shard and l.seq = w.seq) is null, false) as next
     from wanted w left join held h using (shard)
   ), accepted as materialized (
     select * from judged where mine and not exists (select from judged where not known or (mine and not next))
@@ -54,12 +55,10 @@ const appendWithKeysSql = (schema: string): string => `with ${judgement(schema)}
       retained_until_ms = excluded.retained_until_ms
   ) select n, known, mine, next, ${storeNow("$7")} as now from judged order by n`;
 
-const tailSql = (schema: string): string => `
+export const tailSql = (schema: string): string => `
   select s.*, l.seq, l.record from ${schema}.shards s
   left join lateral (select seq, record from ${schema}.log where shard = s.shard order by seq desc limit 1) l on true
   where s.shard = $1::int4`;
-
-export { tailSql };
 
 export type AppendPorts = {
   readonly lane: Lane;

@@ -22,6 +22,12 @@ export type Statement = { readonly name?: string; readonly text: string; readonl
 export type Row = Readonly<Record<string, unknown>>;
 export type Run = <R extends object = Row>(statement: Statement) => Promise<R[]>;
 
+/**
+ * Every statement of ours has an index to go by and is prepared once. A plan made while the tables were empty would
+ * scan them, and be kept when they are full.
+ */
+const sessionSettings = "set enable_seqscan = off; set plan_cache_mode = force_generic_plan; set jit = off";
+
 export class Lane {
   readonly #pool: pg.Pool;
   /** Sessions that said a commit was not confirmed by the standby it should have waited for. */
@@ -30,6 +36,11 @@ export class Lane {
 
   constructor(options: LaneOptions) {
     const { url, name, connectionsMax, connectTimeoutMs, statementTimeoutMs, prepare } = options;
+    // The pool waits for it, though its types do not say so.
+    const onConnect: (client: pg.ClientBase) => unknown = async (client) => {
+      await client.query(sessionSettings);
+      await prepare?.(client);
+    };
     this.#pool = new pg.Pool({
       connectionString: url,
       max: connectionsMax,
@@ -41,8 +52,8 @@ export class Lane {
       // The server has given up before this; it is for a server that cannot be reached any more.
       query_timeout: statementTimeoutMs + 2_000,
       keepAlive: true,
-      types: resultTypes as pg.CustomTypesConfig,
-      ...(prepare ? { onConnect: prepare } : {}),
+      types: resultTypes,
+      onConnect,
     });
     // A connection that breaks while nobody uses it is replaced by the next call; it is no reason to die.
     this.#pool.on("error", () => undefined);

@@ -1,13 +1,15 @@
-import { deepEqual, equal, match, ok } from "node:assert/strict";
+import { deepEqual } from "node:assert/strict";
 import { after, test } from "node:test";
+import fc from "fast-check";
 import pg from "pg";
 import { startPostgres } from "#test/postgres.ts";
 import { exerciseJournal } from "./exercise.ts";
 import { flipped } from "./memory-tables.ts";
-import { judgeServer } from "./postgres-describe.ts";
+import { byteaArray, float8Array, int4Array, int8Array, resultTypes, textArray } from "./postgres-values.ts";
 import { postgresJournal } from "./postgres.ts";
 
-const postgres = await startPostgres();
+// Crashes of the server are the business of postgres-faults.test.ts; here it need not wait for the disk.
+const postgres = await startPostgres({ durable: false });
 if (postgres.skip) console.error(`journal in PostgreSQL is NOT tested: ${postgres.skip}`);
 
 let schemas = 0;
@@ -47,3 +49,35 @@ exerciseJournal(
   },
   { skip: postgres.skip },
 );
+
+test("columns sent as binary arrays arrive as they were", { skip: postgres.skip }, async () => {
+  const client = new pg.Client({ connectionString: postgres.server().url(), types: resultTypes });
+  await client.connect();
+  const row = fc.tuple(
+    fc.integer(),
+    fc.maxSafeInteger(),
+    fc.double({ noNaN: true, noDefaultInfinity: true }),
+    fc.string({ unit: "binary" }),
+    fc.uint8Array(),
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.array(row, { maxLength: 20 }), async (rows) => {
+      const values = [
+        int4Array(rows.map(([value]) => value)),
+        int8Array(rows.map(([, value]) => value)),
+        float8Array(rows.map(([, , value]) => value)),
+        textArray(rows.map(([, , , value]) => value)),
+        byteaArray(rows.map(([, , , , value]) => value)),
+      ];
+      const text = "select * from unnest($1::int4[], $2::int8[], $3::float8[], $4::text[], $5::bytea[])";
+      const { rows: answers } = await client.query<unknown[]>({ text, values, rowMode: "array" });
+      const expected = rows.map(([a, b, c, d, e]) => [a, b, c === 0 ? 0 : c, d.replaceAll("\u0000", "\ufffd"), e]);
+      deepEqual(
+        answers.map(([a, b, c, d, e]) => [a, b, c === 0 ? 0 : c, d, e]),
+        expected,
+      );
+    }),
+    { numRuns: 100 },
+  );
+  await client.end();
+});

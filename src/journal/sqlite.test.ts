@@ -1,7 +1,10 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { equal, ok } from "node:assert/strict";
+import { mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { test } from "node:test";
+import { faults, own } from "./exercise-support.ts";
 import { exerciseJournal } from "./exercise.ts";
 import { flipped } from "./memory-tables.ts";
 import { sqliteJournal } from "./sqlite.ts";
@@ -40,4 +43,64 @@ exerciseJournal("in SQLite", async () => {
     },
     destroy: () => rm(join(directory, ".."), { recursive: true }),
   };
+});
+
+const temporary = (): Promise<string> => mkdtemp(join(tmpdir(), "millrace-journal-"));
+
+test("the files are closed to other users", async () => {
+  const root = await temporary();
+  const directory = join(root, "deep", "store");
+  const journal = sqliteJournal({ directory });
+  await journal.open({ shards: 1, clusterId: "private" });
+  await journal.history.cursor(0);
+  equal((await stat(directory)).mode & 0o777, 0o700);
+  const files = await readdir(directory);
+  ok(files.includes("journal.db") && files.includes("journal.db-wal") && files.includes("history.db"));
+  for (const file of files) equal((await stat(join(directory, file))).mode & 0o777, 0o600, file);
+  await journal.close();
+  await rm(root, { recursive: true });
+});
+
+test("a database made by a newer program is left alone; a file that is none is told", async () => {
+  const directory = await temporary();
+  const journal = sqliteJournal({ directory });
+  await journal.open({ shards: 1, clusterId: "x" });
+  await journal.close();
+  await faults(journal.cluster(), "unavailable");
+  const db = new DatabaseSync(join(directory, "journal.db"));
+  db.exec("pragma user_version = 99");
+  db.close();
+  const newer = sqliteJournal({ directory });
+  await faults(newer.open({ shards: 1, clusterId: "x" }), "invalid");
+  await newer.close();
+  await writeFile(join(directory, "journal.db"), "not a database".repeat(1000));
+  const damaged = sqliteJournal({ directory });
+  await faults(damaged.open({ shards: 1, clusterId: "x" }), "corrupt");
+  await damaged.close();
+  await rm(directory, { recursive: true });
+});
+
+test("J4 the store's clock does not go back when the machine's did", async () => {
+  const directory = await temporary();
+  const aheadMs = 3600_000;
+  const before = sqliteJournal({ directory, clockOffsetMs: () => aheadMs });
+  await before.open({ shards: 1, clusterId: "x" });
+  const { storeNowMs } = await before.acquire(0, "ada", { leaseMs: 1000, features: 1 });
+  await before.close();
+  const after = sqliteJournal({ directory });
+  ok((await after.acquire(0, "ada", { leaseMs: 1000, features: 1 })).storeNowMs >= storeNowMs);
+  await after.close();
+  await rm(directory, { recursive: true });
+});
+
+test("a long log does not let SQLite's own log grow without bound", async () => {
+  const directory = await temporary();
+  const journal = sqliteJournal({ directory });
+  await journal.open({ shards: 1, clusterId: "x" });
+  const epoch = await own(journal, 0);
+  const payload = new Uint8Array(1 << 20);
+  for (let seq = 1; seq <= 100; seq += 1) await journal.append([{ shard: 0, epoch, seq, payload, keys: [] }]);
+  ok((await stat(join(directory, "journal.db-wal"))).size < 32 << 20);
+  await journal.close();
+  await rm(directory, { recursive: true });
 });

@@ -61,7 +61,7 @@ export class WorkerThread {
     const pending = this.#pending.get(answer.id);
     if (!pending) return;
     this.#pending.delete(answer.id);
-    if (this.#pending.size === 0) worker.unref();
+    if (this.#pending.size === 0 && !this.#closed) worker.unref();
     if ("code" in answer) pending.reject(new Fault(answer.code, answer.doing, answer.facts));
     else pending.resolve(answer.value);
   }
