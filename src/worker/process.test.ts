@@ -1,0 +1,139 @@
+import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { ManualClock } from "#base/manual-clock.ts";
+import { Stopped } from "./holding.ts";
+import { BoundedOutput } from "./output.ts";
+import { createProcessRunner, type ProcessRequest } from "./process.ts";
+import { reclaimScratch, ScratchDir } from "./scratch.ts";
+import { until } from "#test/until.ts";
+
+const clock = new ManualClock();
+const run = createProcessRunner(clock);
+const never = new AbortController().signal;
+const sh = (script: string, more: Partial<ProcessRequest> = {}): ProcessRequest => ({
+  command: ["/bin/sh", "-c", script],
+  cwd: "/",
+  env: { PATH: process.env["PATH"] ?? "" },
+  outputBytesMax: 10_000,
+  signal: never,
+  ...more,
+});
+
+const isAlive = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+async function withFolder(body: (folder: string) => Promise<void>): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), "millrace-process-"));
+  try {
+    await body(folder);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+async function pidIn(path: string): Promise<number> {
+  let pid = 0;
+  await until(`there is a pid in ${path}`, async () => {
+    pid = Number(await readFile(path, "utf8").catch(() => ""));
+    return pid > 0;
+  });
+  return pid;
+}
+
+describe("a process", { skip: process.platform === "win32" && "needs posix: process groups" }, () => {
+  test("gives its exit code, and both of its streams", async () => {
+    const { exitCode, killedBy, output } = await run(sh("echo out; echo err >&2; exit 3"));
+    deepEqual([exitCode, killedBy], [3, undefined]);
+    deepEqual(output.tail(100).split("\n").toSorted(), ["", "err", "out"]);
+  });
+
+  test("sees only the environment it is given", async () => {
+    const { output } = await run(sh("echo $SECRET-$GIVEN", { env: { GIVEN: "yes" } }));
+    equal(output.tail(100), "-yes\n");
+  });
+
+  test("that cannot be found says so", async () => {
+    const { exitCode, output } = await run({ ...sh(""), command: ["no-such-program-here"] });
+    equal(exitCode, 127);
+    match(output.tail(200), /not found/);
+  });
+
+  test("takes what it left in the background with it when it ends", async () =>
+    withFolder(async (folder) => {
+      const pidFile = join(folder, "pid");
+      const { exitCode } = await run(sh(`sleep 1000 & echo $! > ${pidFile}`));
+      equal(exitCode, 0);
+      const pid = await pidIn(pidFile);
+      await until("the background process is gone", () => !isAlive(pid));
+    }));
+
+  test("is stopped with everything below it; one that ignores the polite signal is killed", async () =>
+    withFolder(async (folder) => {
+      const pidFile = join(folder, "pid");
+      const abort = new AbortController();
+      const running = run(
+        sh(`trap '' TERM; sleep 1000 & echo $! > ${pidFile}; wait; sleep 1000`, { signal: abort.signal }),
+      );
+      const pid = await pidIn(pidFile);
+      const refused = rejects(running, Stopped);
+      abort.abort(new Stopped("cancelled"));
+      await clock.advance(2_000);
+      await refused;
+      await until("the grandchild is gone", () => !isAlive(pid));
+    }));
+
+  test("dies with the process that started it, even by kill -9", async () =>
+    withFolder(async (folder) => {
+      const pidFile = join(folder, "pid");
+      const parent = join(folder, "parent.ts");
+      const here = new URL("process.ts", import.meta.url).href;
+      await writeFile(
+        parent,
+        `const { createProcessRunner } = await import(${JSON.stringify(here)});
+         const clock = { after: () => () => {} };
+         await createProcessRunner(clock)({ command: ["/bin/sh", "-c", "sleep 1000 & echo $! > ${pidFile}; wait"],
+           cwd: "/", env: { PATH: process.env.PATH }, outputBytesMax: 100, signal: new AbortController().signal });`,
+      );
+      const child = spawn(process.execPath, [parent], { stdio: "ignore" });
+      const pid = await pidIn(pidFile);
+      ok(isAlive(pid));
+      child.kill("SIGKILL");
+      await until("the orphan is gone", () => !isAlive(pid));
+    }));
+});
+
+test("output keeps its beginning and its end, and counts what is left out", () => {
+  const output = new BoundedOutput(20);
+  for (const part of ["0123456789", "abc", "defghijklm", "nopqrstuvwxyz"]) output.add(Buffer.from(part));
+  equal(Buffer.from(output.bytes()).toString(), "0123456789\n... 16 bytes left out ...\nqrstuvwxyz");
+  equal(output.totalBytes, 36);
+  equal(output.tail(3), "xyz");
+  const small = new BoundedOutput(20);
+  small.add(Buffer.from("all of it"));
+  equal(Buffer.from(small.bytes()).toString(), "all of it");
+});
+
+test("scratch folders go with their attempt, and those of a crash at the next start", async () =>
+  withFolder(async (folder) => {
+    const root = join(folder, "scratch");
+    let path: string;
+    {
+      await using scratch = await ScratchDir.create(root, "t0-1");
+      path = scratch.path;
+      await writeFile(join(path, "file"), "x");
+    }
+    await rejects(readFile(join(path, "file")));
+    await ScratchDir.create(root, "t0-2");
+    equal(await reclaimScratch(root), 1);
+    equal(await reclaimScratch(root), 0);
+  }));

@@ -1,0 +1,92 @@
+/**
+ * Runs a command as a process group of its own and leaves nothing of it behind: not when it ends, not when it is
+ * stopped, and not when this process is killed.
+ */
+import { spawn, type ChildProcess } from "node:child_process";
+import type { Readable } from "node:stream";
+import type { Clock } from "#base/clock.ts";
+import { Fault } from "#base/fault.ts";
+import { Stopped, type StopReason } from "./holding.ts";
+import { BoundedOutput } from "./output.ts";
+
+export type ProcessRequest = {
+  /** The program and its arguments. */
+  readonly command: readonly string[];
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly outputBytesMax: number;
+  readonly signal: AbortSignal;
+};
+
+export type ProcessResult = {
+  readonly exitCode: number | undefined;
+  /** The signal that ended it, when it did not exit by itself. */
+  readonly killedBy: string | undefined;
+  readonly output: BoundedOutput;
+};
+
+export type ProcessRunner = (request: ProcessRequest) => Promise<ProcessResult>;
+
+/**
+ * A watchman in the same group reads a pipe that only this process holds open. When it closes, because the command
+ * has ended or because this process died, even by kill -9, the watchman ends the whole group. It is a member of the
+ * group itself, so the group's number cannot have been given to anyone else meanwhile.
+ */
+const watchman = '{ read -r _ <&3; kill -9 -$$; } >/dev/null 2>&1 & exec 3<&-; exec "$@"';
+const isPosix = process.platform !== "win32";
+
+/** Told politely first, unless the claim is gone: then somebody else may be at it already. */
+const politeMs = 2_000;
+const impolite: readonly StopReason[] = ["lost", "lease-ran-out", "crashed"];
+
+export const createProcessRunner =
+  (clock: Clock): ProcessRunner =>
+  async ({ command, cwd, env, outputBytesMax, signal }) => {
+    signal.throwIfAborted();
+    const [program = "", ...args] = isPosix ? ["/bin/sh", "-c", watchman, "sh", ...command] : command;
+    const stdio = isPosix ? (["ignore", "pipe", "pipe", "pipe"] as const) : (["ignore", "pipe", "pipe"] as const);
+    const child = spawn(program, args, { cwd, env, stdio: [...stdio], detached: isPosix, windowsHide: true });
+    const output = new BoundedOutput(outputBytesMax);
+    for (const stream of [child.stdout, child.stderr]) stream?.on("data", (chunk: Buffer) => output.add(chunk));
+    const stop = stopOf(child, clock, signal);
+    signal.addEventListener("abort", stop.begin, { once: true });
+    try {
+      const { exitCode, killedBy } = await ended(child);
+      return { exitCode, killedBy, output };
+    } finally {
+      signal.removeEventListener("abort", stop.begin);
+      stop.cancel();
+      if (signal.aborted) signal.throwIfAborted();
+    }
+  };
+
+function ended(child: ChildProcess): Promise<{ exitCode: number | undefined; killedBy: string | undefined }> {
+  return new Promise((resolve, reject) => {
+    child.once("error", (cause: NodeJS.ErrnoException) =>
+      reject(new Fault("unavailable", "start process", { errno: cause.code }, cause)),
+    );
+    // When the leader has ended, letting go of the pipe ends whatever it left running in the background.
+    child.once("exit", () => (child.stdio[3] as Readable | undefined)?.destroy());
+    child.once("close", (code, killedBy) => resolve({ exitCode: code ?? undefined, killedBy: killedBy ?? undefined }));
+  });
+}
+
+function stopOf(child: ChildProcess, clock: Clock, signal: AbortSignal) {
+  let cancel = (): void => {};
+  const kill = (name: "SIGTERM" | "SIGKILL"): void => {
+    try {
+      if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
+      if (isPosix) process.kill(-child.pid, name);
+      else child.kill(name);
+    } catch {
+      // It ended by itself just now.
+    }
+  };
+  const begin = (): void => {
+    const why = signal.reason instanceof Stopped ? signal.reason.why : undefined;
+    if (why !== undefined && impolite.includes(why)) return kill("SIGKILL");
+    kill("SIGTERM");
+    cancel = clock.after(politeMs, () => kill("SIGKILL"));
+  };
+  return { begin, cancel: () => cancel() };
+}
