@@ -98,7 +98,8 @@ class Capturing implements Capture {
     // One that was made after the snapshot began is not in it, and neither is anything of it.
     if (job.capturedIn === this.#id && job.stages.every((stage) => stage.capturedIn === this.#id)) {
       // It may also have been kept because it changed: then its tasks are still to be written.
-      if (job.stages.every((stage) => stage.tasks.every((task) => task.capturedIn === this.#id))) return;
+      const isKept = (task: Task | undefined): boolean => task === undefined || task.capturedIn === this.#id;
+      if (job.stages.every((stage) => isKept(stage.planning) && stage.tasks.every(isKept))) return;
     }
     this.keep(job);
     for (const stage of job.stages) {
