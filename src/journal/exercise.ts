@@ -11,7 +11,7 @@ export function exerciseJournal(
   makeStore: MakeStore,
   options: { readonly skip?: string | false } = {},
 ): void {
-  describe(`journal ${name}`, { skip: options.skip ?? false }, () => {
+  describe(`journal ${name}`, { skip: options.skip ?? false, concurrency: 4 }, () => {
     exerciseLog(makeStore);
     exerciseLeases(makeStore);
     exerciseSnapshots(makeStore);

@@ -6,6 +6,9 @@ export type JobsPlace = Pick<JobRow, "endedAtMs" | "shard" | "job">;
 
 export const jobsPageMax = 1000;
 
+export const newestEndFirst = (a: JobsPlace, b: JobsPlace): number =>
+  b.endedAtMs - a.endedAtMs || b.shard - a.shard || b.job - a.job;
+
 export const encodeCursor = ({ endedAtMs, shard, job }: JobsPlace): string =>
   Buffer.from(`h1.${endedAtMs}.${shard}.${job}`).toString("base64url");
 

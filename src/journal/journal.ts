@@ -107,13 +107,23 @@ export type Journal = {
   open(wanted: { readonly shards: number; readonly clusterId: string }): Promise<Cluster>;
   cluster(): Promise<Cluster>;
 
+  /**
+   * At most one batch a shard. A batch whose epoch has passed is fenced alone. A batch under the current epoch that
+   * is not the next one is a Fault "invalid", and nothing of the call is done. Calls made at the same time may
+   * share a commit.
+   */
   append(batches: readonly Batch[]): Promise<AppendResult>;
   /** Whether each (shard, epoch) is still current; one round trip for all. */
   confirm(owned: readonly { readonly shard: ShardId; readonly epoch: Epoch }[]): Promise<readonly boolean[]>;
+  /** All 0 for an empty log. After an append of unknown outcome the answer is final: nothing lands later. */
   tail(shard: ShardId): Promise<Tail>;
+  /** Nothing when `fromSeq` is right after the tail, "corrupt" beyond that, "not-found" where it has been trimmed. */
   read(shard: ShardId, fromSeq: Seq): AsyncIterable<LogRecord>;
 
-  /** The snapshot holds the effect of every batch up to `seq`. It replaces the older one when all of it is durable. */
+  /**
+   * The snapshot holds the effect of every batch up to `seq`. It replaces the older one when all of it is durable.
+   * Chunks come back as they were given; a few hundred KiB each keeps appends from waiting. Fenced by `epoch`.
+   */
   saveSnapshot(
     shard: ShardId,
     at: { readonly epoch: Epoch; readonly seq: Seq },
@@ -121,29 +131,33 @@ export type Journal = {
   ): Promise<void>;
   loadSnapshot(shard: ShardId): Promise<Snapshot | undefined>;
 
+  /** Segments follow one another without gaps; recording one again changes nothing. */
   recordSegment(segment: Segment, epoch: Epoch): Promise<void>;
   segments(shard: ShardId): Promise<readonly Segment[]>;
   /** Refused ("invalid") unless snapshot, archive and history cursor have all passed `throughSeq` (J5). */
   trim(shard: ShardId, epoch: Epoch, throughSeq: Seq): Promise<void>;
 
+  /** Those that are bound and still retained. */
   findKeys(shard: ShardId, keys: readonly string[]): Promise<readonly RequestKey[]>;
   /** Forgets keys whose retention has run out on the store's clock; at most `limit` a call; how many went. */
   trimKeys(shard: ShardId, limit: number): Promise<number>;
 
+  /** A node that already has the shard gets a new epoch: its earlier self is fenced. */
   acquire(
     shard: ShardId,
     node: NodeId,
     wanted: { readonly leaseMs: number; readonly features: number },
   ): Promise<Acquired>;
-  /** Extends the leases that are still this node's; answers with those. */
+  /** Extends the leases that are still this node's, also those that ran out and nobody took; answers with those. */
   renew(
     node: NodeId,
     held: readonly { readonly shard: ShardId; readonly epoch: Epoch }[],
     leaseMs: number,
   ): Promise<{ readonly held: readonly ShardId[]; readonly storeNowMs: number }>;
   /**
-   * Ends the lease at once. A named successor alone may take the shard for `reservedMs`, so that a polite
-   * hand-over is not a race.
+   * Ends the lease at once, and the epoch with it: it grows, so an append still under way is fenced. A named
+   * successor alone may take the shard for `reservedMs`, so that a polite hand-over is not a race. Releasing an
+   * epoch that has passed changes nothing.
    */
   release(
     shard: ShardId,
@@ -169,12 +183,15 @@ export type Journal = {
  * Rows are upserts by their key, so writing a batch again changes nothing.
  */
 export type History = {
-  /** Writes the rows and moves the cursor to `throughSeq`, in one transaction. Fenced like an append. */
+  /**
+   * Writes the rows and moves the cursor to `throughSeq`, in one transaction. Fenced like an append. Rows behind
+   * the cursor are there already and are not written again; those at the cursor are.
+   */
   record(shard: ShardId, at: { readonly epoch: Epoch; readonly throughSeq: Seq }, rows: HistoryRows): Promise<void>;
   /** The last batch whose rows are all written; 0 at first. */
   cursor(shard: ShardId): Promise<Seq>;
   job(shard: ShardId, job: number): Promise<JobHistory | undefined>;
-  /** Newest first. `cursor` is what the last page gave back. */
+  /** Newest end first; at most 1,000 a page. `cursor` is what the last page gave back. */
   jobs(query: {
     readonly tenant?: string | undefined;
     readonly door?: string | undefined;

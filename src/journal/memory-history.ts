@@ -1,6 +1,6 @@
 import { Fault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
-import { jobsPage, jobsPlace, type JobsPlace } from "./history-cursor.ts";
+import { jobsPage, jobsPlace, newestEndFirst } from "./history-cursor.ts";
 import type { AttemptRow, Epoch, History, JobRow, Seq, StageRow, StepRow, TaskRow } from "./journal.ts";
 
 type Shelf = {
@@ -71,8 +71,8 @@ export function memoryHistory(epochOf: (shard: ShardId) => Epoch | undefined): H
         .filter(({ tenant }) => query.tenant === undefined || tenant === query.tenant)
         .filter(({ door }) => query.door === undefined || door === query.door)
         .filter(({ phase }) => query.phase === undefined || phase === query.phase)
-        .filter((row) => place === undefined || newerFirst(place, row) < 0)
-        .sort(newerFirst);
+        .filter((row) => place === undefined || newestEndFirst(place, row) < 0)
+        .sort(newestEndFirst);
       return jobsPage(rows.slice(0, query.limit + 1), query.limit);
     },
 
@@ -81,7 +81,7 @@ export function memoryHistory(epochOf: (shard: ShardId) => Epoch | undefined): H
       const old = [...kept.jobs.values()].filter(({ endedAtMs }) => endedAtMs < endedBeforeMs);
       const gone = new Set(
         old
-          .sort((a, b) => newerFirst(b, a))
+          .sort((a, b) => newestEndFirst(b, a))
           .slice(0, limit)
           .map(({ job }) => job),
       );
@@ -95,6 +95,3 @@ export function memoryHistory(epochOf: (shard: ShardId) => Epoch | undefined): H
     },
   };
 }
-
-const newerFirst = (a: JobsPlace, b: JobsPlace): number =>
-  b.endedAtMs - a.endedAtMs || b.shard - a.shard || b.job - a.job;

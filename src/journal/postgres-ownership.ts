@@ -98,7 +98,8 @@ export function ownershipIn({ lane, schema, offsetMs }: Ports): Ownerships {
         name: "announce",
         text: `insert into ${schema}.nodes (node, row, seen_at_ms, ttl_ms)
           values ($1::text, $2::text, ${storeNow("$3")}, $4::float8)
-          on conflict (node) do update set row = excluded.row, seen_at_ms = excluded.seen_at_ms, ttl_ms = excluded.ttl_ms`,
+          on conflict (node) do update
+            set row = excluded.row, seen_at_ms = excluded.seen_at_ms, ttl_ms = excluded.ttl_ms`,
         values: [row.node, JSON.stringify(row), offsetMs(), ttlMs],
       });
     },

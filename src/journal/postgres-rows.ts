@@ -31,9 +31,10 @@ export async function lockedShard(
 
 export async function putShard(run: Run, schema: string, row: ShardRow): Promise<void> {
   const rest = columns.filter(({ field }) => field !== "shard");
+  const changes = rest.map(({ column }, i) => `${column} = $${i + 2}`).join(", ");
   await run({
     name: "put-shard",
-    text: `update ${schema}.shards set ${rest.map(({ column }, i) => `${column} = $${i + 2}`).join(", ")} where shard = $1`,
+    text: `update ${schema}.shards set ${changes} where shard = $1`,
     values: [row.shard, ...rest.map(({ field }) => row[field])],
   });
 }

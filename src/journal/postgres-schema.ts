@@ -1,4 +1,4 @@
-/** The tables in PostgreSQL. Created and upgraded by whoever comes first, under a lock, so that nodes may start together. */
+/** The tables in PostgreSQL. Whoever comes first creates or upgrades them, under a lock: nodes may start together. */
 import { Fault } from "#base/fault.ts";
 import { byKey, historyTables, tableNames } from "./history-columns.ts";
 import type { Lane } from "./postgres-lane.ts";

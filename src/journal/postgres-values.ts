@@ -1,6 +1,6 @@
 /**
- * Values to PostgreSQL in its binary form, and back from text. Whole columns go as one array parameter each, so that a batch
- * of any size is one statement, and bytes go as they are instead of as hex.
+ * Values to PostgreSQL in its binary form, and back from text. Whole columns go as one array parameter each, so
+ * that a batch of any size is one statement, and bytes go as they are instead of as hex.
  */
 const oids = { int4: 23, int8: 20, float8: 701, text: 25, bytea: 17 } as const;
 
