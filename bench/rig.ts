@@ -1,0 +1,129 @@
+/** The real node over a real store, in this process, with nothing left behind afterwards. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Digest } from "#base/digest.ts";
+import { Random } from "#base/random.ts";
+import { systemClock } from "#app/system-clock.ts";
+import { createMemoryBlobs } from "#blobs/memory.ts";
+import { sha256Digest } from "#blobs/sha256.ts";
+import type { Command, CommandOf } from "#kernel/command.ts";
+import type { Replies } from "#kernel/reply.ts";
+import type { Journal } from "#journal/journal.ts";
+import { postgresJournal } from "#journal/postgres.ts";
+import { sqliteJournal } from "#journal/sqlite.ts";
+import { createNode, type Node, type NodeOptions } from "#shard/node.ts";
+import type { PostgresServer } from "#test/postgres.ts";
+
+export type Store = { readonly kind: "sqlite" } | { readonly kind: "postgres"; readonly server: PostgresServer };
+
+export type RigOptions = Pick<NodeOptions, "host" | "projector" | "snapshots" | "limits"> & {
+  readonly store: Store;
+  readonly shards?: number;
+  readonly history?: boolean;
+};
+
+/** What was written to the log: the journal's own work, without the store's overhead. */
+export type LogCount = { appends: number; bytes: number };
+
+export class Rig implements AsyncDisposable {
+  readonly node: Node;
+  readonly journal: Journal;
+  readonly log: LogCount;
+  /** Blobs that are there to be named by results. */
+  readonly digests: readonly Digest[];
+  readonly shards: number;
+  readonly reports: string[];
+  readonly #dispose: () => Promise<void>;
+
+  private constructor(parts: Pick<Rig, "node" | "journal" | "log" | "digests" | "shards" | "reports">, end: () => Promise<void>) {
+    this.node = parts.node;
+    this.journal = parts.journal;
+    this.log = parts.log;
+    this.digests = parts.digests;
+    this.shards = parts.shards;
+    this.reports = parts.reports;
+    this.#dispose = end;
+  }
+
+  static async start(options: RigOptions): Promise<Rig> {
+    const { store, shards = 1, history = true } = options;
+    const opened = await openStore(store);
+    const log: LogCount = { appends: 0, bytes: 0 };
+    const journal = counting(opened.journal, log);
+    const reports: string[] = [];
+    const { blobs, digests } = await blobStore();
+    const node = createNode({
+      id: "bench",
+      clock: systemClock,
+      journal,
+      blobs,
+      random: new Random("bench"),
+      cluster: { shards, clusterId: "bench" },
+      ...(options.limits && { limits: options.limits }),
+      ...(options.host && { host: options.host }),
+      ...(options.snapshots && { snapshots: options.snapshots }),
+      projector: { ...options.projector, history },
+      report: (doing, error) => void reports.push(`${doing}: ${String(error)}`),
+    });
+    await node.start();
+    while (![...Array(shards).keys()].every((shard) => node.host.shards.get(shard)?.phase === "serving"))
+      await systemClock.sleep(5);
+    return new Rig({ node, journal, log, digests, shards, reports }, async () => {
+      await node.stop();
+      await opened.close();
+    });
+  }
+
+  /** The reply to a command that must be accepted; anything else ends the benchmark. */
+  async ask<K extends Command["kind"]>(shard: number, command: CommandOf<K>, waitMs = 0): Promise<Replies[K]> {
+    const response = await this.node.request({ kind: "command", shard, command: command as Command, waitMs });
+    if (response.kind !== "reply") throw new Error(`${command.kind} was answered with ${JSON.stringify(response)}`);
+    return response.reply as Replies[K];
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#dispose();
+  }
+}
+
+async function openStore(store: Store): Promise<{ readonly journal: Journal; close(): Promise<void> }> {
+  if (store.kind === "postgres") {
+    const journal = postgresJournal({ url: await store.server.freshDatabase() });
+    return { journal, close: () => journal.close() };
+  }
+  const directory = mkdtempSync(join(tmpdir(), "millrace-bench-"));
+  const journal = sqliteJournal({ directory });
+  return {
+    journal,
+    async close() {
+      await journal.close();
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+function counting(journal: Journal, log: LogCount): Journal {
+  return {
+    ...journal,
+    append(batches) {
+      log.appends += 1;
+      for (const { payload } of batches) log.bytes += payload.length;
+      return journal.append(batches);
+    },
+  };
+}
+
+const blobsCount = 3_000;
+
+async function blobStore() {
+  const blobs = createMemoryBlobs({ clock: systemClock, sizeBytesMax: 1 << 26 });
+  const digests: Digest[] = [];
+  for (let i = 0; i < blobsCount; i += 1) {
+    const bytes = Buffer.from(`blob ${i}`);
+    const digest = sha256Digest(bytes);
+    await blobs.write(digest, bytes);
+    digests.push(digest);
+  }
+  return { blobs, digests };
+}

@@ -1,0 +1,76 @@
+/** Jobs and executors as a door and a fleet would have them, doing no work of their own. */
+import type { Digest } from "#base/digest.ts";
+import type { Submit } from "#kernel/command.ts";
+import type { Grant, TaskTemplate } from "#kernel/model.ts";
+import type { Rig } from "./rig.ts";
+
+const hour = 3_600_000;
+
+const template: TaskTemplate = {
+  kind: "shell",
+  requires: ["os=linux", "pool=default"],
+  leaseMs: 60_000,
+  attemptsMax: 3,
+  retryOn: "infrastructure",
+  backoffMs: 1_000,
+  backoffMsMax: 60_000,
+  queueMs: 24 * hour,
+  attemptMs: hour,
+  effects: "pure",
+  speculate: false,
+  graceMs: 10_000,
+};
+
+export const offers = ["arch=x64", "os=linux", "pool=default"];
+
+/** One job of one stage with so many tasks, bound to a request key as every door's are. */
+export function jobOf(tenant: string, id: string, tasks: number): Submit {
+  const plans = Array.from({ length: tasks }, (_, i) => ({ key: `t${i}`, spec: `${id}:${i}` }));
+  const stage = { name: "run", needs: [], after: "success", failFast: false, mayFail: false, parallelMax: 0 } as const;
+  return {
+    kind: "submit",
+    tenant,
+    door: "shell",
+    name: id,
+    requestKey: id,
+    payloadHash: id,
+    priority: 0,
+    spec: id,
+    stages: [{ ...stage, tasks: { template, tasks: plans } }],
+    deadlineMs: 24 * hour,
+  };
+}
+
+/** Numbers for everything that has to be new: jobs, reservations, blobs. */
+let lastNo = 0;
+export const nextNo = (): number => (lastNo += 1);
+
+export const submitJob = (rig: Rig, shard: number, tasks: number, tenant = "tenant-a") =>
+  rig.ask<"submit">(shard, jobOf(tenant, `job-${nextNo()}`, tasks));
+
+export type Reserving = {
+  readonly executor: string;
+  readonly count: number;
+  readonly waitMs?: number;
+  readonly tenant?: string;
+};
+
+export async function reserveTasks(rig: Rig, shard: number, wanted: Reserving): Promise<readonly Grant[]> {
+  const { executor, count, waitMs = 0 } = wanted;
+  const nonce = `n${nextNo()}`;
+  const reserve = { kind: "reserve", executor, offers, prefer: [], count, start: true, nonce } as const;
+  return (await rig.ask<"reserve">(shard, reserve, waitMs)).grants;
+}
+
+/** Three digests a result: the bytes are in the store, and are pinned by the node before the kernel hears of them. */
+export async function commitTask(rig: Rig, shard: number, executor: string, { task, token }: Grant): Promise<void> {
+  const result = { payload: "0 exit", digests: threeOf(rig.digests, task) };
+  const evidence = { digests: [], pinnedForMs: 0 };
+  const reply = await rig.ask<"commit">(shard, { kind: "commit", executor, task, token, result, evidence });
+  if (!reply.committed) throw new Error(`task ${task} was not committed`);
+}
+
+function threeOf(digests: readonly Digest[], task: number): readonly Digest[] {
+  const at = (task * 3) % (digests.length - 2);
+  return digests.slice(at, at + 3);
+}
