@@ -77,6 +77,12 @@ export class Agenda<T extends AgendaItem> {
     }
   }
 
+  /** When the item comes up; Infinity when it is not filed. */
+  filedAtMs(item: T): number {
+    const bucket = this.#buckets.get(item.agendaAt);
+    return bucket?.items.has(item) ? this.#timeOf(bucket) : Number.POSITIVE_INFINITY;
+  }
+
   #timeOf(bucket: Bucket<T>): number {
     return (this.#firstMs ?? 0) + bucket.number * fineMs;
   }

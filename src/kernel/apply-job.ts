@@ -127,8 +127,9 @@ function bindKey(
   key: string,
   event: { readonly job: number; readonly payloadHash: string; readonly keyUntilMs?: number },
 ): void {
+  // One that is bound anew goes behind the others, or they would be kept for as long as it is.
+  if (!state.keys.delete(key)) state.bytes += keyBytes;
   state.keys.set(key, { job: event.job, payloadHash: event.payloadHash, untilMs: event.keyUntilMs ?? 0 });
-  state.bytes += keyBytes;
 }
 
 /** Estimates of what the things weigh in memory, strings of their own not counted. Measured: bench kernel. */
