@@ -138,10 +138,17 @@ async function tell(holding: Holding, ending: Ending, ports: AttemptPorts): Prom
       return ports.log(`${claim.taskId}: what it did no longer counts`);
     if (!isFault(error) && !isRejected(error)) throw error;
     ports.log(`${claim.taskId}: ${error.message}`);
-    // A result or plan that is refused for what it is would be refused for ever: that is the work's own failure.
-    if (isRejected(error) && ending.kind !== "failed")
-      await client.fail(claim, "user-failure", error.message, options).catch(() => {});
+    const reason = refusalReason(error);
+    if (reason !== undefined && ending.kind !== "failed")
+      await client.fail(claim, reason, error.message, options).catch(() => {});
   }
+}
+
+/** A result that is wrong or too large would be refused for ever: that is the work's own failure. Lost bytes are ours. */
+function refusalReason(error: unknown): FailReason | undefined {
+  if (isRejected(error, "invalid") || isRejected(error, "limit")) return "user-failure";
+  if (isRejected(error, "evidence-missing") || isRejected(error, "evidence-expired")) return "executor-lost";
+  return isFault(error, "exhausted") || isFault(error, "invalid") ? "executor-lost" : undefined;
 }
 
 async function commit(

@@ -1,0 +1,141 @@
+/** Pure: a job file becomes a submission, and a gate's inputs become a plan. */
+import { createHash } from "node:crypto";
+import { Fault } from "#base/fault.ts";
+import type { Plan, PlanSpec, StageSpec, TaskSet } from "#kernel/model.ts";
+import type { PlanInputs } from "#kernel/query.ts";
+import type { Order } from "#shard/client.ts";
+import type { ShellJob, ShellStage } from "./request.ts";
+
+export const door = "shell";
+/** A worker that runs this door's tasks and plans its stages offers these. */
+export const taskLabel = "door=shell";
+export const planLabel = "plan=shell/1";
+
+/** What is said beside the job file. */
+export type Wishes = {
+  readonly tenant: string;
+  readonly priority?: number;
+  readonly key?: string;
+  readonly merge?: string;
+  /** Chosen by the caller when nothing ties the job to others; spreads jobs over shards. */
+  readonly unique: string;
+};
+
+/** What one task does, as its runner reads it. */
+export type TaskSpec =
+  | { readonly do: "command"; readonly run: readonly string[]; readonly env: Readonly<Record<string, string>> }
+  | { readonly do: "sleep"; readonly ms: number }
+  | { readonly do: "fail"; readonly reason: string; readonly times: number };
+
+export const kinds = {
+  command: "shell.command",
+  sleep: "shell.sleep",
+  fail: "shell.fail",
+  gate: "shell.gate",
+} as const;
+
+export function planSubmit(job: ShellJob, wishes: Wishes): Order {
+  const { key, merge, tenant, priority = 0 } = wishes;
+  const spec = JSON.stringify(job);
+  return {
+    shardKey: shardKeyOf(job, wishes),
+    tenant,
+    door,
+    name: job.name,
+    payloadHash: createHash("sha256").update(spec).digest("hex"),
+    priority,
+    spec,
+    deadlineMs: job.timeout,
+    stages: job.stages.map((stage) => planStage(stage, job)),
+    ...(key === undefined ? {} : { requestKey: key }),
+    ...(merge === undefined ? {} : { mergeKey: merge }),
+    ...(job.lock && { lock: job.lock }),
+  };
+}
+
+/** Whatever jobs share (a lock, a merge key, a request key) is kept in one shard, and is found there only. */
+function shardKeyOf(job: ShellJob, { tenant, key, merge, unique }: Wishes): string {
+  const locks = [...new Set([job.lock?.name, ...job.stages.map(({ lock }) => lock?.name)])].filter(
+    (name) => name !== undefined,
+  );
+  const ties = [
+    ...(key === undefined ? [] : [`key ${key}`]),
+    ...(merge === undefined ? [] : [`merge ${merge}`]),
+    ...locks.map((name) => `lock ${name}`),
+  ];
+  if (job.group !== undefined) return `${tenant}/group ${job.group}`;
+  if (ties.length > 1)
+    throw new Fault("invalid", "submit job", {
+      ties: ties.join(", "),
+      why: "a job with several of key, merge and lock needs a group, so that all of them are looked up in one place",
+    });
+  return `${tenant}/${ties[0] ?? unique}`;
+}
+
+function planStage(stage: ShellStage, job: ShellJob): StageSpec {
+  const needs = stage.needs.map((name) => {
+    const index = job.stages.findIndex((other) => other.name === name);
+    if (index < 0)
+      throw new Fault("invalid", "plan stage", { stage: stage.name, needs: name, why: "there is no such stage" });
+    return index;
+  });
+  const { name, after, failFast, mayFail, parallelMax, lock } = stage;
+  const shared = { name, needs, after, failFast, mayFail, parallelMax, ...(lock && { lock }) };
+  return stage.gate ? { ...shared, plan: gatePlan(stage.gate) } : { ...shared, tasks: taskSet(stage) };
+}
+
+const gatePlan = ({ timeout }: NonNullable<ShellStage["gate"]>): PlanSpec => ({
+  kind: kinds.gate,
+  requires: [planLabel],
+  leaseMs: 10_000,
+  attemptsMax: 20,
+  deadlineMs: timeout,
+});
+
+function taskSet(stage: ShellStage): TaskSet {
+  const task = taskSpec(stage);
+  return {
+    template: {
+      kind: kinds[task.do],
+      requires: [taskLabel, ...stage.requires],
+      leaseMs: 15_000,
+      attemptsMax: stage.fail ? Math.max(stage.attempts, stage.fail.times + 1) : stage.attempts,
+      retryOn: stage.fail ? "any" : stage.retry,
+      backoffMs: stage.backoff,
+      backoffMsMax: Math.max(stage.backoff, 60_000),
+      queueMs: 7 * 24 * 3_600_000,
+      attemptMs: stage.timeout,
+      effects: stage.effects,
+      speculate: false,
+      graceMs: stage.effects === "outside" ? 0 : 60_000,
+    },
+    tasks: Array.from({ length: stage.count }, (_, i) => ({ key: String(i + 1), spec: JSON.stringify(task) })),
+  };
+}
+
+function taskSpec({ run, sleep, fail, env }: ShellStage): TaskSpec {
+  if (run !== undefined) return { do: "command", run: typeof run === "string" ? ["/bin/sh", "-c", run] : run, env };
+  if (fail) return { do: "fail", ...fail };
+  return { do: "sleep", ms: sleep ?? 0 };
+}
+
+/** What a gate says to the signals so far: the first of "approve" and "reject" counts. */
+export function planGate({ spec, stage: name, signals }: PlanInputs): Plan {
+  const stage = (JSON.parse(spec) as ShellJob).stages.find((each) => each.name === name);
+  if (!stage) return { kind: "fail", reason: `the job has no stage ${name}` };
+  const decision = signals.find((signal) => signal.name === "approve" || signal.name === "reject");
+  if (!decision) return { kind: "wait", forMs: 3_600_000, signals: ["approve", "reject"] };
+  if (decision.name === "reject") return { kind: "fail", reason: decision.payload || "rejected" };
+  return { kind: "tasks", set: taskSet(stage) };
+}
+
+/** A plain command line as a job. */
+export const commandJob = (command: readonly string[], name?: string): unknown => ({
+  name: name ?? plainName(command.join(" ")),
+  stages: [{ name: "run", run: [...command] }],
+});
+
+function plainName(text: string): string {
+  const plain = text.replace(/[^A-Za-z0-9 ._:/@-]+/g, "_").replace(/^[^A-Za-z0-9]+/, "");
+  return plain.slice(0, 80).trim() || "job";
+}

@@ -1,0 +1,75 @@
+/** The job file: what a person writes, checked strictly. A typo is an error with its path, never ignored. */
+import { z } from "zod";
+import { durationHelp, parseDurationMs } from "#base/units.ts";
+import type { FailReason } from "#kernel/model.ts";
+
+const failReasons = [
+  "executor-lost",
+  "preempted",
+  "timed-out",
+  "out-of-memory",
+  "input-lost",
+  "user-failure",
+] as const satisfies readonly FailReason[];
+
+const Duration = z.string().transform((text, context) => {
+  const ms = parseDurationMs(text);
+  if (ms === undefined) context.addIssue({ code: "custom", message: durationHelp });
+  return ms ?? 0;
+});
+const Name = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9 ._:/@-]{0,199}$/, "begin with a letter or digit; up to 200 plain characters");
+const Label = z.string().regex(/^[^=\s]{1,100}=[^\s]{0,100}$/, 'write a label as name=value, such as "os=linux"');
+
+const Lock = z.strictObject({
+  name: Name,
+  limit: z.int().min(1).max(1_000).default(1),
+  queueMax: z.int().min(0).max(10_000).default(100),
+  cancelInProgress: z.boolean().default(false),
+});
+
+const Stage = z
+  .strictObject({
+    name: Name,
+    needs: z.array(Name).default([]),
+    after: z.enum(["success", "end"]).default("success"),
+    /** A line for the shell, or a program and its arguments. */
+    run: z.union([z.string().min(1), z.array(z.string()).min(1)]).optional(),
+    sleep: Duration.optional(),
+    fail: z
+      .strictObject({ reason: z.enum(failReasons).default("user-failure"), times: z.int().min(1).max(100).default(1) })
+      .optional(),
+    /** Waits for the signal "approve" (then does what the stage says) or "reject". */
+    gate: z.strictObject({ timeout: Duration.default(24 * 3_600_000) }).optional(),
+    count: z.int().min(1).max(100_000).default(1),
+    parallelMax: z.int().min(0).default(0),
+    attempts: z.int().min(1).max(100).default(3),
+    retry: z.enum(["infrastructure", "any"]).default("infrastructure"),
+    backoff: Duration.default(1_000),
+    timeout: Duration.default(3_600_000),
+    effects: z.enum(["pure", "outside"]).default("pure"),
+    requires: z.array(Label).default([]),
+    env: z.record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "not a name for a variable"), z.string()).default({}),
+    failFast: z.boolean().default(false),
+    mayFail: z.boolean().default(false),
+    lock: Lock.optional(),
+  })
+  .refine((stage) => [stage.run, stage.sleep, stage.fail].filter((what) => what !== undefined).length <= 1, {
+    message: "say one of run, sleep and fail, not several",
+  })
+  .refine((stage) => [stage.run, stage.sleep, stage.fail, stage.gate].some((what) => what !== undefined), {
+    message: "say what to do: run, sleep, fail or gate",
+  });
+
+export const ShellJob = z.strictObject({
+  name: Name.default("job"),
+  /** Jobs of one group share a shard: locks, merging and keys work within it. */
+  group: Name.optional(),
+  timeout: Duration.default(24 * 3_600_000),
+  lock: Lock.optional(),
+  stages: z.array(Stage).min(1).max(1_000),
+});
+
+export type ShellJob = z.output<typeof ShellJob>;
+export type ShellStage = ShellJob["stages"][number];
