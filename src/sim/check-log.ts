@@ -39,10 +39,14 @@ function parallel(task: ModelTask, at: string): string | undefined {
   if (stage.phase !== wanted) return `${at}: stage ${stage.index} is ${stage.phase}`;
   const { parallelMax } = stage.spec;
   const others = stage.tasks.filter((other) => other !== task && liveClaims(other).length > 0).length;
-  if (!task.planning && parallelMax > 0 && others >= parallelMax && task.generation === 1)
+  if (!task.planning && parallelMax > 0 && others >= parallelMax && !isRedone(stage))
     return `${at}: ${others} tasks run, ${parallelMax} may`;
   return undefined;
 }
+
+/** A result that was lost is made again at once, whatever else runs. */
+const isRedone = (stage: ModelStage): boolean =>
+  stage.tasks.some(({ generation }) => generation > stage.generation || generation > 1);
 
 export const commitsUnderGuard: Checker = {
   invariant: "K3",
@@ -218,7 +222,7 @@ function refreshAll(court: Court, { model }: Place): undefined {
 }
 
 function tooSoon(court: Court, place: Place, event: Event & { at: number }, claim: ModelClaim): string | undefined {
-  const { model, by, decidedAfterMs } = place;
+  const { model, by, decidedAfterMs, decidedBeforeMs } = place;
   const { task, token } = event as { task: number; token: number };
   let freshMs = court.fresh.get(claimName(model.shard, task, token)) ?? Number.NEGATIVE_INFINITY;
   for (const [request, { at, reachedMs }] of court.renewals) {
@@ -226,7 +230,7 @@ function tooSoon(court: Court, place: Place, event: Event & { at: number }, clai
     if (request.kind !== "command" || request.command.kind !== "renew") continue;
     if (request.command.executor === claim.executor) freshMs = Math.max(freshMs, reachedMs);
   }
-  const agoMs = decidedAfterMs - freshMs;
+  const agoMs = decidedBeforeMs - freshMs;
   if (agoMs >= claim.leaseMs * leaseShare) return undefined;
   // An executor may have said itself that it has stopped.
   if (event.kind === "claim-gone") return undefined;

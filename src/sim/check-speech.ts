@@ -114,6 +114,8 @@ export const oneOwnerSpeaks: Checker = {
       const wrong = falselyAbsent(said, response.rejection);
       if (wrong) return `${what()}: ${wrong}`;
     }
+    // A command that broke the shard is refused at once, whatever is under way: it says nothing of the shard.
+    if (response.kind === "rejected" && response.rejection.kind === "broken") return undefined;
     if (response.stamp.seq >= arrival.seq) return undefined;
     // Reads lean on the owner's lease, and the lease on the store's clock running on evenly: see the promise in
     // shard/host. Only in the lease after a leap may a read be old; refusals and writes never.
@@ -150,8 +152,9 @@ function falselyAbsent({ model, request, arrival }: Said, rejection: Rejection):
 export const brokenAlone: Checker = {
   invariant: "K12",
   promise: "a command that makes decide throw is refused alone",
-  said(court: Court, { request, response, arrival, by }) {
-    if (arrival.poisoned && response.kind === "reply") return `${JSON.stringify(request)} was accepted`;
+  said(court: Court, { request, response, threw, by }) {
+    if (threw && response.kind === "reply") return `${JSON.stringify(request)} was accepted`;
+    if (threw && response.kind !== "rejected") court.calm = false;
     if (response.kind === "interrupted" && court.calm) return `${by.name} lost its say though nothing was wrong`;
     return undefined;
   },

@@ -1,6 +1,7 @@
 /** One simulated cluster: a database, a blob store, a network, nodes, executors and clients, as the profile says. */
 import type { Random } from "#base/random.ts";
 import { createMemoryBlobs } from "#blobs/memory.ts";
+import type { Command } from "#kernel/command.ts";
 import { defaultLimits, type Limits } from "#kernel/limits.ts";
 import { createRouter, type Router } from "#shard/router.ts";
 import { Client } from "./client.ts";
@@ -77,7 +78,9 @@ export class Cluster {
   start(): void {
     for (const node of this.nodes) node.boot();
     for (const executor of this.executors) executor.boot();
-    this.#tenants();
+    const operator = this.#machine("operator").boot();
+    void this.#tenants(operator);
+    void this.#approve(operator);
     for (const client of this.clients) client.start();
   }
 
@@ -202,25 +205,42 @@ export class Cluster {
   }
 
   /** Every shard is told what each tenant may do, as an operator's program would. */
-  #tenants(): void {
-    const life = this.#machine("operator").boot();
-    const router = this.#router(life);
+  async #tenants(operator: Life): Promise<void> {
+    const tell = this.#teller(operator);
     for (const [index, tenant] of this.profile.tenants.entries())
       for (let shard = 0; shard < this.profile.shards; shard += 1) {
-        const home = index % this.profile.shards;
         const { name, ...facts } = tenant;
-        const command = { kind: "set-tenant" as const, tenant: name, ...facts, home };
-        const tell = async (): Promise<void> => {
-          for (let tries = 0; tries < 100; tries += 1)
-            try {
-              await router.request({ kind: "command", shard, command }, { deadlineMs: 15_000 });
-              return;
-            } catch {
-              await life.clock.sleep(1_000);
-            }
-        };
-        void tell();
+        void tell(shard, { kind: "set-tenant", tenant: name, ...facts, home: index % this.profile.shards });
       }
+  }
+
+  /** After the storm, gates whose client has lost track of its job are opened by the operator. */
+  async #approve(operator: Life): Promise<void> {
+    const tell = this.#teller(operator);
+    for (;;) {
+      await operator.clock.sleep(5_000);
+      if (!this.healed) continue;
+      for (const { shard, jobs } of this.court.models)
+        for (const job of jobs.values())
+          for (const [stage, { planning }] of job.stages.entries())
+            if (planning?.standing === "waiting") {
+              const signal = { id: "operator", name: "approve", payload: "" };
+              await tell(shard, { kind: "signal", job: job.no, stage, signal });
+            }
+    }
+  }
+
+  #teller(life: Life): (shard: number, command: Command) => Promise<void> {
+    const router = this.#router(life);
+    return async (shard, command) => {
+      for (let tries = 0; tries < 100; tries += 1)
+        try {
+          await router.request({ kind: "command", shard, command }, { deadlineMs: 15_000 });
+          return;
+        } catch {
+          await life.clock.sleep(1_000);
+        }
+    };
   }
 }
 

@@ -20,8 +20,9 @@ export type Place = {
   readonly by: Life;
   readonly epoch: number;
   readonly seq: number;
-  /** The event was decided at this instant or later. */
+  /** The event was decided between these two instants. */
   readonly decidedAfterMs: number;
+  readonly decidedBeforeMs: number;
 };
 
 /** What was known when a request arrived: an answer may not fall behind it. */
@@ -31,7 +32,6 @@ export type Arrival = {
   readonly jobKnown: boolean;
   readonly tokenLive: boolean;
   readonly generation: number | undefined;
-  readonly poisoned: boolean;
 };
 
 export type Said = {
@@ -41,6 +41,8 @@ export type Said = {
   readonly request: ShardRequest;
   readonly response: ShardResponse;
   readonly arrival: Arrival;
+  /** It made the code that served it throw. */
+  readonly threw: boolean;
 };
 
 export type Checker = {
@@ -122,7 +124,10 @@ export class Court {
 
   readonly database: DatabaseObserver = {
     appending: (by, batches) => this.#appending(by, batches),
-    settled: (by) => void (this.#appendsOf(by).settledMs = this.world.nowMs),
+    busy: (by, more) => {
+      this.#busy(by);
+      this.#appendsOf(by).busy += more;
+    },
     appended: (by, batches, result) => this.#appended(by, batches, result),
     acquired: (_by, shard, answer) => this.#acquired(shard, answer),
     released: () => {},
@@ -135,7 +140,7 @@ export class Court {
         this.renewals.set(request, { at, reachedMs: this.world.nowMs });
     },
     arrived: (_at, _from, request) => void this.#arrivals.set(request, this.#arrival(request)),
-    left: (by, to, request, response) => this.#left(by, to, request, response),
+    left: (by, to, request, response, threw) => this.#left(by, to, request, response, threw),
     streamed: () => {},
     injected: (kind) => count(this.tally.faults, kind),
   };
@@ -144,22 +149,29 @@ export class Court {
     if (answer.kind === "acquired") this.epochs[shard] = { epoch: answer.epoch, atMs: this.world.nowMs };
   }
 
-  #appending(by: Life, batches: readonly Batch[]): void {
+  /**
+   * What is decided while the journal is being asked waits for its answer, also through pauses between two tries. So
+   * a batch was decided when the node last was idle, or when it was sent.
+   */
+  #busy(by: Life): void {
     const appends = this.#appendsOf(by);
-    const nowMs = this.world.nowMs;
-    // What was decided while the last append was under way is sent as soon as that is over.
-    const decidedAfterMs = appends.settledMs === nowMs ? appends.sentMs : nowMs;
-    appends.sentMs = nowMs;
+    const { nowMs } = this.world;
+    if (appends.busy === 0 && nowMs - appends.lastMs > retryMsMax) appends.sinceMs = nowMs;
+    appends.lastMs = nowMs;
+  }
+
+  #appending(by: Life, batches: readonly Batch[]): void {
+    const { decided, sinceMs } = this.#appendsOf(by);
     for (const { shard, epoch, seq } of batches) {
       const name = `${shard}/${epoch}/${seq}`;
-      if (!appends.decided.has(name)) appends.decided.set(name, decidedAfterMs);
+      if (!decided.has(name)) decided.set(name, { afterMs: sinceMs, beforeMs: this.world.nowMs });
     }
   }
 
   #appendsOf(life: Life): Appends {
     let appends = this.#appends.get(life);
     if (!appends) {
-      appends = { sentMs: 0, settledMs: -1, decided: new Map() };
+      appends = { busy: 0, sinceMs: 0, lastMs: Number.NEGATIVE_INFINITY, decided: new Map() };
       this.#appends.set(life, appends);
     }
     return appends;
@@ -178,8 +190,12 @@ export class Court {
       const newest = this.epochs[shard]?.epoch ?? 0;
       if (epoch !== newest)
         return this.world.violate("K8", `shard ${shard}: appended under epoch ${epoch} when ${newest} was newest`);
-      const decidedAfterMs = this.#appendsOf(by).decided.get(`${shard}/${epoch}/${seq}`) ?? this.world.nowMs;
-      const place: Place = { model, by, epoch, seq, decidedAfterMs };
+      const decided = this.#appendsOf(by).decided.get(`${shard}/${epoch}/${seq}`);
+      const { afterMs: decidedAfterMs, beforeMs: decidedBeforeMs } = decided ?? {
+        afterMs: 0,
+        beforeMs: this.world.nowMs,
+      };
+      const place: Place = { model, by, epoch, seq, decidedAfterMs, decidedBeforeMs };
       for (const event of decodeEvents(batch.payload)) {
         count(this.tally.events, event.kind);
         this.world.say(`log ${shard}/${epoch}/${seq} ${JSON.stringify(event)}`);
@@ -198,7 +214,6 @@ export class Court {
       readonly task?: number;
       readonly token?: number;
       readonly executor?: string;
-      readonly poison?: unknown;
     };
     if (request.kind === "command") {
       count(this.tally.commands, request.command.kind);
@@ -213,18 +228,17 @@ export class Court {
       jobKnown: job !== undefined && !job.forgotten,
       tokenLive: claim?.live === true && claim.executor === asked.executor,
       generation: task?.generation,
-      poisoned: asked.poison !== undefined,
     };
   }
 
-  #left(by: Life, to: Life, request: ShardRequest, response: ShardResponse): void {
+  #left(by: Life, to: Life, request: ShardRequest, response: ShardResponse, threw: boolean): void {
     count(this.tally.responses, response.kind);
     if (response.kind === "rejected") count(this.tally.rejections, response.rejection.kind);
     const arrival = this.#arrivals.get(request);
     this.#arrivals.delete(request);
     const model = this.models[request.shard];
     if (!arrival || !model || request.kind === "take") return;
-    const said: Said = { model, by, to, request, response, arrival };
+    const said: Said = { model, by, to, request, response, arrival, threw };
     for (const checker of this.#checkers) this.#judge(checker, checker.said?.(this, said));
     this.renewals.delete(request);
   }
@@ -234,6 +248,10 @@ export class Court {
   }
 }
 
-type Appends = { sentMs: number; settledMs: number; readonly decided: Map<string, number> };
+type Appends = { busy: number; sinceMs: number; lastMs: number; readonly decided: Map<string, Between> };
+type Between = { readonly afterMs: number; readonly beforeMs: number };
+
+/** The longest pause of the host's between two tries of an append, and a little more. */
+const retryMsMax = 260;
 
 export const claimName = (shard: number, task: number, token: number): string => `${shard}/${task}/${token}`;

@@ -33,9 +33,9 @@ export type DatabaseConditions = {
 };
 
 export type DatabaseObserver = {
-  /** A life sends an append, and has its answer or has given up: between the two it decides ahead of the log. */
   appending(by: Life, batches: readonly Batch[]): void;
-  settled(by: Life): void;
+  /** A life has asked something that its commits wait for (1), or has its answer or has given up (-1). */
+  busy(by: Life, more: 1 | -1): void;
   /** At the instant in which the batches became durable, or did not. */
   appended(by: Life, batches: readonly Batch[], result: AppendResult): void;
   acquired(by: Life, shard: number, answer: Acquired): void;
@@ -70,17 +70,19 @@ export class Database {
     const write = this.#wrap(life, inner, true);
     const look = this.#wrap(life, inner, false);
     return {
-      ...look("cluster", "confirm", "tail", "segments", "findKeys", "ownerships", "nodes", "describe"),
+      ...look("cluster", "segments", "findKeys", "ownerships", "nodes", "describe"),
       ...write("open", "recordSegment", "trim", "trimKeys", "renew", "announce", "raiseFeatureLevel"),
       append: (batches) => {
-        this.#observer.appending(life, batches);
-        const sent = this.#call(life, "append", true, async () => {
+        const sent = this.#busily(life, "append", true, async () => {
           const result = await inner.append(batches);
           this.#observer.appended(life, batches, result);
           return result;
         });
-        return sent.finally(() => this.#observer.settled(life));
+        this.#observer.appending(life, batches);
+        return sent;
       },
+      confirm: (owned) => this.#busily(life, "confirm", false, () => inner.confirm(owned)),
+      tail: (shard) => this.#busily(life, "tail", false, () => inner.tail(shard)),
       acquire: (shard, node, wanted) =>
         this.#call(life, "acquire", true, async () => {
           const answer = await inner.acquire(shard, node, wanted);
@@ -115,6 +117,15 @@ export class Database {
           return [name, (...args: unknown[]) => this.#call(life, name, writes, () => run(...args))];
         }),
       ) as Pick<P, K>;
+  }
+
+  async #busily<R>(life: Life, name: string, writes: boolean, run: () => Promise<R>): Promise<R> {
+    this.#observer.busy(life, 1);
+    try {
+      return await this.#call(life, name, writes, run);
+    } finally {
+      this.#observer.busy(life, -1);
+    }
   }
 
   #call<R>(life: Life, name: string, writes: boolean, run: () => Promise<R>): Promise<R> {

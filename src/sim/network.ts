@@ -11,7 +11,7 @@ import type { ShardRequest, ShardResponse, ShardService, WatchMessage, WatchRequ
 import { readFault, writeFault } from "#shard/tcp-fault.ts";
 import type { Address, Listening, Transport } from "#shard/transport.ts";
 import { reasonOf, type Life } from "./machine.ts";
-import { isPoisoned, plantPoison } from "./poison.ts";
+import { type Dose, isPoisoned, plantPoison } from "./poison.ts";
 import { Stream } from "./stream.ts";
 import type { World } from "./world.ts";
 
@@ -34,7 +34,7 @@ export type NetworkObserver = {
   /** A request is handed to the machine that serves it. */
   arrived(at: Life, from: Life, request: ShardRequest): void;
   /** A response leaves the machine that served it (K7: what it says must be durable now). */
-  left(from: Life, to: Life, request: ShardRequest, response: ShardResponse): void;
+  left(from: Life, to: Life, request: ShardRequest, response: ShardResponse, threw: boolean): void;
   streamed(from: Life, to: Life, request: WatchRequest, message: WatchMessage): void;
   injected(kind: string): void;
 };
@@ -128,28 +128,29 @@ export class Network {
     const name = machineOf(to);
     if (this.#lost(from.machine.name, name)) return;
     this.#world.after(this.#delay(), undefined, () => {
-      const served = this.#served.get(to);
-      if (served === undefined || served.life.state === "dead") {
+      const found = this.#served.get(to);
+      if (found === undefined || found.life.state === "dead") {
         from.after(this.#delay(), () => fail("unavailable", "connection refused"));
         return;
       }
-      const { life, service } = served;
+      const { life, service } = found;
       const broken = life.onEnd(() => from.after(this.#delay(), () => fail("unknown-outcome", "connection reset")));
       const request = JSON.parse(text) as ShardRequest;
       this.#observer.reached(life, from, request);
       life.after(0, () => {
         this.#observer.arrived(life, from, request);
+        const dose: Dose = { fired: false };
         const respond = (response: ShardResponse) => {
           broken();
           if (life.state === "dead") return;
           const answer = JSON.stringify(response);
           this.#world.say(`${life.name} < ${from.name} ${answer}`);
-          this.#observer.left(life, from, request, response);
+          this.#observer.left(life, from, request, response, dose.fired);
           if (this.#lost(name, from.machine.name)) return;
           from.after(this.#delay(), () => settle(() => resolve(JSON.parse(answer) as ShardResponse)));
         };
         service
-          .request(isPoisoned(request) ? plantPoison(JSON.parse(text) as ShardRequest) : request, gone)
+          .request(isPoisoned(request) ? plantPoison(JSON.parse(text) as ShardRequest, dose) : request, gone)
           .then(respond, (error: unknown) => {
             broken();
             this.#world.say(`${life.name} < ${from.name} threw ${String(error)}`);

@@ -13,7 +13,10 @@ export const poisoned = <C extends Command>(command: C, poison: Poison): C => ({
 
 export const isPoisoned = (request: ShardRequest): boolean => request.kind === "command" && "poison" in request.command;
 
-export function plantPoison(request: ShardRequest): ShardRequest {
+/** Whether a poison has taken effect: one that was read too seldom leaves a sound command. */
+export type Dose = { fired: boolean };
+
+export function plantPoison(request: ShardRequest, dose: Dose): ShardRequest {
   if (request.kind !== "command") return request;
   const { poison } = request.command as Poisoned;
   if (poison === undefined) return request;
@@ -32,8 +35,9 @@ export function plantPoison(request: ShardRequest): ShardRequest {
     configurable: true,
     get() {
       reads += 1;
-      if (reads > poison.reads) throw new Error(`poisoned: ${poison.path.join(".")}`);
-      return value;
+      if (reads <= poison.reads) return value;
+      dose.fired = true;
+      throw new Error(`poisoned: ${poison.path.join(".")}`);
     },
   });
   return request;

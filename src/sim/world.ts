@@ -21,6 +21,8 @@ type Event = {
   run: (() => void) | undefined;
 };
 
+const turnsPerRound = 64;
+
 export class World {
   readonly random: Random;
   readonly trace: Trace;
@@ -75,13 +77,25 @@ export class World {
     let finished: boolean;
     try {
       finished = await new Promise<boolean>((resolve) => {
-        const turn = (): void => {
-          if (this.#violation !== undefined) return resolve(false);
-          if (done()) return resolve(true);
-          if (!this.#next(untilMs)) return resolve(done());
-          real.setImmediate(turn);
+        let over = false;
+        const end = (result: boolean): void => {
+          over = true;
+          resolve(result);
         };
-        real.setImmediate(turn);
+        const turn = (): void => {
+          if (over) return;
+          if (this.#violation !== undefined) return end(false);
+          if (done()) return end(true);
+          if (!this.#next(untilMs)) end(done());
+        };
+        // Node follows all microtasks between two immediates, so many turns fit into one round of its event loop.
+        const round = (): void => {
+          turn();
+          if (over) return;
+          for (let i = 1; i < turnsPerRound; i += 1) real.setImmediate(turn);
+          real.setImmediate(round);
+        };
+        real.setImmediate(round);
       });
     } finally {
       process.removeAllListeners("unhandledRejection");
