@@ -18,7 +18,6 @@ export type Parked = {
     | { readonly kind: "rejected"; readonly rejection: Rejection };
   /** The events of this very request: without them, nothing was done. */
   readonly events: readonly Event[];
-  readonly weightBytes: number;
 };
 
 export class OpenBatch {
@@ -36,7 +35,6 @@ export class OpenBatch {
   readonly atLoss: (() => void)[] = [];
   /** Someone is to be told that something is not there: the epoch must be confirmed (K8). */
   needsConfirm = false;
-  weightBytes = 0;
 
   get isEmpty(): boolean {
     return (

@@ -5,7 +5,7 @@ import type { ShardId } from "#base/ids.ts";
 import type { State } from "#kernel/state.ts";
 import type { Epoch, Seq } from "#journal/journal.ts";
 import { encodeEvents } from "./codec.ts";
-import { OpenBatch, type Parked, type SealedBatch } from "./host-batch.ts";
+import { OpenBatch, type SealedBatch } from "./host-batch.ts";
 import type { KernelClock } from "./kernel-clock.ts";
 import type { Stamp } from "./protocol.ts";
 import { Waiters } from "./waiters.ts";
@@ -97,11 +97,6 @@ export class HostedShard {
 
   nowMs(): number {
     return this.kernelClock.nowMs();
-  }
-
-  park(parked: Parked): void {
-    this.open.parked.push(parked);
-    this.open.weightBytes += parked.weightBytes;
   }
 
   /** Closes the open batch. Nothing of it has been told to anyone yet. */

@@ -7,27 +7,28 @@
  * O3 A shard that cannot be read back is not served and is reported; the others go on.
  */
 import type { Clock } from "#base/clock.ts";
-import { Fault, isFault } from "#base/fault.ts";
+import { Fault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
 import type { Random } from "#base/random.ts";
-import type { Epoch, Journal, NodeId, NodeRow, NodeSeen, Ownership } from "#journal/journal.ts";
+import type { Epoch, NodeId, NodeRow } from "#journal/journal.ts";
 import { OwnerLease, type Hosting, type LossReason } from "./host-shard.ts";
 import type { StoreClock } from "./kernel-clock.ts";
 import { Bell } from "./keeper-bell.ts";
+import { inParallel } from "./keeper-lanes.ts";
+import { patient, type KeeperJournal } from "./keeper-patience.ts";
+import { ReadAhead } from "./keeper-read-ahead.ts";
 import type { Replay } from "./keeper-replay.ts";
 import type { KeeperSettings } from "./keeper-settings.ts";
-import { moveTo, successors, toTake, type Standing } from "./keeper-share.ts";
+import { moveTo, successors, toTake } from "./keeper-share.ts";
 import { Troubles, type Trouble } from "./keeper-trouble.ts";
+import { ClusterView } from "./keeper-view.ts";
 import type { ShardRequest, ShardResponse } from "./protocol.ts";
 
 export type KeeperPorts = {
   readonly node: NodeId;
   readonly clock: Clock;
   readonly storeClock: StoreClock;
-  readonly journal: Pick<
-    Journal,
-    "acquire" | "renew" | "release" | "tail" | "ownerships" | "announce" | "nodes" | "raiseFeatureLevel"
-  >;
+  readonly journal: KeeperJournal;
   readonly settings: KeeperSettings;
   readonly random: Random;
   /** The node as it announces itself; its state is the keeper's to say. */
@@ -43,59 +44,69 @@ export type KeeperPorts = {
   readonly report: (doing: string, error: unknown) => void;
 };
 
-type Holding = {
+class Holding {
   readonly shard: ShardId;
   readonly epoch: Epoch;
   readonly lease: OwnerLease;
-  phase: "loading" | "serving" | "leaving";
-};
+  phase: "loading" | "serving" | "leaving" = "loading";
+  /** Rejects when the shard is given up, so that nobody waits for a log that will not be read to its end. */
+  readonly over = Promise.withResolvers<never>();
 
-const preparedMax = 4;
+  constructor(shard: ShardId, epoch: Epoch, lease: OwnerLease) {
+    this.shard = shard;
+    this.epoch = epoch;
+    this.lease = lease;
+    this.over.promise.catch(() => {});
+  }
+}
 
 export class Keeper {
   readonly #ports: KeeperPorts;
+  readonly #journal: KeeperJournal;
+  readonly #view: ClusterView;
   readonly #held = new Map<ShardId, Holding>();
   readonly #troubles: Troubles;
-  readonly #prepared = new Map<ShardId, { readonly replay: Replay; readonly untilMono: number }>();
-  readonly #hints = new Map<ShardId, string>();
+  readonly #ahead: ReadAhead;
   readonly #bell: Bell;
   readonly #ending = new AbortController();
-  readonly #owners = new Map<ShardId, Ownership>();
-  #ownerships: readonly Ownership[] = [];
-  #nodes: readonly NodeSeen[] = [];
   #state: NodeRow["state"] = "up";
   #running = false;
   #movedMono = Number.NEGATIVE_INFINITY;
-  #rounds = 0;
-  #loops: Promise<void> = Promise.resolve();
 
   constructor(ports: KeeperPorts) {
     this.#ports = ports;
-    this.#bell = new Bell(ports.clock);
-    this.#troubles = new Troubles(ports.clock, ports.settings);
+    const { journal, clock, settings, node, replay } = ports;
+    this.#journal = patient(journal, clock, settings.leaseMs);
+    this.#view = new ClusterView(this.#journal, node);
+    this.#bell = new Bell(clock);
+    this.#troubles = new Troubles(clock, settings);
+    this.#ahead = new ReadAhead({ clock, journal: this.#journal, replay, keepMs: settings.prepareMs });
   }
 
   start(): void {
     this.#running = true;
-    this.#loops = Promise.all([this.#renewLoop(), this.#leaseLoop(), this.#balanceLoop()]).then(() => {});
+    void this.#renewLoop();
+    void this.#leaseLoop();
+    void this.#balanceLoop();
   }
 
   /** Hands every shard to another node, or releases it, and ends. */
   async stop(): Promise<void> {
     if (!this.#running) return;
+    const { settings, report } = this.#ports;
     this.#state = "leaving";
-    const unreachable = (error: unknown): void => this.#ports.report("announce leaving", error);
-    await this.#announce()
-      .then(() => this.#survey(), unreachable)
-      .catch(unreachable);
-    const heirs = successors(this.#standing());
-    const shards = [...this.#held.keys()];
-    await inParallel(this.#ports.settings.takesMax, shards, (shard, i) =>
+    try {
+      await this.#announce();
+      await this.#view.look();
+    } catch (error) {
+      report("announce leaving", error);
+    }
+    const heirs = successors(this.#view.standing(new Set(this.#held.keys())));
+    await inParallel(settings.takesMax, [...this.#held.keys()], (shard, i) =>
       this.#handOver(shard, heirs.length === 0 ? undefined : heirs[i % heirs.length]),
     );
-    await inParallel(this.#ports.settings.takesMax, [...this.#held.values()], (holding) => this.#giveUp(holding));
+    await inParallel(settings.takesMax, [...this.#held.values()], (holding) => this.#giveUp(holding));
     this.kill();
-    await this.#loops;
   }
 
   kill(): void {
@@ -112,23 +123,15 @@ export class Keeper {
     return this.#troubles.all;
   }
 
-  /** Looks for work to do now rather than at the next round. */
-  poke(): void {
-    this.#bell.ring();
-  }
-
   hintOf(shard: ShardId): string | undefined {
-    const hint = this.#hints.get(shard);
-    if (hint !== undefined) return hint;
-    const row = this.#owners.get(shard);
-    return row?.owner === this.#ports.node ? undefined : row?.address;
+    return this.#view.hintOf(shard);
   }
 
   /** The host gave the shard up by itself. */
   lost(shard: ShardId, epoch: Epoch, why: LossReason): void {
     const holding = this.#held.get(shard);
     if (holding?.epoch !== epoch || holding.phase === "leaving") return;
-    this.#held.delete(shard);
+    this.#release(holding);
     if (why === "broken") this.#troubles.add(shard, new Fault("internal", "serve shard", { shard, why: "it broke" }));
     this.#bell.ring();
   }
@@ -143,7 +146,7 @@ export class Keeper {
     const elsewhere: ShardResponse = { kind: "not-owner", shard, hint: this.hintOf(shard) };
     if (!this.#running || this.#state !== "up") return elsewhere;
     try {
-      if (when === "prepare") await this.#prepare(shard);
+      if (when === "prepare") await this.#ahead.prepare(shard);
       else if (!(await this.#take(shard))) return elsewhere;
     } catch (error) {
       this.#ports.report(`take shard ${shard}`, error);
@@ -167,55 +170,37 @@ export class Keeper {
     }
   }
 
-  async #announce(): Promise<void> {
-    const { journal, settings, row } = this.#ports;
-    await journal.announce({ ...row(), state: this.#state }, settings.announceTtlMs);
-  }
-
-  /** A little more or less each time, so that nodes do not all ask at once. */
-  async #pause(ms: number): Promise<void> {
-    const { clock, random } = this.#ports;
-    await clock.sleep(ms * (0.9 + 0.1 * random.fraction()), this.#ending.signal).catch(() => {});
-  }
-
   async #renew(): Promise<void> {
-    const { clock, journal, node, settings, storeClock } = this.#ports;
+    const { clock, node, settings, storeClock } = this.#ports;
     const asked = [...this.#held.values()];
     if (asked.length === 0) return;
     const sentMono = clock.monotonicMs();
-    const { held, storeNowMs } = await journal.renew(
-      node,
-      asked.map(({ shard, epoch }) => ({ shard, epoch })),
-      settings.leaseMs,
-    );
+    const bounds = asked.map(({ shard, epoch }) => ({ shard, epoch }));
+    const { held, storeNowMs } = await this.#journal.renew(node, bounds, settings.leaseMs);
     if (!this.#running) return;
     storeClock.observe(storeNowMs, sentMono);
     const renewed = new Set(held);
     for (const holding of asked) {
-      if (this.#held.get(holding.shard) !== holding) continue;
-      // O2: one that ran out while the journal was being asked stays so, although the journal now says otherwise.
       if (!renewed.has(holding.shard)) this.#stepDown(holding, "fenced");
+      // O2: one that ran out while the journal was being asked stays so, although the journal now says otherwise.
       else if (!holding.lease.standsAt(clock.monotonicMs())) this.#stepDown(holding, "lease");
       else holding.lease.untilMono = Math.max(holding.lease.untilMono, this.#leaseFrom(sentMono));
     }
   }
 
+  /** O2: in time, also when the journal does not answer. */
   async #leaseLoop(): Promise<void> {
     const { clock, settings } = this.#ports;
     while (this.#running) {
       await this.#pause(settings.renewRetryMs);
-      const mono = clock.monotonicMs();
-      for (const holding of [...this.#held.values()])
-        if (!holding.lease.standsAt(mono)) this.#stepDown(holding, "lease");
+      const lapsed = [...this.#held.values()].filter(({ lease }) => !lease.standsAt(clock.monotonicMs()));
+      for (const holding of lapsed) this.#stepDown(holding, "lease");
     }
   }
 
-  #stepDown(holding: Holding, why: LossReason): void {
-    if (!this.#running || this.#held.get(holding.shard) !== holding) return;
-    this.#ports.report(`step down from shard ${holding.shard}`, new Fault("stale", "keep shard", { why }));
-    this.#held.delete(holding.shard);
-    this.#ports.host.drop(holding.shard, why);
-    this.#bell.ring();
+  async #announce(): Promise<void> {
+    const { settings, row } = this.#ports;
+    await this.#journal.announce({ ...row(), state: this.#state }, settings.announceTtlMs);
   }
 
   async #balanceLoop(): Promise<void> {
@@ -224,51 +209,30 @@ export class Keeper {
     while (this.#running) {
       let moved = false;
       try {
-        await this.#survey();
-        if (this.#state === "up" && this.#running) {
-          await this.#takeFree();
-          moved = await this.#moveOne();
-        }
+        await this.#view.look();
+        for (const shard of this.#troubles.all.keys()) if (this.#view.isAnothers(shard)) this.#troubles.forget(shard);
+        await this.#takeFree();
+        moved = await this.#moveOne();
       } catch (error) {
         report("look for shards", error);
       }
-      if (this.#running) await this.#bell.wait(moved ? settings.moveEveryMs : settings.balanceMs);
+      await this.#bell.wait(moved ? settings.moveEveryMs : settings.balanceMs);
     }
-  }
-
-  /** Sees who is there and who owns what. */
-  async #survey(): Promise<void> {
-    const { journal } = this.#ports;
-    if (this.#rounds % 8 === 0) await journal.raiseFeatureLevel();
-    this.#rounds += 1;
-    this.#nodes = await journal.nodes();
-    this.#ownerships = await journal.ownerships();
-    for (const row of this.#ownerships) {
-      this.#owners.set(row.shard, row);
-      if (row.owner === undefined) continue;
-      this.#hints.delete(row.shard);
-      if (row.owner !== this.#ports.node && row.remainingMs > 0) this.#troubles.forget(row.shard);
-    }
-  }
-
-  #standing(): Standing {
-    const { node } = this.#ports;
-    return { node, held: new Set(this.#held.keys()), ownerships: this.#ownerships, nodes: this.#nodes };
   }
 
   async #takeFree(): Promise<void> {
-    const shards = toTake(this.#standing()).filter((shard) => this.#troubles.mayTry(shard));
+    const standing = this.#view.standing(new Set(this.#held.keys()));
+    const shards = toTake(standing).filter((shard) => this.#troubles.mayTry(shard));
     await inParallel(this.#ports.settings.takesMax, shards, async (shard) => {
-      if (!this.#running || this.#state !== "up") return;
       await this.#take(shard).catch((error: unknown) => this.#ports.report(`take shard ${shard}`, error));
     });
   }
 
   async #moveOne(): Promise<boolean> {
     const { clock, settings } = this.#ports;
-    const successor = moveTo(this.#standing());
+    const successor = moveTo(this.#view.standing(new Set(this.#held.keys())));
     const shard = [...this.#held.values()].find(({ phase }) => phase === "serving")?.shard;
-    if (successor === undefined || shard === undefined) return false;
+    if (successor === undefined || shard === undefined || this.#state !== "up") return false;
     if (clock.monotonicMs() - this.#movedMono < settings.moveEveryMs) return true;
     this.#movedMono = clock.monotonicMs();
     return this.#handOver(shard, successor);
@@ -276,141 +240,109 @@ export class Keeper {
 
   /** True when the shard is served here. */
   async #take(shard: ShardId): Promise<boolean> {
-    const { clock, journal, node, settings, storeClock, row } = this.#ports;
+    const { clock, node, settings, storeClock, row } = this.#ports;
+    if (!this.#running || this.#state !== "up") return false;
     if (this.#held.has(shard)) return this.#held.get(shard)?.phase === "serving";
     const sentMono = clock.monotonicMs();
-    const acquired = await journal.acquire(shard, node, { leaseMs: settings.leaseMs, features: row().features });
+    const wanted = { leaseMs: settings.leaseMs, features: row().features };
+    const acquired = await this.#journal.acquire(shard, node, wanted);
     storeClock.observe(acquired.storeNowMs, sentMono);
-    if (acquired.kind !== "acquired" || !this.#running || this.#held.has(shard)) {
-      if (acquired.kind === "refused")
-        this.#troubles.add(shard, new Fault("stale", "acquire shard", { why: acquired.why }));
-      return false;
-    }
-    const lease = new OwnerLease(this.#leaseFrom(sentMono));
-    const holding: Holding = { shard, epoch: acquired.epoch, lease, phase: "loading" };
+    if (acquired.kind === "refused")
+      this.#troubles.add(shard, new Fault("stale", "acquire shard", { why: acquired.why }));
+    if (acquired.kind !== "acquired" || !this.#running) return false;
+    const holding = new Holding(shard, acquired.epoch, new OwnerLease(this.#leaseFrom(sentMono)));
+    const older = this.#held.get(shard);
+    // Asked for twice at once (a hand-over and a look around): the newer epoch counts.
+    if (older && older.epoch > holding.epoch) return false;
+    if (older) this.#stepDown(older, "fenced");
     this.#held.set(shard, holding);
     try {
-      await this.#load(holding);
+      await Promise.race([this.#load(holding), holding.over.promise]);
       this.#troubles.over(shard);
       return true;
     } catch (error) {
-      this.#failed(holding, error);
+      if (!this.#running) return false;
+      this.#ports.report(`take over shard ${shard}`, error);
+      if (this.#held.get(shard) === holding) this.#troubles.add(shard, error);
+      // Another node may fare better.
+      await this.#giveUp(holding);
       return false;
     }
   }
 
   async #load(holding: Holding): Promise<void> {
-    const { journal, host, replay: begin } = this.#ports;
     const { shard, epoch, lease } = holding;
-    const prepared = this.#prepared.get(shard)?.replay;
-    this.#prepared.delete(shard);
     // O1: nobody can append behind this tail but us.
-    const tail = await journal.tail(shard);
-    let replay = prepared;
-    try {
-      await replay?.readTo(tail.seq);
-    } catch (error) {
-      // What was read ahead may have been trimmed meanwhile.
-      this.#ports.report(`read on in shard ${shard}`, error);
-      replay = undefined;
-    }
-    replay ??= await begin(shard);
+    const tail = await this.#journal.tail(shard);
+    const replay = (await this.#ahead.readOn(shard, tail.seq)) ?? (await this.#ports.replay(shard));
     await replay.readTo(tail.seq);
     if (!this.#running || this.#held.get(shard) !== holding)
       throw new Fault("stale", "take over shard", { shard, epoch, why: "lost while its log was read" });
-    await host.adopt({ shard, epoch, lease, state: replay.state, seq: replay.seq }, replay);
+    await this.#ports.host.adopt({ shard, epoch, lease, state: replay.state, seq: replay.seq }, replay);
     holding.phase = "serving";
   }
 
-  #failed(holding: Holding, error: unknown): void {
-    const { report } = this.#ports;
-    const { shard } = holding;
-    if (!this.#running) return;
-    report(`take over shard ${shard}`, error);
-    this.#troubles.add(shard, error);
-    // Another node may fare better.
-    void this.#giveUp(holding);
-  }
-
-  async #giveUp(holding: Holding): Promise<void> {
-    const { journal, report, host } = this.#ports;
-    const { shard, epoch } = holding;
-    if (this.#held.get(shard) !== holding) return;
-    this.#held.delete(shard);
-    host.drop(shard, "stopped");
-    await journal.release(shard, epoch).catch((cause: unknown) => report(`release shard ${shard}`, cause));
-  }
-
-  async #prepare(shard: ShardId): Promise<void> {
-    const { clock, journal, settings } = this.#ports;
-    const mono = clock.monotonicMs();
-    for (const [other, { untilMono }] of this.#prepared) if (untilMono < mono) this.#prepared.delete(other);
-    if (this.#prepared.size >= preparedMax) throw new Fault("exhausted", "prepare shard", { shard });
-    const replay = await this.#ports.replay(shard);
-    await replay.readTo((await journal.tail(shard)).seq);
-    this.#prepared.set(shard, { replay, untilMono: clock.monotonicMs() + settings.prepareMs });
-  }
-
   async #handOver(shard: ShardId, successor: NodeId | undefined): Promise<boolean> {
-    const { journal, host, report, settings, send } = this.#ports;
+    const { host, report, settings, send } = this.#ports;
     const holding = this.#held.get(shard);
     if (holding?.phase !== "serving") return false;
-    const address = this.#nodes.find(({ node }) => node === successor)?.address;
-    if (successor !== undefined && address !== undefined && !(await this.#isReady(shard, address))) {
-      if (this.#state === "up") return false;
-    }
-    if (this.#held.get(shard) !== holding || holding.phase !== "serving") return false;
+    const address = this.#view.addressOf(successor);
+    // The successor reads the log while the shard is still served here, so that the gap is short.
+    const isReady = address === undefined || (await this.#ask(address, shard, "prepare"));
+    if (!isReady && this.#state === "up") return false;
+    if (this.#held.get(shard) !== holding) return false;
     holding.phase = "leaving";
-    if (address !== undefined) this.#hints.set(shard, address);
+    if (address !== undefined) this.#view.send(shard, address);
     await host.drain(shard);
-    try {
-      if (this.#held.get(shard) === holding) {
-        const { reservedMs } = settings;
-        await journal.release(
-          shard,
-          holding.epoch,
-          successor === undefined ? undefined : { node: successor, reservedMs },
-        );
-      }
-    } catch (error) {
-      report(`release shard ${shard}`, error);
-    }
-    if (this.#held.get(shard) === holding) this.#held.delete(shard);
-    host.drop(shard, "moved", address);
-    if (address !== undefined && send)
-      send(address, { kind: "take", shard, when: "now" }, settings.prepareMs).catch((error: unknown) =>
-        report(`tell the successor of shard ${shard}`, error),
-      );
+    const heir = successor === undefined || !isReady ? undefined : { node: successor, reservedMs: settings.reservedMs };
+    await this.#giveUp(holding, heir, address);
+    if (address !== undefined && send && isReady)
+      this.#ask(address, shard, "now").catch((error: unknown) => report(`tell the heir of shard ${shard}`, error));
     return true;
   }
 
-  /** The successor reads the log while the shard is still served here, so that the gap is short. */
-  async #isReady(shard: ShardId, address: string): Promise<boolean> {
+  async #ask(address: string, shard: ShardId, when: "prepare" | "now"): Promise<boolean> {
     const { send, settings, report } = this.#ports;
     if (!send) return true;
     try {
-      return (await send(address, { kind: "take", shard, when: "prepare" }, settings.prepareMs)).kind === "reply";
+      return (await send(address, { kind: "take", shard, when }, settings.prepareMs)).kind === "reply";
     } catch (error) {
-      if (!isFault(error)) throw error;
-      report(`prepare the move of shard ${shard}`, error);
+      report(`ask ${address} to take shard ${shard}`, error);
       return false;
     }
+  }
+
+  /** Lets go of the shard and says so in the journal, if that can be reached; if not, the lease runs out. */
+  async #giveUp(holding: Holding, heir?: { readonly node: NodeId; readonly reservedMs: number }, hint?: string) {
+    const { shard, epoch } = holding;
+    if (this.#held.get(shard) !== holding) return;
+    this.#release(holding);
+    this.#ports.host.drop(shard, heir ? "moved" : "stopped", hint);
+    const released = this.#journal.release(shard, epoch, heir);
+    await released.catch((error: unknown) => this.#ports.report(`release shard ${shard}`, error));
+  }
+
+  #stepDown(holding: Holding, why: LossReason): void {
+    if (!this.#running || this.#held.get(holding.shard) !== holding) return;
+    this.#ports.report(`step down from shard ${holding.shard}`, new Fault("stale", "keep shard", { why }));
+    this.#release(holding);
+    this.#ports.host.drop(holding.shard, why);
+    this.#bell.ring();
+  }
+
+  #release(holding: Holding): void {
+    this.#held.delete(holding.shard);
+    holding.over.reject(new Fault("stale", "keep shard", { shard: holding.shard, epoch: holding.epoch }));
+  }
+
+  /** A little shorter each time by chance, so that nodes do not all ask at once. */
+  async #pause(ms: number): Promise<void> {
+    const { clock, random } = this.#ports;
+    await clock.sleep(ms * (0.9 + 0.1 * random.fraction()), this.#ending.signal).catch(() => {});
   }
 
   #leaseFrom(sentMono: number): number {
     const { leaseMs, driftShare } = this.#ports.settings;
     return sentMono + leaseMs * (1 - driftShare);
   }
-}
-
-async function inParallel<T>(max: number, items: readonly T[], run: (item: T, index: number) => Promise<unknown>) {
-  let next = 0;
-  const lane = async (): Promise<void> => {
-    while (next < items.length) {
-      const index = next;
-      next += 1;
-      await run(items[index] as T, index);
-    }
-  };
-  await Promise.all(Array.from({ length: Math.min(max, items.length) }, lane));
 }

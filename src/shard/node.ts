@@ -91,6 +91,7 @@ export class Node implements ShardService {
       settings: options.host ?? {},
       observers: [this.#projector, this.#snapshotter],
       hintOf: (shard) => this.keeper.hintOf(shard),
+      isLoading: (shard) => this.keeper.held.get(shard)?.phase === "loading",
       lost: (shard, epoch, why) => this.keeper.lost(shard, epoch, why),
       report,
     });

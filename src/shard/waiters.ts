@@ -4,14 +4,29 @@
  */
 import type { CommandOf } from "#kernel/command.ts";
 import type { Settle } from "./host-batch.ts";
+import type { ShardResponse } from "./protocol.ts";
 
-export type Waiter = {
-  readonly command: CommandOf<"reserve">;
-  readonly settle: Settle;
-  readonly untilMono: number;
-};
+type Reserve = CommandOf<"reserve">;
+
+/** One request, though it may have arrived more than once: all who sent it get the one answer. */
+export class Waiter {
+  readonly command: Reserve;
+  readonly askers: Settle[] = [];
+  untilMono = Number.NEGATIVE_INFINITY;
+
+  constructor(command: Reserve) {
+    this.command = command;
+  }
+
+  settle(response: ShardResponse): void {
+    for (const asker of this.askers.splice(0)) asker(response);
+  }
+}
 
 type Group = { readonly key: string; readonly offers: ReadonlySet<string>; readonly waiters: Set<Waiter> };
+
+/** All of a group want the same: where so many of them found nothing, the others need not be asked. */
+const fruitlessMax = 2;
 
 export class Waiters {
   readonly #max: number;
@@ -27,41 +42,64 @@ export class Waiters {
     return this.#byNonce.size;
   }
 
-  /** False when there are too many. The same request asked again takes the place of the first, which is handed back. */
-  add(waiter: Waiter): { readonly replaced: Waiter | undefined } | false {
-    const replaced = this.#byNonce.get(nonceOf(waiter));
-    if (replaced) this.remove(replaced);
-    else if (this.size >= this.#max) return false;
-    this.#groupOf(waiter).waiters.add(waiter);
-    this.#byNonce.set(nonceOf(waiter), waiter);
+  /** False when there are too many. */
+  add(command: Reserve, asker: Settle, untilMono: number): boolean {
+    let waiter = this.#byNonce.get(nonceOf(command));
+    if (!waiter) {
+      if (this.size >= this.#max) return false;
+      waiter = new Waiter(command);
+      this.#byNonce.set(nonceOf(command), waiter);
+      this.#groupOf(command).waiters.add(waiter);
+    }
+    waiter.askers.push(asker);
+    waiter.untilMono = Math.max(waiter.untilMono, untilMono);
     this.#nextUntilMono = Math.min(this.#nextUntilMono, waiter.untilMono);
-    return { replaced };
-  }
-
-  remove(waiter: Waiter): boolean {
-    if (this.#byNonce.get(nonceOf(waiter)) !== waiter) return false;
-    this.#byNonce.delete(nonceOf(waiter));
-    const group = this.#groupOf(waiter);
-    group.waiters.delete(waiter);
-    if (group.waiters.size === 0) this.#groups.delete(group.key);
     return true;
   }
 
-  /** The next in turn that offers all of `requires` and has not been tried; it goes to the back of the line. */
-  next(requires: readonly string[], tried: ReadonlySet<Waiter>): Waiter | undefined {
-    for (const group of this.#groups.values()) {
-      if (!requires.every((label) => group.offers.has(label))) continue;
-      for (const waiter of group.waiters) {
-        // Tried ones stand at the back, in one row.
-        if (tried.has(waiter)) break;
-        group.waiters.delete(waiter);
-        group.waiters.add(waiter);
-        this.#groups.delete(group.key);
-        this.#groups.set(group.key, group);
-        return waiter;
-      }
-    }
-    return undefined;
+  /** One who asked has gone; when nobody is left to hear the answer, the request is withdrawn. */
+  leave(command: Reserve, asker: Settle): boolean {
+    const waiter = this.#byNonce.get(nonceOf(command));
+    const at = waiter?.askers.indexOf(asker) ?? -1;
+    if (!waiter || at === -1) return false;
+    waiter.askers.splice(at, 1);
+    if (waiter.askers.length === 0) this.remove(waiter);
+    return true;
+  }
+
+  remove(waiter: Waiter): void {
+    this.#byNonce.delete(nonceOf(waiter.command));
+    const group = this.#groupOf(waiter.command);
+    group.waiters.delete(waiter);
+    if (group.waiters.size === 0) this.#groups.delete(group.key);
+  }
+
+  /** Goes through those that offer all of `requires`, each at most once, each group at its turn. */
+  turn(requires: readonly string[]): { next(): Waiter | undefined; fruitless(): void } {
+    const tried = new Set<Waiter>();
+    const vain = new Map<Group, number>();
+    let last: Group | undefined;
+    return {
+      next: () => {
+        for (const group of this.#groups.values()) {
+          if ((vain.get(group) ?? 0) >= fruitlessMax) continue;
+          if (!requires.every((label) => group.offers.has(label))) continue;
+          const [waiter] = group.waiters;
+          // Those that were tried stand at the back, in one row.
+          if (!waiter || tried.has(waiter)) continue;
+          tried.add(waiter);
+          toTheBack(group.waiters, waiter);
+          this.#groups.delete(group.key);
+          this.#groups.set(group.key, group);
+          last = group;
+          return waiter;
+        }
+        return undefined;
+      },
+      fruitless: () => {
+        if (last) vain.set(last, (vain.get(last) ?? 0) + 1);
+      },
+    };
   }
 
   /** Takes out those whose time is up. */
@@ -70,10 +108,8 @@ export class Waiters {
     const all = [...this.#byNonce.values()];
     const expired = all.filter(({ untilMono }) => untilMono <= mono);
     for (const waiter of expired) this.remove(waiter);
-    this.#nextUntilMono = all.reduce(
-      (least, { untilMono }) => (untilMono > mono ? Math.min(least, untilMono) : least),
-      Number.POSITIVE_INFINITY,
-    );
+    const later = all.filter(({ untilMono }) => untilMono > mono);
+    this.#nextUntilMono = later.reduce((least, { untilMono }) => Math.min(least, untilMono), Number.POSITIVE_INFINITY);
     return expired;
   }
 
@@ -84,15 +120,20 @@ export class Waiters {
     return all;
   }
 
-  #groupOf({ command }: Waiter): Group {
-    const key = JSON.stringify([command.offers.toSorted(), command.tenant]);
+  #groupOf({ offers, tenant }: Reserve): Group {
+    const key = JSON.stringify([offers.toSorted(), tenant]);
     let group = this.#groups.get(key);
     if (!group) {
-      group = { key, offers: new Set(command.offers), waiters: new Set() };
+      group = { key, offers: new Set(offers), waiters: new Set() };
       this.#groups.set(key, group);
     }
     return group;
   }
 }
 
-const nonceOf = ({ command }: Waiter): string => `${command.executor}\n${command.nonce}`;
+const nonceOf = ({ executor, nonce }: Reserve): string => `${executor}\n${nonce}`;
+
+function toTheBack<T>(line: Set<T>, one: T): void {
+  line.delete(one);
+  line.add(one);
+}

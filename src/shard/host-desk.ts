@@ -1,0 +1,175 @@
+/**
+ * Where commands and queries are decided against a shard's memory, at once, and their answers parked in its open
+ * batch. Executors that there is no work for are held, and tried again when there is.
+ */
+import type { Clock } from "#base/clock.ts";
+import { answer } from "#kernel/answer.ts";
+import type { Command, CommandOf } from "#kernel/command.ts";
+import type { Query } from "#kernel/query.ts";
+import type { Rejection } from "#kernel/rejection.ts";
+import type { Replies } from "#kernel/reply.ts";
+import { step, type Outcome } from "#kernel/step.ts";
+import { absorb } from "./host-absorb.ts";
+import { tellsAbsence, type Parked, type Settle } from "./host-batch.ts";
+import type { HostedShard } from "./host-shard.ts";
+import type { StoreClock } from "./kernel-clock.ts";
+import type { ShardResponse } from "./protocol.ts";
+import type { Waiter } from "./waiters.ts";
+
+export type DeskPorts = {
+  readonly clock: Clock;
+  readonly storeClock: StoreClock;
+  readonly tickMs: number;
+  readonly touch: (shard: HostedShard) => void;
+  /** Applying went wrong: the shard's memory is no longer what its log says. */
+  readonly broke: (shard: HostedShard, command: Command, error: unknown, settle: Settle) => void;
+  readonly overloaded: () => ShardResponse;
+  readonly report: (doing: string, error: unknown) => void;
+};
+
+/** Who asked, and how to answer. */
+export type Asked = {
+  readonly settle: Settle;
+  /** For a reserve that may be held: for how long, and how to answer it once it no longer counts as a request. */
+  readonly hold?: { readonly forMs: number; readonly settle: Settle; readonly uncount: () => void };
+  readonly signal?: AbortSignal | undefined;
+};
+
+export class Desk {
+  readonly #ports: DeskPorts;
+
+  constructor(ports: DeskPorts) {
+    this.#ports = ports;
+  }
+
+  execute(shard: HostedShard, command: Command, asked: Asked): void {
+    try {
+      this.#step(shard, command, asked);
+    } catch (error) {
+      return this.#ports.broke(shard, command, error, asked.settle);
+    }
+    if (shard.state.woken.size > 0) this.#wake(shard);
+  }
+
+  query(shard: HostedShard, query: Query, asked: Asked): void {
+    try {
+      const outcome = answer(shard.state, query, shard.nowMs());
+      if (outcome.ok) this.#park(shard, asked, { kind: "answer", answer: outcome.answer });
+      else this.reject(shard, asked, outcome.rejection);
+    } catch (error) {
+      this.#ports.report(`answer ${query.kind}`, error);
+      this.reject(shard, asked, broken(error));
+    }
+  }
+
+  /** A refusal waits for its batch like any other answer. */
+  reject(shard: HostedShard, asked: Asked, rejection: Rejection): void {
+    this.#park(shard, asked, { kind: "rejected", rejection });
+  }
+
+  /** Lets time pass, and answers those who have waited long enough. */
+  tick(shard: HostedShard): void {
+    const mono = this.#ports.clock.monotonicMs();
+    if (shard.tickDueMono <= mono) this.execute(shard, { kind: "tick" }, { settle: () => {} });
+    for (const waiter of shard.waiters.expired(mono))
+      // The last try: with nothing to grant it is answered so.
+      if (shard.phase !== "gone") this.execute(shard, waiter.command, { settle: (said) => waiter.settle(said) });
+      else waiter.settle(this.#ports.overloaded());
+  }
+
+  #step(shard: HostedShard, command: Command, asked: Asked): void {
+    const outcome = this.#decide(shard, command);
+    const { events } = outcome;
+    if (!outcome.ok) return this.#park(shard, asked, { kind: "rejected", rejection: outcome.rejection }, events);
+    const { reply } = outcome;
+    switch (command.kind) {
+      case "reserve":
+        if (events.length > 0 || !asked.hold || (reply as Replies["reserve"]).grants.length > 0) break;
+        return this.#hold(shard, command, asked, asked.hold);
+      case "renew":
+        // Hearing that a claim is lost an executor stops its work: as grave as a refusal.
+        if ((reply as Replies["renew"]).lost.length > 0) shard.open.needsConfirm = true;
+        break;
+      case "tick":
+        this.#ticked(shard, reply as Replies["tick"]);
+        if (events.length > 0) break;
+        return;
+      default:
+    }
+    this.#park(shard, asked, { kind: "reply", reply }, events);
+  }
+
+  #decide(shard: HostedShard, command: Command): Outcome {
+    const storeNowMs = (): number => this.#ports.storeClock.nowMs();
+    return step(shard.state, command, shard.nowMs(), (event) => absorb(shard, event, storeNowMs));
+  }
+
+  #park(shard: HostedShard, asked: Asked, said: Parked["said"], events: Parked["events"] = []): void {
+    if (said.kind === "rejected" && tellsAbsence(said.rejection)) shard.open.needsConfirm = true;
+    shard.open.parked.push({ settle: asked.settle, said, events });
+    this.#ports.touch(shard);
+  }
+
+  #ticked(shard: HostedShard, { more, nextDueInMs }: Replies["tick"]): void {
+    const inMs = more ? 0 : Math.min(nextDueInMs, this.#ports.tickMs);
+    shard.tickDueMono = this.#ports.clock.monotonicMs() + Math.max(0, inMs);
+  }
+
+  #hold(shard: HostedShard, command: CommandOf<"reserve">, asked: Asked, hold: NonNullable<Asked["hold"]>): void {
+    const { clock, overloaded } = this.#ports;
+    const { signal } = asked;
+    const settle: Settle = (response) => {
+      signal?.removeEventListener("abort", leave);
+      hold.settle(response);
+    };
+    const leave = (): void => {
+      if (shard.waiters.leave(command, settle)) settle(overloaded());
+    };
+    if (!shard.waiters.add(command, settle, clock.monotonicMs() + hold.forMs)) return asked.settle(overloaded());
+    signal?.addEventListener("abort", leave, { once: true });
+    // Held requests have a bound of their own.
+    hold.uncount();
+  }
+
+  /** There is new work: tries those who wait for such, in turn. */
+  #wake(shard: HostedShard): void {
+    const { state, waiters } = shard;
+    const woken = [...state.woken];
+    state.woken.clear();
+    if (waiters.size === 0) return;
+    for (const readyClass of woken) {
+      const turn = waiters.turn(readyClass.requires);
+      while (readyClass.ready > 0) {
+        const waiter = turn.next();
+        if (!waiter) break;
+        try {
+          if (!this.#serve(shard, waiter)) turn.fruitless();
+        } catch (error) {
+          return this.#ports.broke(shard, waiter.command, error, (said) => waiter.settle(said));
+        }
+      }
+    }
+    // Whatever the grants woke has just been looked at.
+    state.woken.clear();
+  }
+
+  /** False when there is no work for this one after all. */
+  #serve(shard: HostedShard, waiter: Waiter): boolean {
+    const outcome = this.#decide(shard, waiter.command);
+    const { ok, events } = outcome;
+    if (ok && (outcome.reply as Replies["reserve"]).grants.length === 0) {
+      if (events.length > 0) this.#ports.touch(shard);
+      return false;
+    }
+    shard.waiters.remove(waiter);
+    const settle: Settle = (said) => waiter.settle(said);
+    if (ok) this.#park(shard, { settle }, { kind: "reply", reply: outcome.reply }, events);
+    else this.#park(shard, { settle }, { kind: "rejected", rejection: outcome.rejection }, events);
+    return true;
+  }
+}
+
+export const broken = (error: unknown): Rejection => ({
+  kind: "broken",
+  why: error instanceof Error ? error.message : String(error),
+});

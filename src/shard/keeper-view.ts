@@ -1,0 +1,52 @@
+/** What the node knows of the cluster from its last look at the journal's tables. */
+import type { ShardId } from "#base/ids.ts";
+import type { NodeId, NodeSeen, Ownership } from "#journal/journal.ts";
+import type { KeeperJournal } from "./keeper-patience.ts";
+import type { Standing } from "./keeper-share.ts";
+
+const raiseEvery = 8;
+
+export class ClusterView {
+  readonly #journal: KeeperJournal;
+  readonly #node: NodeId;
+  /** Where shards were sent that nobody is known to own yet. */
+  readonly #sent = new Map<ShardId, string>();
+  #owners: ReadonlyMap<ShardId, Ownership> = new Map();
+  #nodes: readonly NodeSeen[] = [];
+  #looks = 0;
+
+  constructor(journal: KeeperJournal, node: NodeId) {
+    this.#journal = journal;
+    this.#node = node;
+  }
+
+  async look(): Promise<void> {
+    if (this.#looks % raiseEvery === 0) await this.#journal.raiseFeatureLevel();
+    this.#looks += 1;
+    this.#nodes = await this.#journal.nodes();
+    this.#owners = new Map((await this.#journal.ownerships()).map((row) => [row.shard, row]));
+    for (const { shard, owner } of this.#owners.values()) if (owner !== undefined) this.#sent.delete(shard);
+  }
+
+  standing(held: ReadonlySet<ShardId>): Standing {
+    return { node: this.#node, held, ownerships: [...this.#owners.values()], nodes: this.#nodes };
+  }
+
+  isAnothers(shard: ShardId): boolean {
+    const { owner, remainingMs } = this.#owners.get(shard) ?? {};
+    return owner !== undefined && owner !== this.#node && (remainingMs ?? 0) > 0;
+  }
+
+  addressOf(node: NodeId | undefined): string | undefined {
+    return this.#nodes.find((row) => row.node === node)?.address;
+  }
+
+  send(shard: ShardId, address: string): void {
+    this.#sent.set(shard, address);
+  }
+
+  hintOf(shard: ShardId): string | undefined {
+    const { owner, address } = this.#owners.get(shard) ?? {};
+    return this.#sent.get(shard) ?? (owner === this.#node ? undefined : address);
+  }
+}
