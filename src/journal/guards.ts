@@ -9,10 +9,15 @@ export function checkCurrent(doing: string, row: Pick<ShardRow, "shard" | "epoch
 }
 
 /** One batch a shard: the second could not be judged before the first is there. */
-export function checkBatches(batches: readonly Pick<Batch, "shard">[]): void {
+export function checkBatches(batches: readonly Pick<Batch, "shard" | "epoch" | "seq">[]): void {
+  for (const { shard, epoch, seq } of batches)
+    if (!isCount(shard) || !isCount(epoch) || !isCount(seq) || seq === 0)
+      throw new Fault("invalid", "append", { why: "not a place in a log", shard, epoch, seq });
   if (batches.length > 1 && new Set(batches.map(({ shard }) => shard)).size !== batches.length)
     throw new Fault("invalid", "append", { why: "two batches of one shard" });
 }
+
+const isCount = (value: number): boolean => Number.isSafeInteger(value) && value >= 0;
 
 export const notNext = (shard: ShardId, seq: Seq, tailSeq: Seq | undefined): Fault =>
   new Fault("invalid", "append", { why: "not the next seq", shard, seq, tail: tailSeq });

@@ -10,7 +10,7 @@ import type { History, HistoryRows, JobRow } from "./journal.ts";
 import type { Lane, Run } from "./postgres-lane.ts";
 import { float8Array, int8Array, textArray } from "./postgres-values.ts";
 
-type Recorded = { current: boolean; behind: boolean };
+type Place = { current: boolean; behind: boolean };
 
 const arrays = { id: "int8[]", number: "float8[]", text: "text[]", list: "text[]" } as const;
 const rowsMax = 5_000;
@@ -24,24 +24,17 @@ export function historyIn({ lane, schema }: { readonly lane: Lane; readonly sche
     return rows.map((cells) => rowOf<T>(historyTables[name], cells));
   };
   return {
-    async record(shard, { epoch, throughSeq }, rows) {
-      await lane.transaction("record history", async (run) => {
+    record: (shard, { epoch, throughSeq }, rows) =>
+      lane.transaction("record history", async (run) => {
+        const values = [shard, epoch, throughSeq];
         await run({ text: "set local synchronous_commit = off" });
-        const [found] = await run<Recorded>({
-          name: "history-begin",
-          text: `with held as materialized (
-              select shard from ${schema}.shards where shard = $1::int4 and epoch = $2::int8 for share
-            ), moved as (
-              insert into ${schema}.history_cursors as c (shard, seq) select shard, $3::int8 from held
-              on conflict (shard) do update set seq = excluded.seq where c.seq <= excluded.seq returning 1
-            ) select exists (select from held) as current, not exists (select from moved) as behind`,
-          values: [shard, epoch, throughSeq],
-        });
+        const [found] = await run<Place>({ name: "history-place", text: placeSql(schema), values });
         if (!found?.current) throw new Fault("stale", "record history", { shard, epoch });
         if (found.behind) return;
         for (const name of tableNames) await upsert(run, name, rows[name]);
-      });
-    },
+        const moved = await run({ name: "history-move", text: moveSql(schema), values });
+        if (moved.length === 0) throw new Fault("stale", "record history", { shard, epoch });
+      }),
 
     async cursor(shard) {
       const [found] = await lane.read<{ seq: number }>("read history cursor", {
@@ -129,6 +122,20 @@ export function historyIn({ lane, schema }: { readonly lane: Lane; readonly sche
     }
   }
 }
+
+/**
+ * The epoch is looked at before and after, without a lock: a lock held while thousands of rows are written would
+ * keep leases from being renewed. A takeover in between is noticed by the second look, and one after it finds our
+ * rows locked until we have committed, so nothing old is ever written over something newer (K8).
+ */
+const placeSql = (schema: string): string => `
+  select s.epoch = $2::int8 as current, coalesce(c.seq > $3::int8, false) as behind
+  from ${schema}.shards s left join ${schema}.history_cursors c using (shard) where s.shard = $1::int4`;
+
+const moveSql = (schema: string): string => `
+  insert into ${schema}.history_cursors as c (shard, seq)
+  select shard, $3::int8 from ${schema}.shards where shard = $1::int4 and epoch = $2::int8
+  on conflict (shard) do update set seq = greatest(c.seq, excluded.seq) returning seq`;
 
 /** A statement may touch a row once; of several rows with one key the last is the one that stays. */
 function lastOfEach<T extends object>(rows: readonly T[], key: readonly Column[]): readonly T[] {

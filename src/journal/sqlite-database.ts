@@ -96,5 +96,7 @@ export function faultOf(doing: string, error: unknown): Fault {
   const corrupt = code === 11 || code === 26; // SQLITE_CORRUPT, SQLITE_NOTADB
   // BUSY, LOCKED, NOMEM, READONLY, INTERRUPT, IOERR, FULL, CANTOPEN: nothing was done, later it may work.
   const passing = [5, 6, 7, 8, 9, 10, 13, 14].includes(code);
-  return new Fault(corrupt ? "corrupt" : passing ? "unavailable" : "internal", doing, { why, sqlite: code }, error);
+  const isFileSystem = typeof (error as { syscall?: unknown }).syscall === "string";
+  if (passing || isFileSystem) return new Fault("unavailable", doing, { why }, error);
+  return new Fault(corrupt ? "corrupt" : "internal", doing, { why, sqlite: code }, error);
 }
