@@ -16,6 +16,7 @@ import { startNode, type RunningNode } from "./node.ts";
 import { Pins } from "./pins.ts";
 import type { Profile } from "./profile.ts";
 import { Runs } from "./runs.ts";
+import { startWorker } from "./worker.ts";
 import type { World } from "./world.ts";
 
 export type SimNode = {
@@ -71,7 +72,7 @@ export class Cluster {
     const blobs = this.#machine("blobs").boot();
     this.pins.store = createMemoryBlobs({ clock: blobs.clock, sizeBytesMax: 1 << 30 });
     this.nodes = Array.from({ length: profile.nodes }, (_, i) => this.#node(`node-${i}`));
-    this.executors = Array.from({ length: profile.executors }, (_, i) => this.#executor(`executor-${i}`));
+    this.executors = Array.from({ length: profile.executors }, (_, i) => this.#executor(i));
     this.clients = Array.from({ length: profile.clients }, (_, i) => this.#client(`client-${i}`));
   }
 
@@ -140,33 +141,34 @@ export class Cluster {
     return { machine, running: () => (machine.up ? running : undefined), boot, leave };
   }
 
-  #executor(name: string): SimExecutor {
+  #executor(index: number): SimExecutor {
+    const name = `executor-${index}`;
+    const isRogue = index >= this.profile.executors - this.profile.rogues;
     const machine = this.#machine(name);
     const random = this.#random.fork(name);
     // One of them can do everything, so that all work can be done.
-    const offers = name === "executor-0" ? labels : labels.filter(() => random.chance(0.5));
+    const offers = index === 0 ? labels : labels.filter(() => random.chance(0.5));
     const boot = (): void => {
       const life = machine.boot();
-      const executor = new Executor(
-        {
-          life,
-          router: this.#router(life),
-          blobs: this.pins.connect(life, () => this.profile.latencyMs),
-          random,
-          runs: this.#runs,
-          waited: this.#waited,
-          injected: this.injected,
-        },
-        {
-          name,
-          offers: [...offers, "plan=sim-1"],
-          slots: this.profile.slots,
-          shards: this.profile.shards,
-          waitMs: this.profile.reserveWaitMs,
-          misbehaviour: this.#misbehaviour,
-        },
-      );
-      executor.start();
+      const ports = {
+        life,
+        router: this.#router(life),
+        blobs: this.pins.connect(life, () => this.profile.latencyMs),
+        random,
+        runs: this.#runs,
+        waited: this.#waited,
+        injected: this.injected,
+      };
+      const habits = {
+        name,
+        offers: [...offers, "plan=sim-1"],
+        slots: this.profile.slots,
+        shards: this.profile.shards,
+        waitMs: this.profile.reserveWaitMs,
+        misbehaviour: this.#misbehaviour,
+      };
+      if (isRogue) new Executor(ports, habits).start();
+      else startWorker(ports, habits);
     };
     return { machine, boot };
   }

@@ -63,7 +63,7 @@ export class Executor {
   }
 
   start(): void {
-    void this.#reserveLoop();
+    for (let i = 0; i < Math.min(4, this.habits.shards); i += 1) void this.#reserveLoop();
     void this.#renewLoop();
   }
 
@@ -85,7 +85,7 @@ export class Executor {
     for (;;) {
       const free = slots - this.#busy;
       if (free <= 0) {
-        await this.#clock.sleep(50 + random.below(100));
+        await this.#clock.sleep(200 + random.below(300));
         continue;
       }
       shard = random.chance(0.5) ? random.below(shards) : (shard + 1) % shards;
@@ -106,14 +106,14 @@ export class Executor {
       }
       const { grants } = got.reply as Replies["reserve"];
       for (const grant of grants) void this.#handle(shard, grant, command.start, sentMono);
-      if (grants.length === 0 && waitMs === 0) await this.#clock.sleep(100 + random.below(200));
+      if (grants.length === 0 && waitMs === 0) await this.#clock.sleep(300 + random.below(500));
     }
   }
 
   async #renewLoop(): Promise<void> {
     for (;;) {
       const leases = [...this.held.values()].map(({ grant }) => grant.leaseMs);
-      await this.#clock.sleep(Math.min(2_000, ...leases) / 3);
+      await this.#clock.sleep(Math.min(6_000, ...leases) / 3);
       const shards = new Set([...this.held.values()].map(({ shard }) => shard));
       for (const shard of shards) void this.#renew(shard);
     }
@@ -183,9 +183,10 @@ export class Executor {
   async run(held: Held, runMs: number, rogue = false): Promise<"done" | "cancelled" | "lost" | "expired"> {
     const { shard, grant } = held;
     const { life, runs } = this.ports;
-    const over = runs.begin({ shard, grant, life, sinceMs: life.machine.world.nowMs, rogue });
+    const isStopped = () => held.stop.signal.aborted;
+    const over = runs.begin({ shard, grant, life, sinceMs: life.machine.world.nowMs, rogue, isStopped });
     const doneMono = this.#clock.monotonicMs() + runMs;
-    const graceMs = grant.effects === "outside" ? 0 : grant.graceMs;
+    const graceMs = grant.effects === "outside" ? -grant.leaseMs / 10 : grant.graceMs;
     try {
       for (;;) {
         const nowMono = this.#clock.monotonicMs();

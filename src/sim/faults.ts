@@ -36,15 +36,15 @@ const raise = <C extends object, K extends keyof C>(conditions: C, name: K, to: 
 
 export const faults: Readonly<Record<FaultKind, FaultSpec>> = {
   "node-crash": {
-    everyMs: 8_000,
+    everyMs: 4_000,
     strike(cluster, random) {
       const node = random.pick(cluster.nodes);
       return crash(node.machine, random, () => node.boot());
     },
   },
-  "node-stop": { everyMs: 8_000, strike: ({ nodes }, random) => stop(random.pick(nodes).machine, random) },
+  "node-stop": { everyMs: 4_000, strike: ({ nodes }, random) => stop(random.pick(nodes).machine, random) },
   "node-leaves": {
-    everyMs: 10_000,
+    everyMs: 5_000,
     strike(_cluster, random) {
       const node = random.pick(_cluster.nodes);
       if (node.machine.life?.state !== "up") return undefined;
@@ -53,29 +53,29 @@ export const faults: Readonly<Record<FaultKind, FaultSpec>> = {
     },
   },
   "executor-crash": {
-    everyMs: 8_000,
+    everyMs: 4_000,
     strike(cluster, random) {
       const executor = random.pick(cluster.executors);
       return crash(executor.machine, random, () => executor.boot());
     },
   },
-  "executor-stop": { everyMs: 8_000, strike: ({ executors }, random) => stop(random.pick(executors).machine, random) },
+  "executor-stop": { everyMs: 4_000, strike: ({ executors }, random) => stop(random.pick(executors).machine, random) },
   "wall-clock-jump": {
-    everyMs: 6_000,
+    everyMs: 3_000,
     strike({ nodes }, random) {
       random.pick(nodes).machine.setWallClock(random.pick([-86_400_000, -3_600_000, -5_000, 5_000, 3_600_000]));
       return undefined;
     },
   },
   "store-clock-jump": {
-    everyMs: 15_000,
+    everyMs: 7_500,
     strike(cluster, random) {
       cluster.jumpStoreClock(random.pick([-3_600_000, -20_000, -1_000, 1_000, 20_000, 3_600_000]));
       return undefined;
     },
   },
   partition: {
-    everyMs: 10_000,
+    everyMs: 5_000,
     strike({ network, world }, random) {
       const names = [...world.machines.keys()];
       const left = names.filter(() => random.chance(0.5));
@@ -89,7 +89,7 @@ export const faults: Readonly<Record<FaultKind, FaultSpec>> = {
     },
   },
   "one-way-cut": {
-    everyMs: 6_000,
+    everyMs: 3_000,
     strike({ network, world }, random) {
       const names = [...world.machines.keys()];
       network.cut(random.pick(names), random.pick(names));
@@ -97,58 +97,58 @@ export const faults: Readonly<Record<FaultKind, FaultSpec>> = {
     },
   },
   "lossy-network": {
-    everyMs: 6_000,
+    everyMs: 3_000,
     strike: ({ network }, random, force) =>
       raise(network.conditions, "lossChance", force * 0.4, seconds(random, 1, 10)),
   },
   "doubling-network": {
-    everyMs: 4_000,
+    everyMs: 2_000,
     strike: ({ network }, random, force) =>
       raise(network.conditions, "duplicateChance", force * 0.5, seconds(random, 2, 10)),
   },
   "slow-network": {
-    everyMs: 5_000,
+    everyMs: 2_500,
     strike({ network }, random, force) {
       network.conditions.spikeMs = seconds(random, 0.1, 8);
       return raise(network.conditions, "spikeChance", force * 0.3, seconds(random, 1, 10));
     },
   },
   "database-refuses": {
-    everyMs: 6_000,
+    everyMs: 3_000,
     strike: ({ database }, random, force) =>
       raise(database.conditions, "unavailableChance", force * 0.4, seconds(random, 0.5, 8)),
   },
   "database-loses": {
-    everyMs: 6_000,
+    everyMs: 3_000,
     strike: ({ database }, random, force) =>
       raise(database.conditions, "lostChance", force * 0.2, seconds(random, 0.5, 8)),
   },
   "database-unheard": {
-    everyMs: 5_000,
+    everyMs: 2_500,
     strike: ({ database }, random, force) =>
       raise(database.conditions, "unheardChance", force * 0.3, seconds(random, 0.5, 8)),
   },
   "database-late": {
-    everyMs: 5_000,
+    everyMs: 2_500,
     strike({ database }, random, force) {
       database.conditions.lateMs = seconds(random, 0.5, 30);
       return raise(database.conditions, "lateChance", force * 0.2, seconds(random, 0.5, 8));
     },
   },
   "database-slow": {
-    everyMs: 6_000,
+    everyMs: 3_000,
     strike({ database }, random, force) {
       database.conditions.spikeMs = seconds(random, 0.1, 4);
       return raise(database.conditions, "spikeChance", force * 0.3, seconds(random, 0.5, 8));
     },
   },
   "database-outage": {
-    everyMs: 25_000,
+    everyMs: 12_500,
     strike: ({ database }, random) =>
       raise(database.conditions, "outage", random.pick(["down", "mute"] as const), seconds(random, 1, 40)),
   },
   "database-cut-off": {
-    everyMs: 8_000,
+    everyMs: 4_000,
     strike({ database, nodes }, random) {
       const { name } = random.pick(nodes).machine;
       database.cutOff.add(name);
@@ -156,7 +156,7 @@ export const faults: Readonly<Record<FaultKind, FaultSpec>> = {
     },
   },
   evictions: {
-    everyMs: 1_500,
+    everyMs: 1_000,
     strike(cluster) {
       cluster.evict();
       return undefined;

@@ -1,22 +1,24 @@
 import { isFault } from "#base/fault.ts";
-import type { Plan } from "#kernel/model.ts";
+import type { Grant, Plan } from "#kernel/model.ts";
 import type { PlanInputs } from "#kernel/query.ts";
 import type { Executor, Held } from "./executor.ts";
 import { readJob, writeScript, type PlanScript } from "./script.ts";
 
 /** Reads the inputs, as any planner must, and answers what the job's script says. */
 export async function planFor(executor: Executor, held: Held): Promise<Plan | undefined> {
-  const { shard, grant } = held;
   const inputs = await readInputs(executor, held);
-  if (!inputs) return undefined;
+  return inputs && answerFor(inputs, held.grant, held.shard, executor.ports.waited);
+}
+
+export function answerFor(inputs: PlanInputs, grant: Grant, shard: number, waited: Set<string>): Plan {
   const script = readJob(inputs.spec).plans[grant.stageName];
   if (!script) return { kind: "fail", reason: "no script" };
   const { signal, waitMs } = script;
   if (signal !== undefined && !inputs.signals.some(({ name }) => name === signal))
     return { kind: "wait", forMs: 3_600_000, signals: [signal] };
   const gate = `${shard}/${grant.job}/${grant.stage}/${grant.generation}`;
-  if (waitMs > 0 && !executor.ports.waited.has(gate)) {
-    executor.ports.waited.add(gate);
+  if (waitMs > 0 && !waited.has(gate)) {
+    waited.add(gate);
     return { kind: "wait", forMs: waitMs, signals: [] };
   }
   return answerOf(script);

@@ -13,6 +13,8 @@ export type Profile = {
   readonly shards: number;
   readonly nodes: number;
   readonly executors: number;
+  /** How many of the executors are simulated, and may misbehave; the others are real workers. */
+  readonly rogues: number;
   readonly slots: number;
   readonly clients: number;
   readonly tenants: readonly TenantProfile[];
@@ -50,9 +52,9 @@ export type TenantProfile = {
 type Size = "tiny" | "small" | "large";
 
 const sizes = {
-  tiny: { shards: [1, 2], nodes: [1, 3], executors: [1, 3], jobs: [2, 10], stormMs: [5_000, 30_000] },
-  small: { shards: [1, 6], nodes: [2, 4], executors: [2, 5], jobs: [5, 25], stormMs: [10_000, 60_000] },
-  large: { shards: [8, 64], nodes: [3, 20], executors: [4, 12], jobs: [20, 80], stormMs: [20_000, 60_000] },
+  tiny: { shards: [1, 2], nodes: [1, 3], executors: [1, 3], jobs: [2, 10], stormMs: [3_000, 15_000] },
+  small: { shards: [1, 6], nodes: [2, 4], executors: [2, 5], jobs: [5, 25], stormMs: [8_000, 30_000] },
+  large: { shards: [8, 64], nodes: [3, 20], executors: [4, 12], jobs: [20, 80], stormMs: [10_000, 30_000] },
 } as const satisfies Record<Size, Record<string, readonly [number, number]>>;
 
 export function drawProfile(random: Random): Profile {
@@ -61,18 +63,20 @@ export function drawProfile(random: Random): Profile {
   const draw = ([low, high]: readonly [number, number]) => random.between(low, high);
   const leaseMs = random.pick([3_000, 6_000, 12_000]);
   const shards = draw(range.shards);
+  const executors = draw(range.executors);
   return {
     shards,
     nodes: draw(range.nodes),
-    executors: draw(range.executors),
+    executors,
+    rogues: random.below(executors),
     slots: random.between(1, 4),
     clients: random.between(1, 2),
     tenants: Array.from({ length: random.between(1, 3) }, (_, i) => drawTenant(random, i, shards)),
     jobs: draw(range.jobs),
     stormMs: draw(range.stormMs),
     leaseMs,
-    ownerLeaseMs: random.pick([2_000, 6_000]),
-    reserveWaitMs: random.pick([0, 1_000, 5_000]),
+    ownerLeaseMs: random.pick([3_000, 6_000]),
+    reserveWaitMs: shards > 4 ? 0 : random.pick([0, 1_000, 5_000]),
     shapes: some(random, Object.keys(shapes) as ShapeName[], 0.4),
     faults: intensities(random, faultKinds, random.pick([0, 0.15, 0.15, 0.35])),
     whims: new Map(some(random, whimKinds, 0.5).map((whim) => [whim, 0.1 + random.fraction() * 0.4])),

@@ -9,6 +9,8 @@ export type Run = {
   readonly sinceMs: number;
   /** It does not keep to its lease, so nobody can answer for it. */
   readonly rogue: boolean;
+  /** It has been told to stop, and does. */
+  readonly isStopped: () => boolean;
 };
 
 export class Runs {
@@ -30,6 +32,6 @@ export class Runs {
 
   /** Those that are really at it: a stopped machine does nothing. */
   running(): readonly Run[] {
-    return [...this.#running].filter(({ life, rogue }) => life.state === "up" && !rogue);
+    return [...this.#running].filter(({ life, rogue, isStopped }) => life.state === "up" && !rogue && !isStopped());
   }
 }

@@ -96,7 +96,7 @@ export const shapes = {
     const scripts = Array.from({ length: c.random.between(4, 8) }, (_, i) => ({
       ...taskScript(c),
       failures: 0,
-      runMs: i === 0 ? c.leaseMs * 8 : 100,
+      runMs: i === 0 ? 15_000 : 100,
     }));
     return job(c, [{ ...stage(c, "wide", { tasks: 1 }), tasks: taskSet(template, scripts) }]);
   },
