@@ -3,7 +3,7 @@ import { unreachable } from "#base/assert.ts";
 import { keyBytes } from "./apply-job.ts";
 import { refreshLeases } from "./apply.ts";
 import type { SoftEvent } from "./event.ts";
-import { checkQuota } from "./moves.ts";
+import { checkQuota, limitAtMsOf } from "./moves.ts";
 import type { State } from "./state.ts";
 
 export function applySoft(state: State, event: SoftEvent): void {
@@ -11,8 +11,11 @@ export function applySoft(state: State, event: SoftEvent): void {
     case "renewed": {
       const executor = state.executor(event.executor);
       executor.seenAtMs = event.at;
-      for (const claim of executor.claims.values())
-        if (!claim.void || event.silent.includes(claim.token)) claim.expiresAtMs = event.at + claim.leaseMs;
+      for (const claim of executor.claims.values()) {
+        // K9: past the attempt's time limit no renewal helps, or one that never stops would keep its job for ever.
+        const isRenewed = !claim.void || event.silent.includes(claim.token);
+        if (isRenewed && event.at < limitAtMsOf(claim)) claim.expiresAtMs = event.at + claim.leaseMs;
+      }
       return;
     }
     case "executor-seen": {

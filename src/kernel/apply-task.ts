@@ -26,12 +26,13 @@ export function applyClaimed(state: State, event: EventOf<"claimed">): void {
     stage.gate.seen = stage.gate.signals.length;
   }
   task.attempts += 1;
-  executor.claims.set(claim.token, claim);
-  if (executor.nonce !== event.nonce) {
+  // The same name again is the same request only while what it was last given lives.
+  if (executor.nonce !== event.nonce || !executor.claims.has(executor.granted.at(-1) ?? 0)) {
     executor.nonce = event.nonce;
     executor.granted = [];
   }
   executor.granted.push(claim.token);
+  executor.claims.set(claim.token, claim);
   tenant.running += 1;
   stage.claims += 1;
   stage.job.claims += 1;

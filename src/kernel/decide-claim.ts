@@ -2,9 +2,10 @@
 import type { CommandOf } from "./command.ts";
 import { accept, type Decision, reject } from "./decision.ts";
 import type { Claim, Executor, Task } from "./entities.ts";
-import type { Event } from "./event.ts";
+import type { Event, Next } from "./event.ts";
 import type { Grant, HeldClaim, Step } from "./model.ts";
 import type { Rejection } from "./rejection.ts";
+import { limitAtMsOf } from "./moves.ts";
 import type { State } from "./state.ts";
 import { wrongLabels, wrongList, wrongSteps, wrongText, wrongWhole } from "./validate.ts";
 
@@ -102,6 +103,13 @@ export function findClaim(
   };
 }
 
+/** A task is CANCELLED when none of its attempts can be running any more, and not before. */
+export const whenCancelling = (task: Task): Next => ({ do: task.second ? "nothing" : "cancel" });
+
+/** The attempt came to its end while its task was being cancelled: whoever repeats what ended it hears so again. */
+export const wasCancelled = ({ last }: Task, token: number): boolean =>
+  last?.token === token && last.outcome === "cancelled";
+
 export function decideStart(state: State, command: CommandOf<"start">, nowMs: number): Decision {
   const found = findClaim(state, command);
   if (!found.claim) return reject(found.why);
@@ -125,7 +133,7 @@ export function decideRenew(state: State, command: CommandOf<"renew">, nowMs: nu
       held.push({
         task: claim.task.no,
         token: claim.token,
-        leaseMs: claim.leaseMs,
+        leaseMs: nowMs < limitAtMsOf(claim) ? claim.leaseMs : Math.max(0, claim.expiresAtMs - nowMs),
         started: claim.startedAtMs !== 0,
         cancelling: claim.task.phase === "CANCELLING",
       });
@@ -141,7 +149,8 @@ export function decideRenew(state: State, command: CommandOf<"renew">, nowMs: nu
 export function decideRelease(state: State, command: CommandOf<"release">, nowMs: number): Decision {
   const found = findClaim(state, command);
   if (!found.claim) {
-    const again = found.task?.last?.token === command.token && found.task.last.outcome === "released";
+    const last = found.task?.last;
+    const again = last?.token === command.token && (last.outcome === "released" || last.outcome === "cancelled");
     return again ? accept({ released: true }) : reject(found.why);
   }
   const { task } = found.claim;
@@ -155,7 +164,7 @@ export function decideRelease(state: State, command: CommandOf<"release">, nowMs
       outcome: cancelling ? "cancelled" : "released",
       reason: cancelling ? "cancelled" : "preempted",
       message: "given back unstarted",
-      next: { do: cancelling ? "cancel" : task.second ? "nothing" : "ready" },
+      next: cancelling ? whenCancelling(task) : { do: task.second ? "nothing" : "ready" },
       at: nowMs,
     },
   ]);

@@ -3,7 +3,7 @@ import { assert } from "#base/assert.ts";
 import { failAttempt } from "./decide-finish.ts";
 import { Claim, Executor, Job, Task, Tenant } from "./entities.ts";
 import type { Event, SoftEvent } from "./event.ts";
-import { isJobOver, isTaskOver } from "./moves.ts";
+import { isJobOver, isTaskOver, limitAtMsOf } from "./moves.ts";
 import type { Due, State } from "./state.ts";
 
 export type DueDecision = {
@@ -42,7 +42,7 @@ function claimDue(state: State, claim: Claim, nowMs: number): DueDecision {
     return expire(state, claim, "expired", "executor-lost", "the lease ran out without renewal", nowMs);
   }
   if (claim.void) return at(claim.expiresAtMs);
-  const limitAtMs = (claim.startedAtMs || claim.grantedAtMs) + task.template.attemptMs;
+  const limitAtMs = limitAtMsOf(claim);
   if (limitAtMs <= nowMs && task.phase !== "CANCELLING")
     return expire(state, claim, "timed-out", "timed-out", `ran for ${task.template.attemptMs} ms`, nowMs);
   const againAtMs = Math.min(claim.expiresAtMs, limitAtMs <= nowMs ? claim.expiresAtMs : limitAtMs);

@@ -2,7 +2,7 @@
 import { hash32 } from "#base/random.ts";
 import { blames } from "./apply-task.ts";
 import type { CommandOf } from "./command.ts";
-import { findClaim } from "./decide-claim.ts";
+import { findClaim, wasCancelled, whenCancelling } from "./decide-claim.ts";
 import { wrongEvidence } from "./decide-submit.ts";
 import { accept, type Decision, reject } from "./decision.ts";
 import type { Claim, Stage, Task } from "./entities.ts";
@@ -21,6 +21,7 @@ export function decideCommit(state: State, command: CommandOf<"commit">, nowMs: 
     // The answer to the first commit may have been lost on its way.
     if (task?.result && task.resultToken === command.token && sameResult(task.result, command.result))
       return accept({ committed: true, generation: task.generation });
+    if (task && wasCancelled(task, command.token)) return accept({ committed: false, generation: task.generation });
     return goneOr(state, command, nowMs) ?? reject(found.why);
   }
   const { claim } = found;
@@ -29,7 +30,7 @@ export function decideCommit(state: State, command: CommandOf<"commit">, nowMs: 
     return reject({ kind: "invalid", path: "task", why: "planning is answered with a plan, not a result" });
   if (task.phase === "CANCELLING")
     return accept({ committed: false, generation: task.generation }, [
-      endAttempt(claim, { outcome: "cancelled", reason: "cancelled", message: "", next: { do: "cancel" }, nowMs }),
+      endAttempt(claim, { outcome: "cancelled", reason: "cancelled", message: "", next: whenCancelling(task), nowMs }),
     ]);
   // K3: only with every blob pinned, and not after the pin's time.
   const unproven = wrongEvidence(command.result.digests, command.evidence);
@@ -116,7 +117,7 @@ export function failAttempt(
 function whatNext(claim: Claim, reason: FailReason, nowMs: number): Next {
   const { task } = claim;
   const { template } = task;
-  if (task.phase === "CANCELLING") return { do: "cancel" };
+  if (task.phase === "CANCELLING") return whenCancelling(task);
   if (task.second) return { do: "nothing" };
   const mine = reason === "user-failure" || reason === "timed-out";
   if (task.attempts >= template.attemptsMax || (mine && template.retryOn !== "any")) return { do: "fail" };

@@ -1,6 +1,6 @@
 /** Planning is claimed work: whoever holds the claim says what the stage's tasks are, once per generation (K5). */
 import type { CommandOf } from "./command.ts";
-import { findClaim } from "./decide-claim.ts";
+import { findClaim, wasCancelled } from "./decide-claim.ts";
 import { accept, type Decision, reject } from "./decision.ts";
 import type { Stage, Task } from "./entities.ts";
 import type { Event } from "./event.ts";
@@ -21,6 +21,7 @@ export function decideRecordPlan(state: State, command: CommandOf<"record-plan">
       return accept({ recorded: task.resultToken === command.token, plan: recordedKind(task.stage) });
     if (task?.phase === "WAITING" && task.resultToken === command.token)
       return accept({ recorded: true, plan: "wait" });
+    if (task && wasCancelled(task, command.token)) return accept({ recorded: false, plan: command.plan.kind });
     return reject(found.why);
   }
   const { task } = found.claim;

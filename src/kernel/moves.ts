@@ -138,11 +138,14 @@ export function lockMayBeFree(state: State, holder: LockHolder): void {
   if (spec) state.locks.unsettled.add(lockOf(state.locks, holder.job.tenant, spec));
 }
 
+/** When the attempt has had all the time that it may have. No renewal reaches beyond the lease that it has by then. */
+export const limitAtMsOf = (claim: Claim): number =>
+  (claim.startedAtMs || claim.grantedAtMs) + claim.task.template.attemptMs;
+
 /** Files a claim for when something about it may be due: its lease, its time limit, or a look whether it lags. */
 export function fileClaim(state: State, claim: Claim): void {
   const { template } = claim.task;
-  const startedAtMs = claim.startedAtMs || claim.grantedAtMs;
-  let dueAtMs = Math.min(claim.expiresAtMs, claim.void ? Number.POSITIVE_INFINITY : startedAtMs + template.attemptMs);
+  let dueAtMs = claim.void ? claim.expiresAtMs : Math.min(claim.expiresAtMs, limitAtMsOf(claim));
   if (template.speculate && !claim.task.speculated && !claim.void)
     dueAtMs = Math.min(dueAtMs, state.nowMs + lagCheckMs);
   state.agenda.file(claim, dueAtMs, state.nowMs);

@@ -7,38 +7,38 @@ import { stagesOf } from "./transcript-parse.ts";
 describe("K1: a request key is bound to one job while it is kept", () => {
   test("the same request again is the same job, also when that has ended and is forgotten", () => {
     specify(`
-      submit j key=k : a[x]  -> job=1 created=true merged=false; x READY, a j RUNNING
-      submit j key=k : a[x]  -> job=1 created=false merged=false
+      submit j key=k : a[x]  -> job 1 new; x READY, a j RUNNING
+      submit j key=k : a[x]  -> job 1 known
       reserve ada start      -> x#1; x RUNNING
-      commit ada x           -> committed=true generation=1; x SUCCEEDED, a COMPLETED, j SUCCEEDED
-      submit j key=k : a[x]  -> job=1 created=false merged=false
+      commit ada x           -> committed generation=1; x SUCCEEDED, a COMPLETED, j SUCCEEDED
+      submit j key=k : a[x]  -> job 1 known
       forget j               -> forgotten=1
-      submit j key=k : a[x]  -> job=1 created=false merged=false
+      submit j key=k : a[x]  -> job 1 known
     `);
   });
 
   test("another payload under the same key is refused", () => {
     specify(`
-      submit j key=k hash=h1 : a[x] -> job=1 created=true merged=false; x READY, a j RUNNING
+      submit j key=k hash=h1 : a[x] -> job 1 new; x READY, a j RUNNING
       submit i key=k hash=h2 : a[x] -> REFUSED key-reused key=k job=1
     `);
   });
 
   test("keys of other tenants and doors are other keys", () => {
     specify(`
-      submit j key=k : a[x]              -> job=1 created=true merged=false; x READY, a j RUNNING
-      submit i key=k tenant=other : a[y] -> job=2 created=true merged=false; y READY, a i RUNNING
-      submit h key=k door=side : a[z]    -> job=3 created=true merged=false; z READY, a h RUNNING
+      submit j key=k : a[x]              -> job 1 new; x READY, a j RUNNING
+      submit i key=k tenant=other : a[y] -> job 2 new; y READY, a i RUNNING
+      submit h key=k door=side : a[z]    -> job 3 new; z READY, a h RUNNING
     `);
   });
 
   test("after its time the key is free again", () => {
     specify(`
-      submit j key=k deadline=1h : a[x] -> job=1 created=true merged=false; x READY, a j RUNNING
+      submit j key=k deadline=1h : a[x] -> job 1 new; x READY, a j RUNNING
       +23h                              -> x CANCELLED, a j FAILED
-      submit j key=k : a[x]             -> job=1 created=false merged=false
+      submit j key=k : a[x]             -> job 1 known
       +1h                               ->
-      submit i key=k hash=h2 : a[y]     -> job=2 created=true merged=false; y READY, a i RUNNING
+      submit i key=k hash=h2 : a[y]     -> job 2 new; y READY, a i RUNNING
     `);
   });
 
@@ -85,10 +85,10 @@ describe("K1: a request key is bound to one job while it is kept", () => {
 describe("merging: live jobs of one tenant and door with the same merge key are one", () => {
   test("who comes later joins, and the one in most of a hurry sets the pace for all", () => {
     const t = specify(`
-      submit i prio=1 : b[y]                -> job=1 created=true merged=false; y READY, b i RUNNING
-      submit j merge=m by=ann : a[x]        -> job=2 created=true merged=false; x READY, a j RUNNING
-      submit j merge=m by=bob prio=5 : a[x] -> job=2 created=false merged=true
-      submit j merge=m by=cyd prio=2 : a[x] -> job=2 created=false merged=true
+      submit i prio=1 : b[y]                -> job 1 new; y READY, b i RUNNING
+      submit j merge=m by=ann : a[x]        -> job 2 new; x READY, a j RUNNING
+      submit j merge=m by=bob prio=5 : a[x] -> job 2 joined
+      submit j merge=m by=cyd prio=2 : a[x] -> job 2 joined
       reserve ada n=2                       -> x#1 y#2; y x CLAIMED
     `);
     equal(t.state.job(2).priority, 5);
@@ -96,54 +96,54 @@ describe("merging: live jobs of one tenant and door with the same merge key are 
 
   test("other tenants and doors do not share, and an ended job is not joined", () => {
     specify(`
-      submit j merge=m : a[x]              -> job=1 created=true merged=false; x READY, a j RUNNING
-      submit i merge=m tenant=other : a[y] -> job=2 created=true merged=false; y READY, a i RUNNING
-      submit h merge=m door=side : a[z]    -> job=3 created=true merged=false; z READY, a h RUNNING
+      submit j merge=m : a[x]              -> job 1 new; x READY, a j RUNNING
+      submit i merge=m tenant=other : a[y] -> job 2 new; y READY, a i RUNNING
+      submit h merge=m door=side : a[z]    -> job 3 new; z READY, a h RUNNING
       cancel j                             -> phase=CANCELLING; x a j CANCELLED
-      submit g merge=m : a[w]              -> job=4 created=true merged=false; w READY, a g RUNNING
+      submit g merge=m : a[w]              -> job 4 new; w READY, a g RUNNING
     `);
   });
 
   test("one who joins with a request key gets that job under the key for as long as keys are kept (K1)", () => {
     specify(`
-      submit j merge=m : a[x]        -> job=1 created=true merged=false; x READY, a j RUNNING
-      submit j merge=m key=k : a[x]  -> job=1 created=false merged=true
+      submit j merge=m : a[x]        -> job 1 new; x READY, a j RUNNING
+      submit j merge=m key=k : a[x]  -> job 1 joined
       cancel j                       -> phase=CANCELLING; x a j CANCELLED
-      submit j merge=m key=k : a[x]  -> job=1 created=false merged=false
+      submit j merge=m key=k : a[x]  -> job 1 known
     `);
   });
 
   test("when the last has left, the job is cancelled after the grace", () => {
     specify(`
-      submit j merge=m by=ann grace=10s : a[x] -> job=1 created=true merged=false; x READY, a j RUNNING
-      submit j merge=m by=bob : a[x]           -> job=1 created=false merged=true
-      leave j ann                              -> left=true
-      leave j ann                              -> left=true
+      submit j merge=m by=ann grace=10s : a[x] -> job 1 new; x READY, a j RUNNING
+      submit j merge=m by=bob : a[x]           -> job 1 joined
+      leave j ann                              -> left
+      leave j ann                              -> left
       +1m                                      ->
-      leave j bob                              -> left=true
+      leave j bob                              -> left
       +9s                                      ->
       +1s                                      -> x a j CANCELLED
-      leave j bob                              -> left=true
+      leave j bob                              -> left
     `);
   });
 
   test("who comes back within the grace keeps the job alive", () => {
     specify(`
-      submit j merge=m by=ann grace=10s : a[x] -> job=1 created=true merged=false; x READY, a j RUNNING
-      leave j ann                              -> left=true
+      submit j merge=m by=ann grace=10s : a[x] -> job 1 new; x READY, a j RUNNING
+      leave j ann                              -> left
       +5s                                      ->
-      submit j merge=m by=bob : a[x]           -> job=1 created=false merged=true
+      submit j merge=m by=bob : a[x]           -> job 1 joined
       +1m                                      ->
-      leave j nobody                           -> left=true
+      leave j nobody                           -> left
       leave 7 ann                              -> REFUSED job-unknown job=7
     `);
   });
 
   test("one who joins without a name waits for ever", () => {
     specify(`
-      submit j merge=m by=ann : a[x] -> job=1 created=true merged=false; x READY, a j RUNNING
-      submit j merge=m : a[x]        -> job=1 created=false merged=true
-      leave j ann                    -> left=true
+      submit j merge=m by=ann : a[x] -> job 1 new; x READY, a j RUNNING
+      submit j merge=m : a[x]        -> job 1 joined
+      leave j ann                    -> left
       +1m                            ->
     `);
   });
@@ -156,7 +156,7 @@ describe("a full shard says no before it is in trouble", () => {
     full(
       { tenantsMax: 1 },
       `
-      submit j : a[x]              -> job=1 created=true merged=false; x READY, a j RUNNING
+      submit j : a[x]              -> job 1 new; x READY, a j RUNNING
       submit i tenant=other : a[x] -> REFUSED shard-full what=tenants retryAfterMs=1000
       tenant other                 -> REFUSED shard-full what=tenants retryAfterMs=1000
     `,
@@ -164,11 +164,11 @@ describe("a full shard says no before it is in trouble", () => {
     full(
       { jobsMax: 1 },
       `
-      submit j : a[x] -> job=1 created=true merged=false; x READY, a j RUNNING
+      submit j : a[x] -> job 1 new; x READY, a j RUNNING
       submit i : a[x] -> REFUSED shard-full what=jobs retryAfterMs=1000
       cancel j        -> phase=CANCELLING; x a j CANCELLED
       forget j        -> forgotten=1
-      submit i : a[x] -> job=2 created=true merged=false; x READY, a i RUNNING
+      submit i : a[x] -> job 2 new; x READY, a i RUNNING
     `,
     );
     full({ tasksMax: 2 }, "submit j : a[x*3] -> REFUSED shard-full what=tasks retryAfterMs=1000");
@@ -176,9 +176,9 @@ describe("a full shard says no before it is in trouble", () => {
     full(
       { classesMax: 1 },
       `
-      submit j : a[x]         -> job=1 created=true merged=false; x READY, a j RUNNING
+      submit j : a[x]         -> job 1 new; x READY, a j RUNNING
       submit i : a[x];on=gpu  -> REFUSED shard-full what=requirement classes retryAfterMs=1000
-      submit h : a[y]         -> job=2 created=true merged=false; y READY, a h RUNNING
+      submit h : a[y]         -> job 2 new; y READY, a h RUNNING
     `,
     );
     full(

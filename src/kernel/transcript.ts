@@ -1,7 +1,7 @@
 /**
  * Test support: the kernel driven by text. A transcript is lines of `command -> what comes of it`:
  *
- *     submit j : build[x,y] test[z]<build -> job 1; x y READY, z HELD, build RUNNING, test BLOCKED, j RUNNING
+ *     submit j : build[x,y] test[z]<build -> job 1 new; x y READY, z HELD, build RUNNING, test BLOCKED, j RUNNING
  *     reserve ada n=1                     -> x#1; x CLAIMED
  *     +10s                                -> x RETRY_PENDING
  *     commit ada x                        -> REFUSED token-stale task=1 offered=1 current=1
@@ -157,7 +157,11 @@ export class Transcript {
       return `held ${held.map(text).join(" ") || "-"} lost ${lost.map(text).join(" ") || "-"}`;
     }
     if ("nextDueInMs" in reply) return "";
-    return factsText(reply);
+    if ("created" in reply) {
+      const { job, created, merged } = reply as { job: number; created: boolean; merged: boolean };
+      return `job ${job} ${created ? "new" : merged ? "joined" : "known"}`;
+    }
+    return factsText(reply) || "ok";
   }
 
   #claimText({ task, token }: { readonly task: number; readonly token: number }): string {
@@ -305,7 +309,7 @@ export class Transcript {
   #finish(verb: "commit" | "fail" | "plan", words: readonly string[], options: Options): Command {
     const claim = this.#claim(words);
     if (verb === "fail") {
-      const reason = (words[2] ?? "user-failure") as FailReason;
+      const reason = (words.slice(2).find((word) => !word.includes("=")) ?? "user-failure") as FailReason;
       return { kind: "fail", ...claim, reason, message: options.get("message") ?? "" };
     }
     if (verb === "plan") return { kind: "record-plan", ...claim, plan: planOf(must(words[2], "plan")) };
@@ -380,6 +384,9 @@ function factsText(facts: Rejection | WhyReason | object): string {
   const { kind, ...rest } = facts as { kind?: string } & Record<string, unknown>;
   const shown = Object.entries(rest)
     .filter(([, value]) => value !== undefined)
-    .map(([name, value]) => `${name}=${Array.isArray(value) ? value.join("+") : String(value)}`);
+    .map(([name, value]) => {
+      if (typeof value === "boolean") return value ? name : `not-${name}`;
+      return `${name}=${Array.isArray(value) ? value.join("+") : String(value)}`;
+    });
   return [...(kind === undefined ? [] : [kind]), ...shown].join(" ");
 }
