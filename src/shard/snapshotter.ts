@@ -17,8 +17,9 @@ import type { Replay } from "./keeper-replay.ts";
 import type { Stamp } from "./protocol.ts";
 
 export type SnapshotSettings = {
-  /** Log since the last snapshot: at least this much, and at least as much as the state itself. */
+  /** Log since the last snapshot: at least this much, and at least this share of what the state takes in memory. */
   readonly logBytesMin: number;
+  readonly stateShare: number;
   readonly chunkSize: number;
   readonly atOnceMax: number;
   /** After one that failed. */
@@ -27,6 +28,7 @@ export type SnapshotSettings = {
 
 export const defaultSnapshotSettings: SnapshotSettings = {
   logBytesMin: 8 * 1024 * 1024,
+  stateShare: 0.5,
   chunkSize: 128 * 1024,
   atOnceMax: 1,
   pauseMs: 10_000,
@@ -119,7 +121,7 @@ export class Snapshotter implements ShardObserver {
   #isDue({ shard, logBytes, snapshotSeq, capture, notBeforeMono }: Track, { seq }: Stamp): boolean {
     const { clock, settings } = this.#ports;
     if (capture !== undefined || shard.phase !== "serving" || seq <= snapshotSeq || this.#stopped) return false;
-    if (logBytes < settings.logBytesMin || logBytes < shard.state.bytes) return false;
+    if (logBytes < settings.logBytesMin || logBytes < shard.state.bytes * settings.stateShare) return false;
     return this.#atOnce < settings.atOnceMax && clock.monotonicMs() >= notBeforeMono;
   }
 

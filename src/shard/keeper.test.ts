@@ -1,0 +1,159 @@
+import { deepEqual, equal, match, ok } from "node:assert/strict";
+import { describe, test } from "node:test";
+import { must } from "#base/assert.ts";
+import { commit, Rig, submit, type TestNode } from "./host-rig.ts";
+import { moveTo, successors, toTake } from "./keeper-share.ts";
+
+const cluster = { shards: 6, clusterId: "test" };
+const all = [0, 1, 2, 3, 4, 5];
+const served = ({ node }: TestNode): number[] =>
+  [...node.host.shards.values()].filter(({ phase }) => phase === "serving").map(({ shard }) => shard);
+
+describe("the keeper", () => {
+  test("takes what nobody owns, and renews it", async () => {
+    const rig = new Rig();
+    const a = await (await rig.node("a", { cluster })).serving(all);
+    await rig.clock.advance(60_000);
+    deepEqual(served(a).sort(), all);
+    ok(a.node.status().shards.every(({ epoch, phase }) => epoch === 1 && phase === "serving"));
+    deepEqual(rig.reports, []);
+  });
+
+  test("shares with a node that joins, one shard at a time, without losing any", async () => {
+    const rig = new Rig();
+    const a = await (await rig.node("a", { cluster })).serving(all);
+    const b = await rig.node("b", { cluster });
+    await rig.clock.advance(10_000);
+    equal(served(a).length, 3);
+    equal(served(b).length, 3);
+    deepEqual([...served(a), ...served(b)].sort(), all);
+    await rig.clock.advance(30_000);
+    equal(served(a).length, 3, "and leaves it at that");
+  });
+
+  test("takes the shards of one that died when their leases have run out, not before", async () => {
+    const rig = new Rig();
+    const a = await (await rig.node("a", { cluster })).serving(all);
+    const b = await rig.node("b", { cluster });
+    await rig.clock.advance(10_000);
+    a.node.kill();
+    await rig.clock.advance(3_000);
+    equal(served(b).length, 3);
+    await b.serving(all, 10_000);
+  });
+
+  test("hands over politely: well under a second, and watchers and callers hear where to", async () => {
+    const rig = new Rig();
+    const a = await (await rig.node("a")).serving();
+    const b = await rig.node("b");
+    await rig.clock.advance(3_000);
+    await a.reply(submit());
+    const grant = must((await a.grants())[0], "grant");
+    const startedMono = rig.clock.monotonicMs();
+    ok(await a.node.handOver(0, "b"));
+    deepEqual(await a.query({ kind: "stats" }), { kind: "not-owner", shard: 0, hint: "mem://b" });
+    await b.serving();
+    const tookMs = rig.clock.monotonicMs() - startedMono;
+    ok(tookMs < 300, `took ${tookMs} ms`);
+    deepEqual(await b.reply(commit(grant)), { committed: true, generation: 1 });
+  });
+
+  test("hands everything over when it is stopped", async () => {
+    const rig = new Rig();
+    const a = await (await rig.node("a", { cluster })).serving(all);
+    const b = await rig.node("b", { cluster, keeper: { moveEveryMs: 1_000_000 } });
+    await rig.clock.advance(3_000);
+    const stopped = a.node.stop();
+    await b.serving(all, 1_000);
+    await stopped;
+    deepEqual(rig.reports, []);
+    equal(rig.network.has("mem://a"), false);
+  });
+
+  test("stopped alone, it releases: whoever comes next need not wait", async () => {
+    const rig = new Rig();
+    const a = await (await rig.node("a")).serving();
+    await a.node.stop();
+    const b = await rig.node("b");
+    await b.serving([0], 100);
+  });
+
+  test("a shard that cannot be read back is reported and not served; the others are (O3)", async () => {
+    const rig = new Rig();
+    const a = await (await rig.node("a", { cluster })).serving(all);
+    await a.node.request({ kind: "command", shard: 2, command: submit() });
+    a.node.kill();
+    rig.store.tamper.flipRecord(2, 1, 400);
+    const b = await rig.node("a", { cluster });
+    await rig.clock.advance(10_000);
+    deepEqual(served(b).sort(), [0, 1, 3, 4, 5]);
+    const status = b.node.status().shards.find(({ shard }) => shard === 2);
+    equal(status?.phase, "trouble");
+    match(status?.trouble ?? "", /corrupt/);
+    match(rig.reports.join("\n"), /take over shard 2.*corrupt/);
+  });
+
+  test("steps down in time when it cannot renew, and comes back", async () => {
+    const rig = new Rig();
+    const a = await (await rig.node("a")).serving();
+    a.journal.fail("renew", ...Array.from({ length: 1_000 }, () => "unavailable" as const));
+    await rig.clock.advance(5_800);
+    ok((a.node.status().shards[0]?.epoch ?? 0) !== 1, "by its own clock, before the journal's lease is over");
+    await rig.clock.advance(1_000);
+    ok((a.node.status().shards[0]?.epoch ?? 0) > 1);
+  });
+
+  test("a renewal that never returns does not keep it from renewing", async () => {
+    const rig = new Rig();
+    const a = await (await rig.node("a")).serving();
+    a.journal.fail("renew", "stuck");
+    await rig.clock.advance(60_000);
+    const [status] = a.node.status().shards;
+    equal(status?.phase, "serving");
+    ok((status?.epoch ?? 0) <= 2, "it stepped down once");
+  });
+
+  test("one who lost its shard to another notices when it renews", async () => {
+    const rig = new Rig();
+    const a = await (await rig.node("a")).serving();
+    await rig.store.connect().release(0, 1);
+    await rig.store.connect().acquire(0, "z", { leaseMs: 100_000, features: 1 });
+    await rig.clock.advance(3_000);
+    equal(a.node.host.shards.size, 0);
+  });
+});
+
+describe("who should own what", () => {
+  const node = (name: string, alive = true, state: "up" | "leaving" = "up") => ({
+    node: name,
+    address: name,
+    features: 1,
+    state,
+    facts: {},
+    seenAgoMs: 0,
+    alive,
+  });
+  const owned = (owners: readonly (string | undefined)[], remainingMs = 1_000) =>
+    owners.map((owner, shard) => ({ shard, epoch: 1, owner, address: owner, remainingMs: owner ? remainingMs : 0 }));
+  const standing = (owners: readonly (string | undefined)[], nodes = [node("a"), node("b")], remainingMs = 1_000) => ({
+    node: "a",
+    held: new Set(owners.flatMap((owner, shard) => (owner === "a" ? [shard] : []))),
+    ownerships: owned(owners, remainingMs),
+    nodes,
+  });
+
+  test("a fair share of what is free", () => {
+    equal(toTake(standing([undefined, undefined, undefined, undefined])).length, 2);
+    equal(toTake(standing(["a", "a", undefined, undefined])).length, 0);
+    equal(toTake(standing([undefined, undefined, undefined, undefined], [node("a"), node("b", false)])).length, 4);
+    deepEqual(toTake({ ...standing(["a", "a"]), held: new Set() }), [0, 1], "what is its own already comes back first");
+    equal(toTake(standing(["b", "b"], [node("a"), node("b")], -1)).length, 1, "leases that ran out");
+  });
+
+  test("a move only when it makes things more even", () => {
+    equal(moveTo(standing(["a", "a", "a", undefined])), "b");
+    equal(moveTo(standing(["a", "a", "b"])), undefined);
+    equal(moveTo(standing(["a", "a", "a"], [node("a"), node("b", true, "leaving")])), undefined);
+    deepEqual(successors(standing(["b", "c", "c"], [node("a"), node("b"), node("c")])), ["b", "c"]);
+  });
+});
