@@ -70,7 +70,7 @@ describe("history", () => {
     await a.serving();
     let isDown = true;
     const inner = a.journal.asJournal.history;
-    const { record } = inner;
+    const record = inner.record.bind(inner);
     const flaky: History["record"] = async (...args) => {
       if (isDown) throw new Fault("unavailable", "record history");
       return record(...args);
