@@ -1,0 +1,88 @@
+/**
+ * The verdict, from outside: what the submitters were told and what the executors wrote down, held against the log.
+ *
+ * - every acknowledged job is in the log under its key, and has ended exactly once, with success;
+ * - every task of it has one result, brought under a token that was live (K3, K6);
+ * - every commit that an executor was told of is in the log under its token (K7);
+ * - every attempt that ran had been granted, and every result was brought by an attempt that ran to its end.
+ */
+import { setTimeout as pause } from "node:timers/promises";
+import { readAttempts, type Attempt } from "./attempts.ts";
+import type { Cluster } from "./cluster.ts";
+import { JournalLog } from "./journal-log.ts";
+import { Record } from "./record.ts";
+import type { Acknowledged } from "./traffic.ts";
+
+export type Evidence = {
+  readonly record: Record;
+  readonly attempts: readonly Attempt[];
+  readonly acknowledged: readonly Acknowledged[];
+};
+
+/** Waits until all that was acknowledged has ended, or for the time; then reads everything there is. */
+export async function gather(
+  cluster: Cluster,
+  acknowledged: readonly Acknowledged[],
+  limitMs: number,
+): Promise<Evidence> {
+  const record = new Record();
+  const log = new JournalLog(cluster, cluster.plan.shards, (told) => record.add(told));
+  const untilMs = performance.now() + limitMs;
+  for (;;) {
+    await log.catchUp();
+    const open = acknowledged.some(({ jobId }) => record.jobs.get(jobId)?.endings.length === 0);
+    if (!open || performance.now() > untilMs) break;
+    await pause(250);
+  }
+  // An executor writes its last line after the commit has become durable.
+  await pause(500);
+  return { record, attempts: readAttempts(cluster.attemptsFolder), acknowledged };
+}
+
+export function findViolations({ record, attempts, acknowledged }: Evidence): readonly string[] {
+  return [
+    ...record.broken,
+    ...acknowledged.flatMap((each) => jobViolations(each, record)),
+    ...attemptViolations(attempts, record),
+  ];
+}
+
+function jobViolations({ jobId, key, tasks }: Acknowledged, { jobs, tasks: known }: Record): readonly string[] {
+  const job = jobs.get(jobId);
+  if (!job) return [`${jobId} was acknowledged and is not in the log (K7)`];
+  if (!job.key?.includes(key)) return [`${jobId} was acknowledged for key ${key} and is bound to ${job.key} (K1)`];
+  const [ending] = job.endings;
+  if (ending === undefined) return [`${jobId} was acknowledged and has not ended (K9)`];
+  if (job.endings.length > 1) return [`${jobId} ended ${job.endings.length} times: ${job.endings.join("; ")}`];
+  if (ending !== "SUCCEEDED") return [`${jobId} ended ${ending}`];
+  const without = job.tasks.filter((task) => known.get(task)?.committed.length !== 1);
+  return [
+    ...(job.tasks.length === tasks ? [] : [`${jobId} has ${job.tasks.length} tasks, not ${tasks}`]),
+    ...without.map((task) => `${task} of ${jobId} has ${known.get(task)?.committed.length ?? 0} results`),
+  ];
+}
+
+function attemptViolations(attempts: readonly Attempt[], { tasks }: Record): readonly string[] {
+  const violations: string[] = [];
+  const finished = new Set<string>();
+  const ran = new Set<string>();
+  for (const { task, token, endedAtMs, isAcknowledged } of attempts) {
+    ran.add(task);
+    if (endedAtMs !== undefined) finished.add(`${task}#${token}`);
+    const known = tasks.get(task);
+    if (!known?.tokens.includes(token)) violations.push(`${task} ran under token ${token}, which nobody granted (K2)`);
+    if (isAcknowledged && !known?.committed.includes(token))
+      violations.push(`${task}: the commit under token ${token} was acknowledged and is not in the log (K7)`);
+  }
+  for (const { taskId, committed } of tasks.values())
+    for (const token of committed)
+      if (ran.has(taskId) && !finished.has(`${taskId}#${token}`))
+        violations.push(`${taskId} has a result of token ${token}, whose attempt did not run to its end`);
+  return violations;
+}
+
+/** Tasks that were begun more than once. */
+export function rerun(attempts: readonly Attempt[]): ReadonlyMap<string, readonly Attempt[]> {
+  const byTask = Map.groupBy(attempts, ({ task }) => task);
+  return new Map([...byTask].filter(([, each]) => each.length > 1));
+}

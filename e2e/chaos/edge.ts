@@ -1,0 +1,75 @@
+/**
+ * A caller from outside: it knows the addresses of some nodes, asks any one of them for anything, and another one
+ * when that one does not answer. The same request is sent again, so whoever uses it names what must be done once.
+ */
+import { deadlineSignal } from "#base/abort.ts";
+import type { Clock } from "#base/clock.ts";
+import { Fault, isFault } from "#base/fault.ts";
+import type { Random } from "#base/random.ts";
+import { createClient, type WorkClient } from "#shard/client.ts";
+import type { Directory } from "#shard/client-directory.ts";
+import type { ShardRequest } from "#shard/protocol.ts";
+import { isWorthRetrying, nameOf, type AskOptions, type Router, type Settled } from "#shard/router.ts";
+import { createTcpTransport } from "#shard/tcp.ts";
+
+export type EdgePorts = {
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Where nodes may be; asked anew for every try. */
+  readonly addresses: () => readonly string[];
+  /** For one try, besides the time that a `reserve` may be held. */
+  readonly tryMs: number;
+};
+
+export type Edge = { readonly router: Router; close(): Promise<void> };
+
+export function createEdge({ clock, random, addresses, tryMs }: EdgePorts): Edge {
+  const transport = createTcpTransport({ clock, via: "router" });
+
+  async function ask(request: ShardRequest, { deadlineMs = 30_000, signal }: AskOptions): Promise<Settled> {
+    const untilMs = clock.monotonicMs() + deadlineMs;
+    const heldMs = request.kind === "command" ? (request.waitMs ?? 0) : 0;
+    let last: unknown;
+    for (let tries = 1; ; tries += 1) {
+      signal?.throwIfAborted();
+      const leftMs = untilMs - clock.monotonicMs();
+      if (leftMs <= 0) throw new Fault("unknown-outcome", nameOf(request), { tries, last: String(last) }, last);
+      const to = random.pick(addresses());
+      const late = (): Fault => new Fault("unknown-outcome", nameOf(request), { to });
+      using limited = deadlineSignal(clock, Math.min(leftMs, tryMs + heldMs), signal, late);
+      try {
+        return (await transport.request(to, request, limited.signal)) as Settled;
+      } catch (error) {
+        signal?.throwIfAborted();
+        if (!isFault(error) || !isWorthRetrying(error)) throw error;
+        last = error;
+        await clock.sleep(Math.min(20 * tries, 200));
+      }
+    }
+  }
+
+  return {
+    router: {
+      request: (request, options = {}) => ask(request, options),
+      watch: () => {
+        throw new Fault("invalid", "watch", { why: "this caller only asks" });
+      },
+      seen: () => undefined,
+    },
+    close: () => transport.close(),
+  };
+}
+
+/** The typed client on an edge. Nothing of it needs the database. */
+export function edgeClient(edge: Edge, shards: number, random: Random): WorkClient {
+  const unknown = (): never => {
+    throw new Fault("invalid", "look at the cluster", { why: "this caller only asks shards" });
+  };
+  const directory: Directory = {
+    cluster: () => Promise.resolve({ clusterId: "chaos", shards, featureLevel: 1 }),
+    nodes: unknown,
+    ownerships: unknown,
+    history: { job: unknown, jobs: unknown },
+  };
+  return createClient({ router: edge.router, directory, random });
+}

@@ -1,0 +1,67 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { systemClock } from "#app/system-clock.ts";
+import { until } from "#test/until.ts";
+import { fill } from "./crowd.ts";
+import { createEdge } from "./edge.ts";
+import { spread } from "./figures.ts";
+import { GapProbe } from "./probe.ts";
+import type { Round, Run, Scenario } from "./scenario.ts";
+
+const limitMs = 300;
+
+/** A node joins and gets its share, then leaves politely: how long a client of the moved shards hears nothing. */
+export const handover: Scenario = {
+  name: "handover",
+  about: "a fourth node joins and leaves again, each time with shards that are in use",
+  rounds: { full: 5, smoke: 0 },
+  cluster: { nodes: 3, shards: 12, leaseMs: 5_000, workers: 2, slots: 8 },
+  traffic: { submitters: 2, pauseMsMax: 100, waitMsMax: 200, leaseMs: 5_000, graceMs: 10_000 },
+  prepare: ({ cluster }) => fill(cluster.client, cluster.plan.shards, { tasks: 5_000, singles: 0.2, claimed: 0.1 }),
+  round: handOverRound,
+  sum: (rounds) => {
+    const { p50, max } = spread(rounds.flatMap(({ recoveryMs }) => recoveryMs));
+    return { moves: rounds.flatMap(({ recoveryMs }) => recoveryMs).length, gapP50Ms: p50, gapMaxMs: max, limitMs };
+  },
+};
+
+export async function handOverRound({ cluster, random }: Run, round: number): Promise<Round> {
+  const stayed = cluster.addresses;
+  const edge = createEdge({ clock: systemClock, random: random.fork("gap"), addresses: () => stayed, tryMs: 2_000 });
+  const probes = Array.from({ length: cluster.plan.shards }, (_, shard) => new GapProbe(edge.router, shard));
+  const extra = cluster.addNode(`x${round}`);
+  try {
+    await until("the new node is there", async () =>
+      (await cluster.journal.nodes()).some(({ node, alive }) => node === extra.name && alive),
+    );
+    const share = Math.floor(cluster.plan.shards / (stayed.length + 1));
+    const joining = await gaps(probes, () =>
+      until("the new node has its share", async () => (await cluster.owned(extra.name)).length >= share),
+    );
+    cluster.forget(extra);
+    const leaving = await gaps(probes, async () => {
+      if (!(await extra.child.leave(20_000))) throw new Error(`${extra.name} did not leave when asked`);
+    });
+    const all = [...joining, ...leaving];
+    const slow = all.filter((ms) => ms > limitMs);
+    const show = (ms: readonly number[]): string => `${ms.length} shards, at most ${spread(ms).max} ms`;
+    return {
+      what: `${extra.name} joined (${show(joining)}) and left (${show(leaving)})`,
+      recoveryMs: all,
+      violations: slow.map((ms) => `a polite hand-over kept a client waiting for ${Math.round(ms)} ms`),
+    };
+  } finally {
+    if (cluster.nodes.includes(extra)) cluster.forget(extra);
+    await extra.child.kill();
+    await Promise.all(probes.map((probe) => probe.stop()));
+    await edge.close();
+  }
+}
+
+/** The longest silence of each shard that moved meanwhile. */
+async function gaps(probes: readonly GapProbe[], meanwhile: () => Promise<void>): Promise<readonly number[]> {
+  await pause(200);
+  for (const probe of probes) probe.reset();
+  await meanwhile();
+  await pause(500);
+  return probes.flatMap(({ seen }) => (seen.moves > 0 ? [seen.longestMs] : []));
+}

@@ -1,0 +1,41 @@
+import type { Random } from "#base/random.ts";
+import type { Evidence } from "./check.ts";
+import type { Cluster, ClusterPlan } from "./cluster.ts";
+import type { Figures } from "./figures.ts";
+import type { Traffic, TrafficPlan } from "./traffic.ts";
+
+/** One kind of trouble, as data: who is there, what is done to them in a round, and what must hold afterwards. */
+export type Scenario = {
+  readonly name: string;
+  readonly about: string;
+  readonly rounds: { readonly full: number; readonly smoke: number };
+  readonly cluster: ClusterPlan;
+  readonly smokeCluster?: Partial<ClusterPlan>;
+  readonly traffic: TrafficPlan | undefined;
+  /** Before the first round. */
+  readonly prepare?: (run: Run) => Promise<void>;
+  readonly round: (run: Run, round: number) => Promise<Round>;
+  /** What this scenario asks for besides the checks that all of them have. */
+  readonly judge?: (run: Run, evidence: Evidence) => readonly string[];
+  /** What is counted over all rounds. */
+  readonly sum: (rounds: readonly Round[], evidence: Evidence) => Figures;
+};
+
+export type Round = {
+  /** What was done, for people. */
+  readonly what: string;
+  /** How long each shard concerned took to answer again. */
+  readonly recoveryMs: readonly number[];
+  readonly figures?: Figures;
+  readonly violations?: readonly string[];
+};
+
+export type Run = {
+  readonly cluster: Cluster;
+  readonly traffic: Traffic;
+  readonly random: Random;
+  readonly smoke: boolean;
+  /** What rounds leave for each other and for the judge. */
+  readonly notes: Map<string, unknown>;
+  readonly say: (line: string) => void;
+};
