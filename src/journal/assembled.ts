@@ -1,9 +1,8 @@
 /** A journal over an engine, wherever the engine runs: in this thread (memory) or in a worker (SQLite). */
 import type { LogPage, Engine } from "./engine.ts";
-import type { History, Journal, Seq } from "./journal.ts";
+import type { History, Journal } from "./journal.ts";
 import { readLog } from "./reading.ts";
 import { loadSnapshot, saveSnapshot, type SnapshotStore } from "./snapshots.ts";
-import type { ShardId } from "#base/ids.ts";
 
 type Arguments<F> = F extends (nowMs: number, ...rest: infer A) => unknown ? A : never;
 export type Call = <K extends keyof Engine>(op: K, ...args: Arguments<Engine[K]>) => Promise<ReturnType<Engine[K]>>;
@@ -13,8 +12,6 @@ export type AssembledPorts = {
   readonly append: Journal["append"];
   readonly describe: Journal["describe"];
   readonly history: History;
-  /** How far the history is written and will still be after a crash. */
-  readonly historyDurable: (shard: ShardId) => Promise<Seq>;
   readonly close: () => Promise<void>;
 };
 
@@ -23,7 +20,7 @@ const trimRecordsMax = 512;
 const sweepChunksMax = 16;
 
 export function assembled(ports: AssembledPorts): Journal {
-  const { call, append, describe, history, historyDurable, close } = ports;
+  const { call, append, describe, history, close } = ports;
   const store: SnapshotStore = {
     begin: (shard, at) => call("snapshotBegin", shard, at),
     put: (at, record) => call("snapshotPut", at, record),
@@ -45,7 +42,7 @@ export function assembled(ports: AssembledPorts): Journal {
     recordSegment: (segment, epoch) => call("recordSegment", segment, epoch),
     segments: (shard) => call("segments", shard),
     async trim(shard, epoch, throughSeq) {
-      const wanted = { throughSeq, history: await historyDurable(shard), recordsMax: trimRecordsMax };
+      const wanted = { throughSeq, history: await history.cursor(shard), recordsMax: trimRecordsMax };
       while ((await call("trim", { shard, epoch }, wanted)) < throughSeq);
     },
     findKeys: (shard, keys) => call("findKeys", shard, keys),

@@ -184,7 +184,8 @@ export type Journal = {
  */
 export type History = {
   /**
-   * Writes the rows and moves the cursor to `throughSeq`, in one transaction. Fenced like an append. Rows behind
+   * Writes the rows and moves the cursor to `throughSeq`, in one transaction, durable when it resolves: what has
+   * ended may then be forgotten elsewhere. Fenced like an append. Rows behind
    * the cursor are there already and are not written again; those at the cursor are.
    */
   record(shard: ShardId, at: { readonly epoch: Epoch; readonly throughSeq: Seq }, rows: HistoryRows): Promise<void>;

@@ -47,7 +47,6 @@ export function memoryStore(storeNowMs: () => number): MemoryStore {
         };
       },
       history,
-      historyDurable: (shard) => history.cursor(shard),
       async close() {
         closed = true;
       },

@@ -1,19 +1,21 @@
 /**
- * History in PostgreSQL. One statement writes the rows of all tables: its parameters are whole columns. It does
- * not wait for the disk (the rows can be made again), and since the server's log is one sequence, a later
- * commit that does wait, such as that of a trim, makes them durable first.
+ * History in PostgreSQL. One statement writes many rows of a table: its parameters are whole columns.
  */
-import { Fault } from "#base/fault.ts";
+import { Fault, isFault } from "#base/fault.ts";
+import type { ShardId } from "#base/ids.ts";
 import { byKey, cellOf, historyTables, rowOf, tableNames, type Column, type TableName } from "./history-columns.ts";
 import { jobsPage, jobsPlace } from "./history-cursor.ts";
-import type { History, HistoryRows, JobRow } from "./journal.ts";
+import type { Epoch, History, HistoryRows, JobRow, Seq } from "./journal.ts";
 import type { Lane, Run } from "./postgres-lane.ts";
 import { float8Array, int8Array, textArray } from "./postgres-values.ts";
 
+type At = { readonly epoch: Epoch; readonly throughSeq: Seq };
 type Place = { current: boolean; behind: boolean };
 
 const arrays = { id: "int8[]", number: "float8[]", text: "text[]", list: "text[]" } as const;
 const rowsMax = 5_000;
+/** A statement may touch a row once. Callers seldom send a row twice, so it is put right only when it happens. */
+const rowTwice = "21000";
 
 export function historyIn({ lane, schema }: { readonly lane: Lane; readonly schema: string }): History {
   const selectAll = async <T>(run: Run, name: TableName, where: string, values: readonly unknown[]): Promise<T[]> => {
@@ -24,16 +26,10 @@ export function historyIn({ lane, schema }: { readonly lane: Lane; readonly sche
     return rows.map((cells) => rowOf<T>(historyTables[name], cells));
   };
   return {
-    record: (shard, { epoch, throughSeq }, rows) =>
-      lane.transaction("record history", async (run) => {
-        const values = [shard, epoch, throughSeq];
-        await run({ text: "set local synchronous_commit = off" });
-        const [found] = await run<Place>({ name: "history-place", text: placeSql(schema), values });
-        if (!found?.current) throw new Fault("stale", "record history", { shard, epoch });
-        if (found.behind) return;
-        for (const name of tableNames) await upsert(run, name, rows[name]);
-        const moved = await run({ name: "history-move", text: moveSql(schema), values });
-        if (moved.length === 0) throw new Fault("stale", "record history", { shard, epoch });
+    record: (shard, at, rows) =>
+      record(shard, at, rows).catch((error: unknown) => {
+        if (!isFault(error) || error.facts["sqlState"] !== rowTwice) throw error;
+        return record(shard, at, withoutRepeats(rows));
       }),
 
     async cursor(shard) {
@@ -106,14 +102,22 @@ export function historyIn({ lane, schema }: { readonly lane: Lane; readonly sche
     },
   };
 
-  async function upsert(run: Run, name: TableName, rows: HistoryRows[TableName]): Promise<void> {
-    const { columns, key } = historyTables[name];
-    const newest = lastOfEach<object>(
-      rows,
-      columns.filter((column) => key.includes(column.name)),
-    );
-    for (let from = 0; from < newest.length; from += rowsMax) {
-      const slice = newest.slice(from, from + rowsMax);
+  function record(shard: ShardId, { epoch, throughSeq }: At, rows: HistoryRows): Promise<void> {
+    const values = [shard, epoch, throughSeq];
+    return lane.transaction("record history", async (run) => {
+      const [found] = await run<Place>({ name: "history-place", text: placeSql(schema), values });
+      if (!found?.current) throw new Fault("stale", "record history", { shard, epoch });
+      if (found.behind) return;
+      for (const name of tableNames) await upsert(run, name, rows[name]);
+      const moved = await run({ name: "history-move", text: moveSql(schema), values });
+      if (moved.length === 0) throw new Fault("stale", "record history", { shard, epoch });
+    });
+  }
+
+  async function upsert(run: Run, name: TableName, rows: readonly object[]): Promise<void> {
+    const { columns } = historyTables[name];
+    for (let from = 0; from < rows.length; from += rowsMax) {
+      const slice = rows.slice(from, from + rowsMax);
       await run({
         name: `upsert-${name}`,
         text: upsertSql(schema, name),
@@ -137,11 +141,14 @@ const moveSql = (schema: string): string => `
   select shard, $3::int8 from ${schema}.shards where shard = $1::int4 and epoch = $2::int8
   on conflict (shard) do update set seq = greatest(c.seq, excluded.seq) returning seq`;
 
-/** A statement may touch a row once; of several rows with one key the last is the one that stays. */
-function lastOfEach<T extends object>(rows: readonly T[], key: readonly Column[]): readonly T[] {
-  if (rows.length < 2) return rows;
-  const byRowKey = new Map(rows.map((row) => [key.map((column) => cellOf(row, column)).join(), row]));
-  return byRowKey.size === rows.length ? rows : [...byRowKey.values()];
+/** Of several rows with one key the last is the one that stays. */
+function withoutRepeats(rows: HistoryRows): HistoryRows {
+  const lastOfEach = (name: TableName): readonly object[] => {
+    const key = historyTables[name].columns.filter((column) => historyTables[name].key.includes(column.name));
+    const keyOf = (row: object): string => key.map((column) => cellOf(row, column)).join();
+    return [...new Map(rows[name].map((row: object) => [keyOf(row), row])).values()];
+  };
+  return Object.fromEntries(tableNames.map((name) => [name, lastOfEach(name)])) as unknown as HistoryRows;
 }
 
 function columnOf(column: Column, rows: readonly object[]): Buffer {

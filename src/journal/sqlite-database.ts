@@ -6,8 +6,6 @@ import { Fault, isFault } from "#base/fault.ts";
 
 export type DatabaseOptions = {
   readonly path: string;
-  /** FULL syncs at every commit; NORMAL only at checkpoints, for what can be made again. */
-  readonly synchronous: "FULL" | "NORMAL";
   readonly schema: string;
   readonly version: number;
   readonly busyTimeoutMs: number;
@@ -17,13 +15,13 @@ export type DatabaseOptions = {
 const walBytesMax = 64 << 20;
 
 export function openDatabase(options: DatabaseOptions): DatabaseSync {
-  const { path, synchronous, schema, version, busyTimeoutMs } = options;
+  const { path, schema, version, busyTimeoutMs } = options;
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   closeSync(openSync(path, "a", 0o600)); // SQLite gives its side files the rights of the main one
   const db = new DatabaseSync(path, { timeout: busyTimeoutMs });
   try {
     db.exec("pragma journal_mode = wal");
-    db.exec(`pragma synchronous = ${synchronous}`);
+    db.exec("pragma synchronous = full"); // every commit is synced
     // Checkpoints happen every 4 MiB within a commit: pages are short-lived in the cache and the file stays small.
     db.exec("pragma wal_autocheckpoint = 1000");
     db.exec(`pragma journal_size_limit = ${walBytesMax}`);

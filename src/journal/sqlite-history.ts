@@ -105,13 +105,6 @@ export function sqliteHistory(db: DatabaseSync, epochOf: (shard: ShardId) => Epo
       for (const { job } of old) for (const statement of [steps, ...others]) statement.run(shard, job);
       return old.length;
     },
-
-    /** The cursor, once it will survive a loss of power: a checkpoint syncs what was committed without waiting. */
-    durableCursor(shard: ShardId): Seq {
-      const { seq } = placed(shard);
-      db.exec("pragma wal_checkpoint(passive)");
-      return seq;
-    },
   };
 }
 

@@ -39,7 +39,7 @@ const readOps = new Set(
 const leaseOps = new Set("open acquire renew release announce raiseFeatureLevel".split(" "));
 
 function logRole({ path, busyTimeoutMs }: WorkerSetup, offsetMs: number): Role {
-  const options: DatabaseOptions = { path, busyTimeoutMs, synchronous: "FULL", schema: logSchema, version: logVersion };
+  const options: DatabaseOptions = { path, busyTimeoutMs, schema: logSchema, version: logVersion };
   const db = openDatabase(options);
   const tables = sqliteTables(db);
   const engine = engineOver(tables);
@@ -71,7 +71,6 @@ function historyRole({ path, logPath, busyTimeoutMs }: WorkerSetup): Role {
   const db = openDatabase({
     path,
     busyTimeoutMs,
-    synchronous: "NORMAL",
     schema: historySchema,
     version: historyVersion,
   });
@@ -83,7 +82,7 @@ function historyRole({ path, logPath, busyTimeoutMs }: WorkerSetup): Role {
     run(op, _offsetMs, args) {
       const operation = must(operations[op], `operation ${op}`);
       if (op === "record" || op === "trim") return transaction(db, "immediate", () => operation(...args));
-      return operation(...args); // a checkpoint, too, cannot run inside a transaction
+      return transaction(db, "deferred", () => operation(...args));
     },
     close() {
       db.close();

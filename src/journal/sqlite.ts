@@ -1,12 +1,11 @@
 /**
  * The journal in SQLite files, for one machine: the default when nothing else is configured. Two databases, each
- * with a thread of its own: `journal.db` syncs at every commit; `history.db` can be made again from the log and
- * does not.
+ * with a thread of its own: `journal.db`, and `history.db`, whose large transactions would else hold up appends.
  */
 import { join } from "node:path";
 import { assembled, type Call } from "./assembled.ts";
 import { grouped } from "./grouped.ts";
-import type { AppendResult, History, Journal, Seq } from "./journal.ts";
+import type { AppendResult, History, Journal } from "./journal.ts";
 import type { HistoryOps } from "./sqlite-history.ts";
 import { packBatches } from "./sqlite-packing.ts";
 import { WorkerThread } from "./worker-thread.ts";
@@ -54,7 +53,6 @@ export function sqliteJournal(options: SqliteOptions): Journal {
       return { kind: "sqlite", durable: true, notes };
     },
     history,
-    historyDurable: (shard): Promise<Seq> => callPast("durableCursor", shard),
     async close() {
       await Promise.all([log.close(), past.close()]);
     },
