@@ -67,6 +67,7 @@ export function applyStageEnded(state: State, event: EventOf<"stage-ended">): vo
   stage.reason = event.reason;
   stage.endedAtMs = event.at;
   stage.kept = undefined;
+  if (stage.gate) stage.gate.waitsFor = [];
   job.stagesOpen -= 1;
   // Tasks of a stage that never ran (skipped, or cancelled while blocked) go with it.
   for (const task of stage.tasks)
@@ -160,6 +161,7 @@ export function applyStageReopened(state: State, event: EventOf<"stage-reopened"
     resetTask(state, stage.planning, event.at);
     forgetTask(state, stage.planning);
     stage.planning = undefined;
+    if (stage.gate) stage.gate.waitsFor = [];
   }
   const kept = new Map<string, { spec: string; result: NonNullable<Task["result"]> }>();
   for (const task of stage.tasks) {

@@ -134,7 +134,8 @@ export function apply(state: State, event: Event): void {
       const executor = state.executor(event.executor);
       executor.drained = undefined;
       executor.failures = 0;
-      return;
+      // From now on it may fade like any other; looked at soon, it says itself when.
+      return state.agenda.file(executor, state.nowMs, state.nowMs);
     }
     default:
       return unreachable(event);

@@ -3,7 +3,7 @@ import { assert } from "#base/assert.ts";
 import { failAttempt } from "./decide-finish.ts";
 import { Claim, Executor, Job, Task, Tenant } from "./entities.ts";
 import type { Event, SoftEvent } from "./event.ts";
-import { isJobOver, isTaskOver, limitAtMsOf } from "./moves.ts";
+import { isJobOver, isTaskOver, limitAtMsOf, planEndsAtMs } from "./moves.ts";
 import type { Due, State } from "./state.ts";
 
 export type DueDecision = {
@@ -77,16 +77,19 @@ function straggles(state: State, claim: Claim): number {
 
 function taskDue(task: Task, nowMs: number): DueDecision {
   if (isTaskOver(task.phase)) return nothing;
+  const endsAtMs = planEndsAtMs(task);
+  const isLate = endsAtMs <= nowMs && !task.claim;
+  if (isLate) return does({ kind: "task-failed", task: task.no, reason: "no plan within its deadline", at: nowMs });
   switch (task.phase) {
     case "RETRY_PENDING":
-      if (task.dueAtMs > nowMs) return at(task.dueAtMs);
+      if (task.dueAtMs > nowMs) return at(Math.min(task.dueAtMs, endsAtMs));
       return does({ kind: "requeued", task: task.no, at: nowMs });
     case "WAITING":
-      if (task.dueAtMs > nowMs) return at(task.dueAtMs);
+      if (task.dueAtMs > nowMs) return at(Math.min(task.dueAtMs, endsAtMs));
       return does({ kind: "plan-woken", task: task.no, at: nowMs });
     case "READY": {
       const dueAtMs = task.queuedAtMs + task.template.queueMs;
-      if (dueAtMs > nowMs) return at(dueAtMs);
+      if (dueAtMs > nowMs) return at(Math.min(dueAtMs, endsAtMs));
       const reason = `no executor took it within ${task.template.queueMs} ms`;
       return does({ kind: "task-failed", task: task.no, reason, at: nowMs });
     }

@@ -103,7 +103,8 @@ export function failAttempt(
   const events: Event[] = [endAttempt(claim, { ...given, next })];
   const { executor } = claim;
   const { executorFailuresMax, executorDrainMs } = state.limits;
-  if (blames(given) && executor.failures + 1 >= executorFailuresMax && !executor.drained)
+  const isDrained = executor.drained !== undefined && executor.drained.untilMs > nowMs;
+  if (blames(given) && executor.failures + 1 >= executorFailuresMax && !isDrained)
     events.push({
       kind: "executor-drained",
       executor: executor.id,

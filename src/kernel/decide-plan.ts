@@ -110,25 +110,30 @@ export function decideSignal(state: State, command: CommandOf<"signal">, nowMs: 
   const { signal } = command;
   const { limits } = state;
   const wrong =
+    wrongWhole("stage", command.stage, 0, limits.stagesMax) ??
     wrongText("signal.id", signal?.id, limits.nameLengthMax, 1) ??
     wrongText("signal.name", signal.name, limits.nameLengthMax, 1) ??
     wrongText("signal.payload", signal.payload, limits.specBytesMax);
   if (wrong) return reject(wrong);
+  const { id, name, payload } = signal;
   const job = state.jobs.get(command.job);
   if (!job) return reject({ kind: "job-unknown", job: command.job });
   if (command.tenant !== undefined && command.tenant !== job.tenant.name)
     return reject({ kind: "tenant-mismatch", job: job.no });
   const stage = job.stages[command.stage];
   if (!stage) return reject({ kind: "stage-unknown", job: job.no, stage: command.stage });
-  if (stage.gate?.signals.some(({ id }) => id === signal.id)) return accept({ recorded: true });
+  if (stage.gate?.signals.some((known) => known.id === id)) return accept({ recorded: true });
   if (isJobOver(job)) return reject({ kind: "job-ended", job: job.no, phase: job.phase });
   const { signalsPerStageMax } = limits;
   const count = (stage.gate?.signals.length ?? 0) + 1;
   if (count > signalsPerStageMax)
     return reject({ kind: "limit", what: "signals", limit: signalsPerStageMax, got: count });
-  const events: Event[] = [{ kind: "signalled", job: job.no, stage: stage.index, ...signal, at: nowMs }];
+  const events: Event[] = [
+    // Field by field: what else a caller may have put into the signal must not get into the log.
+    { kind: "signalled", job: job.no, stage: stage.index, id, name, payload, at: nowMs },
+  ];
   const { planning } = stage;
-  if (planning?.phase === "WAITING" && stage.gate?.waitsFor.includes(signal.name))
+  if (planning?.phase === "WAITING" && stage.gate?.waitsFor.includes(name))
     events.push({ kind: "plan-woken", task: planning.no, at: nowMs });
   return accept({ recorded: true }, events);
 }

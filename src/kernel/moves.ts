@@ -53,7 +53,7 @@ export function toReady(state: State, task: Task, atMs: number): void {
 
 /** Looks again at the task's queue deadline; the job's own comes first for most, and then says enough. */
 export function fileQueued(state: State, task: Task): void {
-  const dueAtMs = task.queuedAtMs + task.template.queueMs;
+  const dueAtMs = Math.min(task.queuedAtMs + task.template.queueMs, planEndsAtMs(task));
   if (dueAtMs < task.stage.job.deadlineAtMs) state.agenda.file(task, dueAtMs, state.nowMs);
 }
 
@@ -61,8 +61,16 @@ export function toTimed(state: State, task: Task, phase: "RETRY_PENDING" | "WAIT
   task.phase = phase;
   task.dueAtMs = dueAtMs;
   state.agenda.drop(task);
-  state.agenda.file(task, dueAtMs, state.nowMs);
+  fileTimed(state, task);
 }
+
+export function fileTimed(state: State, task: Task): void {
+  state.agenda.file(task, Math.min(task.dueAtMs, planEndsAtMs(task)), state.nowMs);
+}
+
+/** K9: a planning has so much time from when its stage became ready, whatever it waits for meanwhile. */
+export const planEndsAtMs = (task: Task): number =>
+  task === task.stage.planning ? task.stage.startedAtMs + task.template.queueMs : Number.POSITIVE_INFINITY;
 
 /** Lets the next tasks of a stage into line, as many as its parallelMax allows. */
 export function letGo(state: State, stage: Stage, atMs: number): void {
@@ -140,7 +148,7 @@ export function lockMayBeFree(state: State, holder: LockHolder): void {
 
 /** When the attempt has had all the time that it may have. No renewal reaches beyond the lease that it has by then. */
 export const limitAtMsOf = (claim: Claim): number =>
-  (claim.startedAtMs || claim.grantedAtMs) + claim.task.template.attemptMs;
+  Math.min((claim.startedAtMs || claim.grantedAtMs) + claim.task.template.attemptMs, planEndsAtMs(claim.task));
 
 /** Files a claim for when something about it may be due: its lease, its time limit, or a look whether it lags. */
 export function fileClaim(state: State, claim: Claim): void {

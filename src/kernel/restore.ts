@@ -7,7 +7,7 @@ import { Claim, Job, Stage, type StageShape, Task } from "./entities.ts";
 import type { Limits } from "./limits.ts";
 import type { LockHolder } from "./locks.ts";
 import type { TaskTemplate } from "./model.ts";
-import { checkQuota, fileClaim, fileQueued, isJobOver, isStageOver, isTaskOver } from "./moves.ts";
+import { checkQuota, fileClaim, fileQueued, fileTimed, isJobOver, isStageOver, isTaskOver } from "./moves.ts";
 import { createState, type State } from "./state.ts";
 
 /* oxlint-disable typescript/no-explicit-any -- rows are what capture.ts wrote; their checksums were verified before */
@@ -157,7 +157,7 @@ export class Restorer {
     if (inLine === 1) this.#line.push(task);
     if (inLine === 2) state.ready.offerSpare(task);
     if (phase === "READY" && inLine === 1) fileQueued(state, task);
-    if (phase === "RETRY_PENDING" || phase === "WAITING") state.agenda.file(task, dueAtMs, state.nowMs);
+    if (phase === "RETRY_PENDING" || phase === "WAITING") fileTimed(state, task);
   }
 
   #rareOf(task: Task, rare: Row[number]): void {

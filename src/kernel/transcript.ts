@@ -58,7 +58,7 @@ export class Transcript {
       if (line === "" || line.startsWith("#")) continue;
       const [command = "", outcome = ""] = line.split(/\s+-> ?/);
       const real = this.say(command);
-      if (real === outcome.trim()) was.push(`      ${line}`);
+      if (real.trim() === outcome.trim()) was.push(`      ${line}`);
       else {
         was.push(`wanted ${line}`, `   was ${command.trim()} -> ${real}`);
         isAsWanted = false;
