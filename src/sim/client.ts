@@ -219,7 +219,9 @@ export class Client {
 
   async #poisons({ shard, job, drawn }: Submitted): Promise<void> {
     const { random } = this.#ports;
-    const poison: Poison = { ...random.pick(poisons), reads: random.below(12) };
+    const { path } = random.pick(poisons);
+    // What lies deeper goes into events as it is, and would poison what follows deciding as well.
+    const poison: Poison = { path, reads: path.length === 1 ? random.below(12) : 0 };
     const submit = { ...drawn.submit, name: "poisoned", requestKey: `poison-${this.#habits.name}-${job}` };
     await this.ask(shard, poisoned(submit, poison), 3_000);
     const signal = { id: "poison", name: "poison", payload: "" };

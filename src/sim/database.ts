@@ -155,7 +155,7 @@ export class Database {
         };
         run().then(
           (value) => {
-            this.#world.say(`${life.name} db ${name} = ${summary(value)}`);
+            this.#world.say(`${life.name} db ${name} = ${summary(name, value)}`);
             answered(() => resolve(value));
           },
           (error: Error) => {
@@ -215,8 +215,12 @@ export class Database {
 
 const streamPage = 64;
 
-function summary(value: unknown): string {
+/** Maps that are read again and again are not worth a line each time. */
+const dull = new Set(["nodes", "ownerships"]);
+
+function summary(name: string, value: unknown): string {
   if (value === undefined) return "done";
+  if (dull.has(name)) return "read";
   const text = JSON.stringify(value);
   return text.length > 200 ? `${text.slice(0, 200)}... (${text.length})` : text;
 }

@@ -116,7 +116,8 @@ export class Network {
         return;
       }
       this.#deliver(link);
-      if (this.#random.chance(this.conditions.duplicateChance)) {
+      const { duplicateChance } = this.conditions;
+      if (duplicateChance > 0 && this.#random.chance(duplicateChance)) {
         this.#observer.injected("message-doubled");
         this.#deliver(link);
       }
@@ -137,7 +138,7 @@ export class Network {
       const broken = life.onEnd(() => from.after(this.#delay(), () => fail("unknown-outcome", "connection reset")));
       const request = JSON.parse(text) as ShardRequest;
       this.#observer.reached(life, from, request);
-      life.after(0, () => {
+      const serve = () => {
         this.#observer.arrived(life, from, request);
         const dose: Dose = { fired: false };
         const respond = (response: ShardResponse) => {
@@ -156,7 +157,9 @@ export class Network {
             this.#world.say(`${life.name} < ${from.name} threw ${String(error)}`);
             from.after(this.#delay(), () => settle(() => reject(readFault(writeFault(error, "serve"), to))));
           });
-      });
+      };
+      if (life.state === "stopped") life.after(0, serve);
+      else serve();
     });
   }
 
@@ -215,12 +218,14 @@ export class Network {
   }
 
   #isCut(from: string, to: string): boolean {
+    if (this.#cut.size === 0) return false;
     return this.#cut.has(`${from}>${to}`);
   }
 
   #lost(from: string, to: string): boolean {
     if (this.#isCut(from, to)) return true;
-    if (!this.#random.chance(this.conditions.lossChance)) return false;
+    const { lossChance } = this.conditions;
+    if (lossChance === 0 || !this.#random.chance(lossChance)) return false;
     this.#observer.injected("message-lost");
     return true;
   }

@@ -58,7 +58,7 @@ const sizes = {
 } as const satisfies Record<Size, Record<string, readonly [number, number]>>;
 
 export function drawProfile(random: Random): Profile {
-  const size: Size = random.chance(0.02) ? "large" : random.chance(0.3) ? "small" : "tiny";
+  const size: Size = random.chance(0.01) ? "large" : random.chance(0.2) ? "small" : "tiny";
   const range = sizes[size];
   const draw = ([low, high]: readonly [number, number]) => random.between(low, high);
   const leaseMs = random.pick([3_000, 6_000, 12_000]);

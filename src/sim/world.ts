@@ -50,7 +50,7 @@ export class World {
   }
 
   say(line: string): void {
-    this.trace.line(`${this.nowMs.toFixed(3)} ${line}`);
+    this.trace.line(`${Math.round(this.nowMs * 1_000) / 1_000} ${line}`);
   }
 
   machine(name: string, clock: MachineClock): Machine {
