@@ -63,7 +63,8 @@ export function executorClient(command: AskCommand, query: AskQuery, random: Ran
     async reserve(shard, wanted, options) {
       reservations += 1;
       const nonce = wanted.nonce ?? `${reservations.toString(36)}-${random.next32().toString(36)}`;
-      const { executor, offers, count, prefer = [], start = false, tenant, waitMs } = wanted;
+      const { executor, count, prefer = [], start = false, tenant, waitMs } = wanted;
+      const offers = [...new Set(wanted.offers)].toSorted(); // one spelling for each set of labels
       const { grants } = await command(
         shard,
         { kind: "reserve", executor, offers, prefer, count, start, nonce, ...(tenant === undefined ? {} : { tenant }) },

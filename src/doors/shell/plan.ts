@@ -97,7 +97,7 @@ function taskSet(stage: ShellStage): TaskSet {
   return {
     template: {
       kind: kinds[task.do],
-      requires: [taskLabel, ...stage.requires],
+      requires: [...new Set([taskLabel, ...stage.requires])].toSorted(),
       leaseMs: 15_000,
       attemptsMax: stage.fail ? Math.max(stage.attempts, stage.fail.times + 1) : stage.attempts,
       retryOn: stage.fail ? "any" : stage.retry,

@@ -1,0 +1,191 @@
+/** The composition root: a configuration becomes a running node. */
+import { randomUUID } from "node:crypto";
+import { arch, platform } from "node:os";
+import type { Clock } from "#base/clock.ts";
+import { Random } from "#base/random.ts";
+import { openDiskBlobs } from "#blobs/disk.ts";
+import { createMemoryBlobs } from "#blobs/memory.ts";
+import type { BlobStore } from "#blobs/store.ts";
+import { planLabel, taskLabel } from "#doors/shell/plan.ts";
+import { shellPlanners, shellRunners } from "#doors/shell/run.ts";
+import type { Journal } from "#journal/journal.ts";
+import { createClient, type WorkClient } from "#shard/client.ts";
+import { createNode, type Node } from "#shard/node.ts";
+import type { ShardService } from "#shard/protocol.ts";
+import { createRouter, type Router } from "#shard/router.ts";
+import { createTcpTransport } from "#shard/tcp.ts";
+import { createProcessRunner } from "#worker/process.ts";
+import { reclaimScratch, ScratchDir } from "#worker/scratch.ts";
+import { createWorker, type Worker } from "#worker/worker.ts";
+import type { Config } from "./config.ts";
+import { lockFolder, nodeName, publishAddress, type DataFolder } from "./data-folder.ts";
+import { systemClock } from "./system-clock.ts";
+import { version } from "./version.ts";
+import { directoryCalls } from "./wire-directory.ts";
+
+export type Running = {
+  readonly name: string;
+  readonly node: Node;
+  readonly client: WorkClient;
+  readonly worker: Worker | undefined;
+  readonly journal: Journal;
+  readonly labels: readonly string[];
+  /** Lets running work go on for the configured time, hands the shards over, closes everything. */
+  stop(): Promise<void>;
+};
+
+export type ComposePorts = { readonly clock?: Clock; readonly log: (line: string) => void };
+
+/** For requests that come in through this node's router: shorter than the caller's own patience. */
+const routedMs = 8_000;
+
+export async function startNode(
+  config: Config,
+  folder: DataFolder,
+  { clock = systemClock, log }: ComposePorts,
+): Promise<Running> {
+  await using undo = new AsyncDisposableStack();
+  undo.use(await lockFolder(folder));
+  const name = await nodeName(folder, config.node.name);
+  const random = new Random(randomUUID());
+  const journal = await openJournal(config, folder, clock);
+  undo.defer(() => journal.close());
+  const blobs = await openBlobs(config, folder, clock);
+  const listenOn = config.node.listen.map((address) => (address === "unix" ? `unix:${folder.socket}` : address));
+  const tcp = createTcpTransport({ clock, listenOn });
+  undo.defer(() => tcp.close());
+
+  let worker: Worker | undefined; // shown in the node's facts, which are told before there is one
+  const calls = directoryCalls(journal, () => node.status());
+  const transport = {
+    ...tcp,
+    listen: (service: ShardService) => tcp.listen(service, { routed: routedBy(router), calls }),
+  };
+  const node: Node = createNode({
+    id: name,
+    clock,
+    journal,
+    blobs,
+    random: random.fork("node"),
+    transport,
+    cluster: { shards: config.cluster.shards, clusterId: config.cluster.name },
+    keeper: { leaseMs: config.cluster.ownerLease },
+    facts: () => ({
+      version,
+      pid: process.pid,
+      slots: worker?.status().slots ?? 0,
+      running: worker?.status().running ?? 0,
+    }),
+    report: (doing, error) => log(`${doing}: ${error instanceof Error ? error.message : String(error)}`),
+  });
+  const router = createRouter({
+    self: node,
+    get selfAddress() {
+      return node.address;
+    },
+    ownerships: () => journal.ownerships(),
+    transport: tcp,
+    clock,
+    random: random.fork("router"),
+  });
+  const client = createClient({ router, directory: journal, random: random.fork("client") });
+
+  await node.start();
+  undo.defer(() => node.stop());
+  const labels = [`os=${platform()}`, `arch=${arch()}`, `node=${name}`, taskLabel, planLabel, ...config.worker.labels];
+  if (config.worker.enabled)
+    worker = await startWorker(config, folder, {
+      name,
+      client,
+      blobs,
+      clock,
+      random,
+      labels,
+      log,
+      shards: node.cluster.shards,
+    });
+  undo.use(await publishAddress(folder, node.address));
+  undo.defer(async () => await worker?.drain(config.node.stopWithin));
+
+  const owned = undo.move();
+  return { name, node, client, worker, journal, labels, stop: () => owned.disposeAsync() };
+}
+
+/** What a caller that knows only this node gets: never "ask another". */
+const routedBy = (router: Router): ShardService => ({
+  request: (request, signal) => {
+    const heldMs = request.kind === "command" ? (request.waitMs ?? 0) : 0;
+    return router.request(request, { deadlineMs: routedMs + heldMs, ...(signal && { signal }) });
+  },
+  watch: (request, signal) => router.watch(request, signal),
+});
+
+/** Imported when needed: nobody waits for a database driver that is not used. */
+async function openJournal({ journal }: Config, folder: DataFolder, clock: Clock): Promise<Journal> {
+  switch (journal.kind) {
+    case "sqlite":
+      return (await import("#journal/sqlite.ts")).sqliteJournal({ directory: journal.directory ?? folder.journal });
+    case "postgres":
+      return (await import("#journal/postgres.ts")).postgresJournal({ url: journal.url, schema: journal.schema });
+    case "memory":
+      return (await import("#journal/memory.ts")).memoryStore(() => clock.wallMs()).connect();
+    default:
+      return journal satisfies never;
+  }
+}
+
+async function openBlobs({ blobs }: Config, folder: DataFolder, clock: Clock): Promise<BlobStore> {
+  switch (blobs.kind) {
+    case "disk":
+      return await openDiskBlobs(blobs.directory ?? folder.blobs);
+    case "memory":
+      return createMemoryBlobs({ clock, sizeBytesMax: blobs.sizeMax });
+    default:
+      return blobs satisfies never;
+  }
+}
+
+type WorkerParts = {
+  readonly name: string;
+  readonly client: WorkClient;
+  readonly blobs: BlobStore;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly labels: readonly string[];
+  readonly shards: number;
+  readonly log: (line: string) => void;
+};
+
+async function startWorker(config: Config, folder: DataFolder, parts: WorkerParts): Promise<Worker> {
+  const { name, client, blobs, clock, random, labels, shards, log } = parts;
+  await reclaimScratch(folder.scratch);
+  const worker = createWorker({
+    client,
+    blobs,
+    clock,
+    random: random.fork("worker"),
+    executor: name,
+    offers: labels,
+    shards,
+    runners: shellRunners({
+      scratch: (task) => ScratchDir.create(folder.scratch, task),
+      processes: createProcessRunner(clock),
+      env: plainEnvironment(process.env),
+    }),
+    planners: shellPlanners,
+    options: { slots: config.worker.slots },
+    log,
+  });
+  worker.run(new AbortController().signal).catch((error: unknown) => log(`worker: ${String(error)}`));
+  return worker;
+}
+
+const passedOn = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "SYSTEMROOT", "COMSPEC", "PATHEXT"];
+
+/** What commands may see of this process's environment: nothing that could be a secret. */
+const plainEnvironment = (env: NodeJS.ProcessEnv): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(env).flatMap(([key, value]) =>
+      value !== undefined && (passedOn.includes(key.toUpperCase()) || key.startsWith("LC_")) ? [[key, value]] : [],
+    ),
+  );

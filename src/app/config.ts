@@ -1,0 +1,157 @@
+/**
+ * The configuration: one strict schema that describes what is put together. `cluster` must be the same on all nodes;
+ * everything else may differ from node to node. Without any configuration a node is complete by itself: SQLite and
+ * files below one folder, reachable from this machine and this user only.
+ */
+import { availableParallelism } from "node:os";
+import { z } from "zod";
+import { Fault, isFault } from "#base/fault.ts";
+import { durationHelp, parseDurationMs, parseSizeBytes, sizeHelp } from "#base/units.ts";
+import { isLoopback, parseAddress } from "#shard/tcp-address.ts";
+
+const Duration = z.string().transform((text, context) => {
+  const ms = parseDurationMs(text);
+  if (ms === undefined) context.addIssue({ code: "custom", message: durationHelp });
+  return ms ?? 0;
+});
+
+const Size = z.string().transform((text, context) => {
+  const bytes = parseSizeBytes(text);
+  if (bytes === undefined) context.addIssue({ code: "custom", message: sizeHelp });
+  return bytes ?? 0;
+});
+
+const Name = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/, "write letters, digits, dots and dashes only");
+const Label = z.string().regex(/^[^=\s]{1,100}=[^\s]{0,100}$/, 'write a label as name=value, such as "gpu=yes"');
+
+const Address = z.string().superRefine((text, context) => {
+  if (text === "unix") return;
+  try {
+    if (!isLoopback(parseAddress(text)))
+      context.addIssue({
+        code: "custom",
+        message: "without authentication only this machine may call: use 127.0.0.1, ::1 or a Unix socket",
+      });
+  } catch (error) {
+    context.addIssue({ code: "custom", message: isFault(error) ? String(error.facts["why"]) : String(error) });
+  }
+});
+
+const Cluster = z.strictObject({
+  name: Name.default("millrace").describe("Names the cluster; nodes of another name cannot join its journal."),
+  shards: z
+    .int()
+    .min(1)
+    .max(4_096)
+    .default(8)
+    .describe("The number of virtual shards. Fixed when the journal is created."),
+  ownerLease: Duration.prefault("6s").describe("How long a shard stays its owner's without a word from it."),
+});
+
+const Node = z.strictObject({
+  name: Name.optional().describe(
+    "Names the node, its shards' owner and its worker. Left out, it is made up once and kept in the data folder.",
+  ),
+  data: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("The folder for everything the node keeps. The command line and $MILLRACE_DATA go before it."),
+  listen: z
+    .array(Address)
+    .min(1)
+    .default(process.platform === "win32" ? ["tcp:127.0.0.1:7433"] : ["unix"])
+    .describe(
+      'Where to listen: "unix" (a socket in the data folder), "unix:/path" or "tcp:127.0.0.1:7433". The first is told to other nodes.',
+    ),
+  stopWithin: Duration.prefault("20s").describe(
+    "How long running work may go on when the node is asked to stop; then it is given back.",
+  ),
+});
+
+const Journal = z.discriminatedUnion("kind", [
+  z.strictObject({
+    kind: z.literal("sqlite").describe("Files on this machine's disk."),
+    directory: z.string().min(1).optional().describe("Left out: `journal` in the data folder."),
+  }),
+  z.strictObject({
+    kind: z.literal("postgres").describe("A PostgreSQL server, for many nodes."),
+    url: z
+      .string()
+      .regex(/^postgres(ql)?:\/\//, "write postgres://user:password@host:port/database")
+      .describe("The password in it is never printed."),
+    schema: z
+      .string()
+      .regex(/^[a-z_][a-z0-9_]{0,62}$/, "write small letters, digits and underscores")
+      .default("millrace")
+      .describe("The schema that holds the tables."),
+  }),
+  z.strictObject({ kind: z.literal("memory").describe("Nothing is kept: for trying things out.") }),
+]);
+
+const Blobs = z.discriminatedUnion("kind", [
+  z.strictObject({
+    kind: z.literal("disk").describe("Files on this machine's disk."),
+    directory: z.string().min(1).optional().describe("Left out: `blobs` in the data folder."),
+  }),
+  z.strictObject({
+    kind: z.literal("memory").describe("Nothing is kept: for trying things out."),
+    sizeMax: Size.prefault("512MiB").describe("When it is full, what nobody asked for the longest goes first."),
+  }),
+]);
+
+const Worker = z.strictObject({
+  enabled: z.boolean().default(true).describe("Whether this node runs work itself."),
+  slots: z
+    .int()
+    .min(1)
+    .max(10_000)
+    .default(Math.max(4, availableParallelism()))
+    .describe("How many tasks run at once."),
+  labels: z
+    .array(Label)
+    .max(50)
+    .default([])
+    .describe("What this machine offers besides its system, processor and doors."),
+});
+
+export const Config = z.strictObject({
+  cluster: Cluster.prefault({}).describe("The same on all nodes."),
+  node: Node.prefault({}).describe("This node."),
+  journal: Journal.prefault({ kind: "sqlite" }).describe("Where work is recorded."),
+  blobs: Blobs.prefault({ kind: "disk" }).describe("Where bytes are kept."),
+  worker: Worker.prefault({}).describe("What this node runs."),
+});
+
+export type Config = z.output<typeof Config>;
+
+/** For people and logs: the same without secrets. */
+export function withoutSecrets(config: Config): Config {
+  if (config.journal.kind !== "postgres") return config;
+  return { ...config, journal: { ...config.journal, url: hidePassword(config.journal.url) } };
+}
+
+export function hidePassword(url: string): string {
+  try {
+    const parsed = new URL(url);
+    if (parsed.password !== "") parsed.password = "***";
+    for (const name of parsed.searchParams.keys())
+      if (/pass|secret|key/i.test(name)) parsed.searchParams.set(name, "***");
+    return parsed.href;
+  } catch {
+    return "postgres://***";
+  }
+}
+
+/** A configuration as written, checked; Fault "invalid" names each place and line. */
+export async function readConfig(path: string | undefined): Promise<Config> {
+  if (path === undefined) return Config.parse({});
+  const { readChecked } = await import("./yaml-file.ts");
+  const config = await readChecked(path, Config, "read configuration");
+  if (config.journal.kind === "postgres" && config.blobs.kind === "memory")
+    throw new Fault("invalid", "read configuration", {
+      file: path,
+      why: "a journal that outlives the node needs blobs that do, too",
+    });
+  return config;
+}

@@ -1,0 +1,104 @@
+/** Where a node keeps what it has, and how others on this machine find it. */
+import { randomBytes } from "node:crypto";
+import { existsSync, readFileSync } from "node:fs";
+import { mkdir, open, readFile, rm, writeFile } from "node:fs/promises";
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
+import { Fault } from "#base/fault.ts";
+import type { Address } from "#shard/transport.ts";
+
+export type DataFolder = {
+  readonly path: string;
+  readonly socket: string;
+  readonly journal: string;
+  readonly blobs: string;
+  readonly scratch: string;
+  /** Read when it is there and no other configuration is named. */
+  readonly config: string;
+};
+
+export function dataFolder(path: string): DataFolder {
+  const root = resolve(path);
+  return {
+    path: root,
+    socket: join(root, "node.sock"),
+    journal: join(root, "journal"),
+    blobs: join(root, "blobs"),
+    scratch: join(root, "scratch"),
+    config: join(root, "config.yaml"),
+  };
+}
+
+export const defaultDataPath = (env: NodeJS.ProcessEnv): string => env["MILLRACE_DATA"] || join(homedir(), ".millrace");
+
+/** The folder belongs to one node at a time, from here until the lock is disposed of. */
+export async function lockFolder(folder: DataFolder): Promise<AsyncDisposable> {
+  await mkdir(folder.path, { recursive: true, mode: 0o700 });
+  const path = join(folder.path, "up.pid");
+  for (let tries = 0; ; tries += 1) {
+    try {
+      await using file = await open(path, "wx", 0o600);
+      await file.writeFile(identity(process.pid));
+      return { [Symbol.asyncDispose]: () => rm(path, { force: true }) };
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST")
+        throw new Fault(
+          "unavailable",
+          "lock data folder",
+          { folder: folder.path, errno: (error as NodeJS.ErrnoException).code },
+          error,
+        );
+      const holder = (await readFile(path, "utf8").catch(() => "")).trim();
+      const pid = Number(holder.split(" ")[0]);
+      if (tries > 0 || (pid > 0 && isAlive(pid) && identity(pid) === holder))
+        throw new Fault("exhausted", "lock data folder", {
+          folder: folder.path,
+          heldBy: `process ${pid}`,
+          why: "a node is already up there",
+        });
+      await rm(path, { force: true }); // left by one that was killed
+    }
+  }
+}
+
+const isAlive = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+};
+
+/** A pid, and where the system tells it the time of birth: pids are given out again. */
+function identity(pid: number): string {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    return `${pid} ${stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? ""}`;
+  } catch {
+    return String(pid);
+  }
+}
+
+/** The node's name: the same after every restart, so that what it held is known to be its own. */
+export async function nodeName(folder: DataFolder, given: string | undefined): Promise<string> {
+  if (given !== undefined) return given;
+  const path = join(folder.path, "node-name");
+  const kept = await readFile(path, "utf8").catch(() => "");
+  if (kept.trim() !== "") return kept.trim();
+  const made = `n-${randomBytes(5).toString("hex")}`;
+  await writeFile(path, `${made}\n`, { mode: 0o600 });
+  return made;
+}
+
+/** Tells tools on this machine where the node listens. */
+export async function publishAddress(folder: DataFolder, address: Address): Promise<AsyncDisposable> {
+  const path = join(folder.path, "address");
+  await writeFile(path, `${address}\n`, { mode: 0o600 });
+  return { [Symbol.asyncDispose]: () => rm(path, { force: true }) };
+}
+
+export function publishedAddress(folder: DataFolder): Address | undefined {
+  const path = join(folder.path, "address");
+  return existsSync(path) ? readFileSync(path, "utf8").trim() || undefined : undefined;
+}
