@@ -71,6 +71,7 @@ export function applyCommitted(state: State, event: EventOf<"committed">): void 
   if (stage.job.bytes > 0) weigh(state, task, event.result.payload.length + 100 * event.result.digests.length);
   const tookMs = event.at - (claim.startedAtMs || claim.grantedAtMs);
   stage.runMsSum += tookMs;
+  stage.runs += 1;
   claim.executor.failures = 0;
   charge(state, claim, event.at);
   const other = task.claim === claim ? task.second : task.claim;
@@ -158,9 +159,16 @@ export function applyInvalidated(state: State, event: EventOf<"invalidated">): v
   task.speculated = false;
   stage.open += 1;
   stage.done -= 1;
-  stage.active += 1;
   stage.job.tenant.queued += 1;
-  toReady(state, task, event.at);
+  const { parallelMax } = stage.shape;
+  if (parallelMax === 0 || stage.active < parallelMax) {
+    stage.active += 1;
+    return toReady(state, task, event.at);
+  }
+  // No room: it is held again, before those that have not had their turn yet.
+  task.phase = "READY";
+  task.order = 0;
+  stage.nextHeld = Math.min(stage.nextHeld, task.index);
 }
 
 function charge(state: State, claim: Claim, atMs: number): void {

@@ -162,12 +162,12 @@ class Capturing implements Capture {
 
   #stage(stage: Stage): void {
     const { job, index, shape, phase, reason, generation, waiting, template, tasks, open, done, failed } = stage;
-    const { active, nextHeld, cancelled, gate, kept, runMsSum, lockState } = stage;
+    const { active, nextHeld, cancelled, gate, kept, runMsSum, runs, lockState } = stage;
     const rare =
       cancelled || gate || kept || lockState !== "none"
         ? { cancelled, gate, kept: kept && [...kept], lockState }
         : null;
-    const counts = [waiting, tasks.length, open, done, failed, active, nextHeld, runMsSum];
+    const counts = [waiting, tasks.length, open, done, failed, active, nextHeld, runMsSum, runs];
     const times = [stage.startedAtMs, stage.endedAtMs];
     const kinds = [this.#shape(shape), template ? this.#template(template) : -1];
     this.#row(["S", job.no, index, ...kinds, phase, reason, generation, ...counts, ...times, rare]);

@@ -70,8 +70,9 @@ function expire(
 function straggles(state: State, claim: Claim): number {
   const { stage } = claim.task;
   const { speculateShare, speculateFactor } = state.limits;
-  if (stage.done === 0 || stage.done < stage.tasks.length * speculateShare) return 0 + Number.MAX_SAFE_INTEGER;
-  const meanMs = stage.runMsSum / stage.done;
+  // Results that were taken over took no time: they count as done, and say nothing about how long it takes.
+  if (stage.runs === 0 || stage.done < stage.tasks.length * speculateShare) return Number.MAX_SAFE_INTEGER;
+  const meanMs = stage.runMsSum / stage.runs;
   return (claim.startedAtMs || claim.grantedAtMs) + Math.max(100, meanMs * speculateFactor);
 }
 

@@ -160,7 +160,9 @@ export class Stage {
   gate: Gate | undefined;
   /** Results of the generation before, for tasks that turn out to be the same. */
   kept: Map<string, { spec: string; result: Result }> | undefined;
+  /** How long its committed attempts ran, all together, and how many they were. */
   runMsSum = 0;
+  runs = 0;
   claims = 0;
   startedAtMs = 0;
   endedAtMs = 0;

@@ -78,7 +78,7 @@ export function letGo(state: State, stage: Stage, atMs: number): void {
   const { parallelMax } = stage.shape;
   while (stage.nextHeld < stage.tasks.length && (parallelMax === 0 || stage.active < parallelMax)) {
     const task = stage.tasks[stage.nextHeld++] as Task;
-    if (isTaskOver(task.phase)) continue;
+    if (isTaskOver(task.phase) || task.order !== 0) continue;
     beforeChange(state, task);
     stage.active += 1;
     toReady(state, task, atMs);
