@@ -1,0 +1,26 @@
+/** An error as a person reads it: what was being done, what is wrong, and the next thing to type. */
+import { isFault, type Fault } from "#base/fault.ts";
+import { isRejected } from "#shard/rejected.ts";
+
+export function explain(error: unknown): readonly string[] {
+  if (isFault(error)) return [error.message, ...next(remedyOf(error))];
+  if (isRejected(error))
+    return [error.message, ...next(error.rejection.kind === "job-unknown" ? "millrace job list" : undefined)];
+  const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return [`this is a bug: ${stack}`];
+}
+
+const next = (command: string | undefined): readonly string[] => (command === undefined ? [] : [`next: ${command}`]);
+
+function remedyOf({ code, doing, facts }: Fault): string | undefined {
+  if (doing === "find node")
+    return facts["address"] === undefined
+      ? "start one with: npm start"
+      : "start it with: npm start, or name another with --node";
+  if (doing === "lock data folder" && code === "exhausted")
+    return "millrace nodes, or start another with: millrace up --data FOLDER";
+  if (doing === "read job id") return "millrace job list";
+  if (doing === "read job file" && code === "not-found") return "millrace help job submit";
+  if (code === "unavailable" || code === "unknown-outcome") return "millrace shards";
+  return undefined;
+}

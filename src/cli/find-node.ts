@@ -1,0 +1,28 @@
+/** Which node a command talks to: the flags, then the environment, then the data folder. */
+import { dataFolder, defaultDataPath, publishedAddress } from "#app/data-folder.ts";
+import { connectTo, type RemoteClient } from "#app/remote.ts";
+import { Fault, isFault } from "#base/fault.ts";
+import type { NodeFlagValues } from "./command.ts";
+
+/** How long a command waits for a node that is just restarting. */
+const patienceMs = 15_000;
+
+export async function findNode({ node, data }: NodeFlagValues, env: NodeJS.ProcessEnv): Promise<RemoteClient> {
+  const given = node ?? (data === undefined ? env["MILLRACE_NODE"] : undefined);
+  const folder = dataFolder(data ?? defaultDataPath(env));
+  const address = given ?? publishedAddress(folder);
+  if (address === undefined) throw noNode({ data: folder.path, why: "no node is running there" });
+  const probe = connectTo(address, { deadlineMs: 500 });
+  try {
+    await probe.work.cluster();
+  } catch (error) {
+    if (isFault(error, "unavailable")) throw noNode({ address, why: "no node answers there" }, error);
+    throw error;
+  } finally {
+    await probe[Symbol.asyncDispose]();
+  }
+  return connectTo(address, { deadlineMs: patienceMs });
+}
+
+const noNode = (facts: Record<string, string>, cause?: unknown): Fault =>
+  new Fault("unavailable", "find node", facts, cause);

@@ -1,0 +1,38 @@
+/** Help, from the table alone. */
+import type { Command, Flags } from "./command.ts";
+
+export function helpAll(table: readonly Command[]): readonly string[] {
+  const width = Math.max(...table.map(({ name }) => name.length), "help [command]".length) + 2;
+  return [
+    "millrace: one durable stream of work to every wheel",
+    "",
+    "usage: millrace <command> [words] [flags]",
+    "",
+    ...table.map(({ name, about }) => `  ${name.padEnd(width)}${about}`),
+    `  ${"help [command]".padEnd(width)}Show this, or all about one command.`,
+    `  ${"version".padEnd(width)}Show the version.`,
+    "",
+    "begin with: millrace up",
+  ];
+}
+
+export function helpOne({ name, about, words, flags, examples }: Command): readonly string[] {
+  return [
+    `millrace ${name}${words === "" ? "" : ` ${words}`}`,
+    "",
+    `  ${about}`,
+    ...(Object.keys(flags).length > 0 ? ["", "flags:", ...flagLines(flags).map((line) => `  ${line}`)] : []),
+    "",
+    "for example:",
+    ...examples.map((example) => `  ${example}`),
+  ];
+}
+
+export const flagText = (name: string, flag: Flags[string]): string =>
+  flag.type === "string" ? `--${name} ${flag.value ?? "VALUE"}` : `--${name}`;
+
+function flagLines(flags: Flags): readonly string[] {
+  const shown = Object.entries(flags).map(([name, flag]) => ({ text: flagText(name, flag), about: flag.about }));
+  const width = Math.max(...shown.map(({ text }) => text.length)) + 2;
+  return shown.map(({ text, about }) => `${text.padEnd(width)}${about}`);
+}

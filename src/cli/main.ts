@@ -1,0 +1,72 @@
+import { parseLine } from "./parse.ts";
+import type { ExitCode, World } from "./command.ts";
+import { table } from "./table.ts";
+
+/** Runs one command line. The world is given, so that tests can look at what was said. */
+export async function runLine(args: readonly string[], world: World): Promise<ExitCode> {
+  const line = args[0] === "version" ? ["--version"] : args;
+  const parsed = args[0] === "help" ? helpOn(args.slice(1)) : parseLine(line, table);
+  switch (parsed.kind) {
+    case "version":
+      world.out((await import("#app/version.ts")).version);
+      return 0;
+    case "help": {
+      const { helpAll, helpOne } = await import("./help.ts");
+      for (const each of parsed.topic ? helpOne(parsed.topic) : helpAll(table)) world.out(each);
+      return 0;
+    }
+    case "wrong":
+      world.note(parsed.problem);
+      world.note(`next: ${parsed.next}`);
+      return 2;
+    case "run":
+      try {
+        return await parsed.command.run(parsed.invocation, world);
+      } catch (error) {
+        world.progress("");
+        const { explain } = await import("./errors.ts");
+        for (const each of explain(error)) world.note(each);
+        return 1;
+      }
+    default:
+      return parsed satisfies never;
+  }
+}
+
+function helpOn(topic: readonly string[]): ReturnType<typeof parseLine> {
+  return topic.length === 0 ? { kind: "help", topic: undefined } : parseLine([...topic, "--help"], table);
+}
+
+/** The terminal, or whatever stands in its place. */
+function processWorld(): World {
+  const isTerminal = process.stderr.isTTY;
+  let drawn = "";
+  const clear = (): void => {
+    if (drawn !== "") process.stderr.write("\r\u001b[K");
+    drawn = "";
+  };
+  const progress = (line: string): void => {
+    if (!isTerminal) return;
+    clear();
+    drawn = line.slice(0, (process.stderr.columns || 80) - 1);
+    process.stderr.write(drawn);
+  };
+  const out = (line: string): void => {
+    const again = drawn;
+    clear();
+    process.stdout.write(`${line}\n`);
+    progress(again);
+  };
+  const note = (line: string): void => {
+    clear();
+    process.stderr.write(`${line}\n`);
+  };
+  const connect: World["connect"] = async (values) => (await import("./find-node.ts")).findNode(values, process.env);
+  return { env: process.env, isTerminal, out, note, progress, connect };
+}
+
+if (import.meta.main) {
+  // A reader that has seen enough (`| head`) is no error.
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
+  process.exitCode = await runLine(process.argv.slice(2), processWorld());
+}

@@ -1,0 +1,27 @@
+import { bench } from "./bench.ts";
+import type { Command } from "./command.ts";
+import { jobCancel } from "./job-cancel.ts";
+import { jobList } from "./job-list.ts";
+import { jobShow } from "./job-show.ts";
+import { jobSignal } from "./job-signal.ts";
+import { jobSubmit } from "./job-submit.ts";
+import { jobWatch } from "./job-watch.ts";
+import { jobWhy } from "./job-why.ts";
+import { nodes } from "./nodes.ts";
+import { shards } from "./shards.ts";
+import { up } from "./up.ts";
+
+/** Every command but `help` and `version`, which are about this table. */
+export const table: readonly Command[] = [
+  up,
+  jobSubmit,
+  jobList,
+  jobShow,
+  jobWatch,
+  jobCancel,
+  jobWhy,
+  jobSignal,
+  nodes,
+  shards,
+  bench,
+];

@@ -1,0 +1,104 @@
+/** The life of a node in the foreground: up, until a signal; gently at the first, at once at the second. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { existsSync } from "node:fs";
+import { startNode, type Running } from "#app/compose.ts";
+import { readConfig, type Config } from "#app/config.ts";
+import { dataFolder, defaultDataPath, type DataFolder } from "#app/data-folder.ts";
+import { systemClock } from "#app/system-clock.ts";
+import { version } from "#app/version.ts";
+import type { ExitCode, World } from "./command.ts";
+import type { UpFacts } from "./up.ts";
+
+type UpValues = { readonly config?: string; readonly data?: string; readonly dev?: boolean };
+
+export async function withNode(values: UpValues, world: World, ready: (facts: UpFacts) => void): Promise<ExitCode> {
+  await using undo = new AsyncDisposableStack();
+  const { config, folder } = await configured(values, world, undo);
+  const log = quietly((line) => world.note(`${new Date().toISOString()} ${line}`));
+  const stopping = firstSignal(world);
+  const running = await startNode(config, folder, { log });
+  await serving(running);
+  ready(await factsOf(running, config, folder, world));
+  await stopping;
+  const { running: tasks = 0 } = running.worker?.status() ?? {};
+  world.note(
+    tasks === 0
+      ? "stopping"
+      : `stopping: ${tasks} running, given up to ${config.node.stopWithin / 1_000} s (again to stop at once)`,
+  );
+  await running.stop();
+  return 0;
+}
+
+async function configured(values: UpValues, world: World, undo: AsyncDisposableStack) {
+  const throwaway = values.dev ? await mkdtemp(join(tmpdir(), "millrace-dev-")) : undefined;
+  if (throwaway !== undefined) undo.defer(() => rm(throwaway, { recursive: true, force: true }));
+  const usual = dataFolder(values.data ?? throwaway ?? defaultDataPath(world.env));
+  const config = await readConfig(values.config ?? (existsSync(usual.config) ? usual.config : undefined));
+  const folder =
+    values.data === undefined && throwaway === undefined && config.node.data !== undefined
+      ? dataFolder(config.node.data)
+      : usual;
+  return { config, folder };
+}
+
+/** The second signal ends the process at once: what runs is taken up again at the next start. */
+function firstSignal({ note }: World): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let seen = 0;
+  for (const signal of ["SIGINT", "SIGTERM"] as const)
+    process.on(signal, () => {
+      seen += 1;
+      if (seen === 1) return resolve();
+      note("stopping at once");
+      process.exit(1);
+    });
+  return promise;
+}
+
+/** Until every shard has an owner, here or elsewhere; a while at most, for one that cannot be read must not hide the others. */
+async function serving({ node, journal }: Running): Promise<void> {
+  for (let tries = 0; tries < 100; tries += 1) {
+    const owned = (await journal.ownerships()).filter(
+      ({ owner, remainingMs }) => owner !== undefined && remainingMs > 0,
+    );
+    const loading = node.status().shards.some(({ phase }) => phase === "loading" || phase === "taking-over");
+    if (owned.length >= node.cluster.shards && !loading) return;
+    await systemClock.sleep(50);
+  }
+}
+
+async function factsOf(running: Running, config: Config, folder: DataFolder, world: World): Promise<UpFacts> {
+  const { node, worker, labels, name } = running;
+  const isUsual = folder.path === dataFolder(defaultDataPath(world.env)).path;
+  return {
+    version,
+    node: name,
+    addresses: config.node.listen.map((address) => (address === "unix" ? `unix:${folder.socket}` : address)),
+    data: folder.path,
+    journal: await running.journal.describe(),
+    shards: node.cluster.shards,
+    shardsHere: node.status().shards.filter(({ phase }) => phase === "serving").length,
+    slots: worker?.status().slots ?? 0,
+    labels,
+    flag: isUsual ? "" : ` --data ${folder.path}`,
+  };
+}
+
+/** The same line is said once, then at most every ten seconds, with how often it came meanwhile. */
+function quietly(say: (line: string) => void): (line: string) => void {
+  const last = new Map<string, { atMs: number; times: number }>();
+  return (line) => {
+    const nowMs = systemClock.monotonicMs();
+    const seen = last.get(line);
+    if (seen && nowMs - seen.atMs < 10_000) {
+      seen.times += 1;
+      return;
+    }
+    say(seen && seen.times > 0 ? `${line} (and ${seen.times} times before)` : line);
+    if (last.size > 1_000) last.clear();
+    last.set(line, { atMs: nowMs, times: 0 });
+  };
+}

@@ -1,0 +1,57 @@
+import { command, jsonFlag, type World } from "./command.ts";
+
+export const up = command({
+  name: "up",
+  about: "Start a node: it records work, runs it, and answers every other command.",
+  words: "",
+  positionalsMax: 0,
+  takesRest: false,
+  flags: {
+    ...jsonFlag,
+    config: {
+      type: "string",
+      value: "FILE",
+      about: "a configuration (YAML or JSON); config.yaml in the data folder otherwise",
+    },
+    data: { type: "string", value: "FOLDER", about: "where to keep everything ($MILLRACE_DATA, ~/.millrace)" },
+    dev: { type: "boolean", about: "keep everything in a new folder that is thrown away at the end" },
+  },
+  examples: ["millrace up", "millrace up --data ./state", "millrace up --config node.yaml"],
+  async run({ values }, world) {
+    const { withNode } = await import("./up-node.ts");
+    const ready = (facts: UpFacts): void =>
+      values.json ? world.out(JSON.stringify({ kind: "up", ...facts })) : announce(facts, world);
+    return await withNode(values, world, ready);
+  },
+});
+
+export type UpFacts = {
+  readonly version: string;
+  readonly node: string;
+  readonly addresses: readonly string[];
+  readonly data: string;
+  readonly journal: { readonly kind: string; readonly durable: boolean; readonly notes: readonly string[] };
+  readonly shards: number;
+  readonly shardsHere: number;
+  readonly slots: number;
+  readonly labels: readonly string[];
+  /** What else a command must be told to find this node; empty for the usual place. */
+  readonly flag: string;
+};
+
+function announce(facts: UpFacts, { out }: World): void {
+  const { journal, flag } = facts;
+  out(`millrace ${facts.version} is up`);
+  out(`  node      ${facts.node}`);
+  for (const address of facts.addresses) out(`  address   ${address}`);
+  out(`  data      ${facts.data}`);
+  out(`  journal   ${journal.kind}, ${journal.durable ? "durable" : "NOT durable"}`);
+  for (const note of journal.notes) out(`            ${note}`);
+  out(`  shards    ${facts.shardsHere} of ${facts.shards} here`);
+  out(`  worker    ${facts.slots === 0 ? "none" : `${facts.slots} slots; ${facts.labels.join(" ")}`}`);
+  out("");
+  out("In another terminal:");
+  out(`  npx millrace job submit${flag} --follow -- echo hello`);
+  out(`  npx millrace job list${flag}`);
+  out("Ctrl-C stops it: work that runs may finish first, and what is recorded is there at the next start.");
+}
