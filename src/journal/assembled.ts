@@ -1,5 +1,6 @@
 /** A journal over an engine, wherever the engine runs: in this thread (memory) or in a worker (SQLite). */
-import type { LogPage, Engine } from "./engine.ts";
+import type { LogPage } from "./engine-log.ts";
+import type { Engine } from "./engine.ts";
 import type { History, Journal } from "./journal.ts";
 import { readLog } from "./reading.ts";
 import { loadSnapshot, saveSnapshot, type SnapshotStore } from "./snapshots.ts";

@@ -2,6 +2,9 @@
 import type { Acquired, Cluster, Epoch, NodeId, NodeSeen, Ownership } from "./journal.ts";
 import type { SeenRow, ShardRow } from "./tables.ts";
 
+/** Nodes that have not been seen for so long are dropped from the list. */
+export const nodeForgottenMs = 24 * 3600_000;
+
 export type Wanted = { readonly node: NodeId; readonly leaseMs: number; readonly features: number };
 
 /** `row` is there when the shard changes hands. */

@@ -1,10 +1,11 @@
 /** Leases, nodes and the feature level in PostgreSQL, by the server's own clock (J4). */
 import { must } from "#base/assert.ts";
+import { notOpened } from "./engine-rows.ts";
 import type { Cluster, Journal } from "./journal.ts";
 import * as lease from "./ownership.ts";
 import { storeNow } from "./postgres-append.ts";
 import type { Lane } from "./postgres-lane.ts";
-import { lockedShard, notOpened, putShard, seenRowOf } from "./postgres-rows.ts";
+import { lockedShard, putShard, seenRowOf } from "./postgres-rows.ts";
 import { int4Array, int8Array } from "./postgres-values.ts";
 
 type Ownerships = Pick<
@@ -12,8 +13,6 @@ type Ownerships = Pick<
   "cluster" | "acquire" | "renew" | "release" | "ownerships" | "announce" | "nodes" | "raiseFeatureLevel" | "confirm"
 >;
 export type Ports = { readonly lane: Lane; readonly schema: string; readonly offsetMs: () => number };
-
-const nodeForgottenMs = 24 * 3600_000;
 
 export function ownershipIn({ lane, schema, offsetMs }: Ports): Ownerships {
   const nodeRows = `select row, seen_at_ms, ttl_ms, ${storeNow("$1")} as now from ${schema}.nodes`;
@@ -120,7 +119,7 @@ export function ownershipIn({ lane, schema, offsetMs }: Ports): Ownerships {
           await run({ text: `update ${schema}.cluster set feature_level = $1::int4`, values: [level] });
         await run({
           text: `delete from ${schema}.nodes where seen_at_ms < ${storeNow("$1")}`,
-          values: [offsetMs() - nodeForgottenMs],
+          values: [offsetMs() - lease.nodeForgottenMs],
         });
         return level;
       }),

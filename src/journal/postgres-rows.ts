@@ -1,10 +1,10 @@
-import { Fault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
-import { unknownShard } from "./guards.ts";
-import type { NodeRow } from "./journal.ts";
+import { checkTail, unknownShard } from "./guards.ts";
+import type { NodeRow, Seq, Tail } from "./journal.ts";
 import { storeNow } from "./postgres-append.ts";
 import type { Row, Run } from "./postgres-lane.ts";
-import { freshShard, type SeenRow, type ShardRow } from "./tables.ts";
+import { decodeRecord } from "./record.ts";
+import { baseOf, freshShard, type SeenRow, type ShardRow } from "./tables.ts";
 
 const fields = Object.keys(freshShard(0)) as (keyof ShardRow)[];
 const columnOf = (field: string): string => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
@@ -45,4 +45,27 @@ export const seenRowOf = (row: Row): SeenRow => ({
   ttlMs: Number(row["ttl_ms"]),
 });
 
-export const notOpened = (): Fault => new Fault("not-found", "read cluster", { why: "the store has not been opened" });
+/** One record of the log, checked, by its place. */
+export async function storedRecord(
+  run: Run,
+  schema: string,
+  { shard, seq }: { shard: ShardId; seq: Seq },
+): Promise<Tail> {
+  const [found] = await run<{ record: Uint8Array }>({
+    text: `select record from ${schema}.log where shard = $1::int4 and seq = $2::int8`,
+    values: [shard, seq],
+  });
+  const record = found?.record ?? new Uint8Array();
+  const { epoch, hash } = decodeRecord(record, { kind: "batch", shard, seq, link: undefined });
+  return { epoch, seq, hash };
+}
+
+export async function storedTail(run: Run, schema: string, row: ShardRow): Promise<Tail> {
+  const { shard } = row;
+  const [found] = await run<{ seq: number | null }>({
+    text: `select max(seq) as seq from ${schema}.log where shard = $1::int4`,
+    values: [shard],
+  });
+  const seq = found?.seq ?? null;
+  return checkTail(row, seq === null ? baseOf(row) : await storedRecord(run, schema, { shard, seq }));
+}

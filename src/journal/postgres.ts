@@ -7,7 +7,7 @@ import type pg from "pg";
 import { must } from "#base/assert.ts";
 import { Fault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
-import type { LogPage } from "./engine.ts";
+import type { LogPage } from "./engine-log.ts";
 import { grouped } from "./grouped.ts";
 import { checkTail, unknownShard } from "./guards.ts";
 import type { Cluster, Journal, Seq, Tail } from "./journal.ts";
@@ -18,7 +18,9 @@ import { Lane, type Row } from "./postgres-lane.ts";
 import { clusterSql, ownershipIn } from "./postgres-ownership.ts";
 import { shardRowOf } from "./postgres-rows.ts";
 import { checkSchemaName, prepareSchema } from "./postgres-schema.ts";
-import { keptIn } from "./postgres-snapshots.ts";
+import { keptIn } from "./postgres-kept.ts";
+import { snapshotsIn } from "./postgres-snapshots.ts";
+import { loadSnapshot, saveSnapshot } from "./snapshots.ts";
 import { readLog } from "./reading.ts";
 import { decodeRecord } from "./record.ts";
 import { baseOf } from "./tables.ts";
@@ -104,6 +106,7 @@ export function postgresJournal(options: PostgresOptions): Journal {
   };
 
   const ports = { lane, schema, offsetMs };
+  const snapshots = snapshotsIn(ports);
   return {
     open,
     append: grouped(appending({ lane: appendLane, schema, offsetMs, tail })),
@@ -111,6 +114,8 @@ export function postgresJournal(options: PostgresOptions): Journal {
     read: (shard, fromSeq) => readLog(shard, fromSeq, (from) => page(shard, from)),
     ...ownershipIn(ports),
     ...keptIn(ports),
+    saveSnapshot: (shard, at, chunks) => saveSnapshot(snapshots, shard, at, chunks),
+    loadSnapshot: (shard) => loadSnapshot(snapshots, shard),
     describe: () => describeServer(lane),
     history: historyIn({ lane: historyLane, schema }),
     async close() {

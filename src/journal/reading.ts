@@ -1,7 +1,7 @@
 /** Reading a shard's log page by page, each record checked against the one before (J3). */
 import { Fault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
-import type { LogPage } from "./engine.ts";
+import type { LogPage } from "./engine-log.ts";
 import type { LogRecord, Seq } from "./journal.ts";
 import { decodeRecord } from "./record.ts";
 

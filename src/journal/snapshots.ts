@@ -4,7 +4,7 @@
  */
 import { Fault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
-import type { Pointer, SnapshotAt } from "./engine.ts";
+import type { Pointer, SnapshotAt } from "./engine-snapshots.ts";
 import type { Snapshot } from "./journal.ts";
 import { decodeRecord, encodeRecord, recordHash } from "./record.ts";
 import type { ChunkRow } from "./tables.ts";

@@ -3,7 +3,7 @@
  * in one flat list. Cloning an object per batch and key would cost the main thread more than the bytes do.
  */
 import { must } from "#base/assert.ts";
-import type { LaidBatch } from "./engine.ts";
+import type { LaidBatch } from "./engine-log.ts";
 import type { Batch, RequestKey } from "./journal.ts";
 import { headerBytes, layRecord, recordSize } from "./record.ts";
 
