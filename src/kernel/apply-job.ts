@@ -141,7 +141,11 @@ const sharedMax = 10_000;
 
 /** Most stages and templates are alike: one copy serves all of them. */
 export function templateOf(state: State, template: TaskTemplate): TaskTemplate {
-  const key = `${template.kind}|${template.requires.join()}|${template.leaseMs}|${template.attemptsMax}|${template.retryOn}|${template.backoffMs}|${template.backoffMsMax}|${template.queueMs}|${template.attemptMs}|${template.effects}|${template.speculate}|${template.graceMs}`;
+  // The kind with its length, the labels by what none of them may hold: no two templates look alike.
+  const { kind, requires, leaseMs, attemptsMax, retryOn, backoffMs, backoffMsMax, queueMs } = template;
+  const { attemptMs, effects, speculate, graceMs } = template;
+  const words = [kind.length, kind, requires.join("\u0000"), leaseMs, attemptsMax, retryOn, backoffMs, backoffMsMax];
+  const key = [...words, queueMs, attemptMs, effects, speculate, graceMs].join("|");
   return shared(state.templates, key, () => template);
 }
 

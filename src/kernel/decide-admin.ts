@@ -81,7 +81,7 @@ export function decideLend(state: State, command: CommandOf<"lend-quota">, nowMs
   const free = tenant.runningMax - lentBy(state, tenant, borrower) - tenant.running;
   const atTable = [...tenant.lent].filter(([other, slice]) => other !== borrower && slice.untilMs > nowMs).length + 1;
   const fair = Math.ceil(tenant.runningMax / (atTable + (tenant.ready + tenant.running > 0 ? 1 : 0)));
-  const slots = Math.max(0, Math.min(command.want, free, Math.max(fair, command.running)));
+  const slots = Math.max(0, Math.min(free, Math.max(command.running, Math.min(command.want, fair))));
   return accept({ slots, forMs }, [
     { kind: "quota-lent", tenant: tenant.name, borrower, slots, untilMs: nowMs + forMs },
   ]);
