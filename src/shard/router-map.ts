@@ -29,6 +29,12 @@ export class OwnerMap {
     return this.#addresses.get(shard);
   }
 
+  /** Whether somebody else has the shard now, or nobody; by a map that is no older than `ageMsMax`. */
+  async hasMoved(shard: ShardId, from: Address, ageMsMax: number): Promise<boolean> {
+    if (this.#clock.monotonicMs() - this.#readAtMs >= ageMsMax) await this.#read();
+    return this.#addresses.get(shard) !== from;
+  }
+
   /** Whoever was asked is not the owner, or not there. A newer belief stays. */
   forget(shard: ShardId, wrong: Address): void {
     if (this.#addresses.get(shard) === wrong) this.#addresses.delete(shard);

@@ -164,6 +164,35 @@ describe("a request", () => {
     equal(clock.pending, 0);
   });
 
+  test("an owner that sleeps is left as soon as the map names another", async () => {
+    const { router, node, map, clock, asked } = await world({ tryMs: 10_000, doubtMs: 500 });
+    await node("a", () => new Promise(() => {}));
+    await node("b", answered(2, 1));
+    const began = clock.monotonicMs();
+    clock.after(1_200, () => (map.owner = "b"));
+    deepEqual(await during(clock, router.request(ask(0))), answered(2, 1));
+    deepEqual(asked, ["a stats", "b stats"]);
+    equal(clock.monotonicMs() - began < 2_000, true, "long before the try would have ended");
+    equal(map.reads <= 4, true, "and the map was not read without end");
+  });
+
+  test("a caller without patience leaves a fresh map to the next", async () => {
+    const { router, node, map, clock, asked } = await world({ doubtMs: 500 });
+    await node("a", () => new Promise(() => {}));
+    await node("b", answered(2, 1));
+    const impatient = async (): Promise<unknown> => {
+      const stop = new AbortController();
+      clock.after(100, () => stop.abort(new Error("enough")));
+      return await during(clock, router.request(ask(0), { signal: stop.signal }));
+    };
+    await rejects(impatient(), /enough/);
+    map.owner = "b";
+    await clock.advance(1_000);
+    await rejects(impatient(), /enough/);
+    deepEqual(await impatient(), answered(2, 1));
+    deepEqual(asked, ["a stats", "a stats", "b stats"]);
+  });
+
   test("two nodes that point at each other are not asked without a pause", async () => {
     const { router, clock, node, asked } = await world();
     await node("a", { kind: "not-owner", shard: 0, hint: "b" });

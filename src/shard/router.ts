@@ -34,6 +34,8 @@ export type RouterOptions = BackoffOptions & {
   readonly deadlineMs: number;
   /** For one try; the time that a `reserve` may be held is added. */
   readonly tryMs: number;
+  /** An owner that has not answered for so long may no longer be the owner: the map is looked at, again and again. */
+  readonly doubtMs: number;
   /** The map is not read more often than this. */
   readonly refreshMsMin: number;
   /** A watch that hears nothing for so long, not even a heartbeat, is begun anew elsewhere. */
@@ -45,6 +47,7 @@ export type RouterOptions = BackoffOptions & {
 export const routerDefaults: RouterOptions = {
   deadlineMs: 30_000,
   tryMs: 10_000,
+  doubtMs: 1_000,
   refreshMsMin: 50,
   backoffMs: 20,
   backoffMsMax: 1_000,
@@ -132,8 +135,11 @@ class OwnerRouter implements Router {
       to = await orAborted(this.#owners.find(shard), limited.signal);
       if (to === undefined) return { to: "nobody", again: "the shard has no owner" };
       const asOf = this.#newest.get(shard);
+      using _doubting = this.#doubt(shard, to, () => limited.extend(0));
       return this.#judge(shard, to, await this.#send(to, request, limited.signal), asOf);
     } catch (error) {
+      // Callers with little patience must not all run into an owner that sleeps: the first leaves news to the next.
+      if (signal?.aborted && to !== undefined) this.#owners.hasMoved(shard, to, this.#options.doubtMs).catch(() => {});
       signal?.throwIfAborted();
       if (!isFault(error) || !isWorthRetrying(error)) throw error;
       if (to !== undefined) this.#owners.forget(shard, to);
@@ -141,6 +147,29 @@ class OwnerRouter implements Router {
       const unknown = error.code === "unknown-outcome" || (to !== undefined && limited.signal.aborted);
       return { to: to ?? "nobody", again: error.message, unknown };
     }
+  }
+
+  /** One that hangs, or sleeps, says nothing at all; who owns the shard meanwhile can be read in the map. */
+  #doubt(shard: ShardId, to: Address, leave: () => void): Disposable {
+    const { doubtMs } = this.#options;
+    let cancel = (): void => {};
+    let isOver = false;
+    const look = async (): Promise<void> => {
+      const moved = await this.#owners.hasMoved(shard, to, doubtMs).catch(() => false);
+      if (isOver) return;
+      if (moved) leave();
+      else arm();
+    };
+    const arm = (): void => {
+      cancel = this.#ports.clock.after(doubtMs, () => void look());
+    };
+    arm();
+    return {
+      [Symbol.dispose]() {
+        isOver = true;
+        cancel();
+      },
+    };
   }
 
   #send(to: Address, request: ShardRequest, signal: AbortSignal): Promise<ShardResponse> {
