@@ -31,7 +31,12 @@ export async function fill(client: WorkClient, shards: number, { tasks, singles,
   const claims: (() => Promise<unknown>)[] = [];
   for (let shard = 0; shard < shards; shard += 1)
     for (let left = Math.round(tasks * claimed), part = 0; left > 0; left -= wide, part += 1) {
-      const wanted = { executor: `silent-${shard}-${part}`, offers: [idleLabel], count: Math.min(wide, left), start: true };
+      const wanted = {
+        executor: `silent-${shard}-${part}`,
+        offers: [idleLabel],
+        count: Math.min(wide, left),
+        start: true,
+      };
       claims.push(() => client.reserve(shard, wanted, { deadlineMs: 60_000 }));
     }
   await inLanes(4, claims);

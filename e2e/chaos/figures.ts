@@ -3,7 +3,8 @@ export type Figures = Readonly<globalThis.Record<string, number | string>>;
 
 export function spread(values: readonly number[]): { readonly p50: number; readonly max: number } {
   const sorted = values.toSorted((a, b) => a - b);
-  const at = (share: number): number => Math.round(sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0);
+  const at = (share: number): number =>
+    Math.round(sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0);
   return { p50: at(0.5), max: at(1) };
 }
 

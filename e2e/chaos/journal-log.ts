@@ -13,7 +13,11 @@ export class JournalLog {
   readonly #read: Seq[];
   readonly #tell: (told: Told) => void;
 
-  constructor(ports: { readonly journal: Journal; readonly blobs: BlobStore }, shards: number, tell: (told: Told) => void) {
+  constructor(
+    ports: { readonly journal: Journal; readonly blobs: BlobStore },
+    shards: number,
+    tell: (told: Told) => void,
+  ) {
     this.#journal = ports.journal;
     this.#blobs = ports.blobs;
     this.#read = Array.from({ length: shards }, () => 0);

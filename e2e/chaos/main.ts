@@ -25,7 +25,8 @@ async function main(): Promise<void> {
   const postgres = await startPostgres();
   if (postgres.skip !== false) throw new Error(postgres.skip);
   const processes = new Processes();
-  const results: { readonly scenario: string; readonly figures: Figures; readonly violations: readonly string[] }[] = [];
+  const results: { readonly scenario: string; readonly figures: Figures; readonly violations: readonly string[] }[] =
+    [];
   try {
     for (const scenario of chosen) {
       console.log(`\nchaos ${scenario.name}: ${scenario.about} (seed ${options.seed})`);
@@ -48,7 +49,8 @@ async function main(): Promise<void> {
 function choose({ scenario: wanted, smoke, soakMinutes }: Options): readonly Scenario[] {
   if (soakMinutes !== undefined) return [soak];
   const named = scenarios.filter(({ name }) => wanted === "all" || wanted === name);
-  if (named.length === 0) throw new Error(`there is no scenario ${wanted}; there are ${scenarios.map(({ name }) => name).join(", ")}`);
+  if (named.length === 0)
+    throw new Error(`there is no scenario ${wanted}; there are ${scenarios.map(({ name }) => name).join(", ")}`);
   return smoke ? named.filter(({ rounds }) => rounds.smoke > 0) : named;
 }
 

@@ -23,7 +23,10 @@ async function main(): Promise<void> {
   const journal = postgresJournal({ url: database });
   const transport = createTcpTransport({ clock, listenOn: [address] });
   const router = createRouter({
-    self: { request: (request, signal) => node.request(request, signal), watch: (request, signal) => node.watch(request, signal) },
+    self: {
+      request: (request, signal) => node.request(request, signal),
+      watch: (request, signal) => node.watch(request, signal),
+    },
     selfAddress: address,
     ownerships: () => journal.ownerships(),
     transport,
@@ -40,7 +43,10 @@ async function main(): Promise<void> {
       ...transport,
       listen: (service) =>
         transport.listen(service, {
-          routed: { request: (request, signal) => router.request(request, signal ? { signal } : {}), watch: (request, signal) => router.watch(request, signal) },
+          routed: {
+            request: (request, signal) => router.request(request, signal ? { signal } : {}),
+            watch: (request, signal) => router.watch(request, signal),
+          },
         }),
     },
     cluster: { shards, clusterId: "chaos" },

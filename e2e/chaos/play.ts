@@ -49,13 +49,18 @@ export async function play(
     ];
     return { figures: sum(scenario, rounds, evidence, traffic, violations.length), violations };
   } finally {
-    if (options.keepLogsIn !== undefined) cpSync(cluster.folder, options.keepLogsIn, { recursive: true, filter: isPlain });
+    if (options.keepLogsIn !== undefined)
+      cpSync(cluster.folder, options.keepLogsIn, { recursive: true, filter: isPlain });
     await ports.postgres.start().catch(() => {}); // an outage that was cut short
     await cluster.remove();
   }
 }
 
-async function playRounds(scenario: Scenario, run: Run, { rounds, forMs, say }: PlayOptions): Promise<readonly Round[]> {
+async function playRounds(
+  scenario: Scenario,
+  run: Run,
+  { rounds, forMs, say }: PlayOptions,
+): Promise<readonly Round[]> {
   const played: Round[] = [];
   const startedMono = performance.now();
   for (let i = 1; i <= rounds && performance.now() - startedMono < forMs; i += 1) {
@@ -64,7 +69,9 @@ async function playRounds(scenario: Scenario, run: Run, { rounds, forMs, say }: 
     played.push(round);
     const { p50, max } = spread(round.recoveryMs);
     const tookMs = Math.round(performance.now() - roundMono);
-    say(`${scenario.name} ${i}: ${round.what}; answered again after ${p50} ms, the last after ${max} ms (round ${tookMs} ms)`);
+    say(
+      `${scenario.name} ${i}: ${round.what}; answered again after ${p50} ms, the last after ${max} ms (round ${tookMs} ms)`,
+    );
     for (const violation of round.violations ?? []) say(`  VIOLATION ${violation}`);
   }
   return played;

@@ -91,7 +91,10 @@ export function makeOrder(shape: Shape, random: Random, wishes: OrderWishes): Or
 
 /** Work that nobody offers to do: it stays in the queue. */
 export function idleOrder(key: string, tasks: number): Order {
-  const set = taskSet(Array.from({ length: tasks }, () => ({ waitMs: 0, outputBytes: 0 })), { leaseMs: 60_000, graceMs: 0 });
+  const set = taskSet(
+    Array.from({ length: tasks }, () => ({ waitMs: 0, outputBytes: 0 })),
+    { leaseMs: 60_000, graceMs: 0 },
+  );
   const idle = { ...set, template: { ...set.template, requires: [idleLabel] } };
   return {
     shardKey: key,
