@@ -31,7 +31,9 @@ export function createMemoryBlobs({ clock, sizeBytesMax }: MemoryBlobsOptions): 
       if (!blob) throw new Fault("not-found", "read blob", { digest });
       const offset = checkedOffset(digest, range?.offset ?? 0);
       // A copy: a reader that scribbles must not change what the next one gets (B1).
-      yield Uint8Array.from(blob.bytes.subarray(offset, range?.length === undefined ? undefined : offset + range.length));
+      yield Uint8Array.from(
+        blob.bytes.subarray(offset, range?.length === undefined ? undefined : offset + range.length),
+      );
     },
     async write(digest, source) {
       const name = canonical(digest);
@@ -40,9 +42,9 @@ export function createMemoryBlobs({ clock, sizeBytesMax }: MemoryBlobsOptions): 
       if (!shelf.touch(name)) shelf.add(name, Buffer.concat(parts));
     },
     async pin(digests, forMs) {
-      const missing = digests.filter((digest) => !shelf.touch(canonical(digest)));
-      if (missing.length > 0) return { missing };
-      for (const digest of digests) shelf.pin(canonical(digest), forMs);
+      const held = digests.map((digest) => shelf.touch(canonical(digest)));
+      if (held.includes(undefined)) return { missing: digests.filter((_, i) => !held[i]) };
+      shelf.pin(held, forMs);
       return { digests, pinnedForMs: forMs };
     },
     evict: (digest) => shelf.evict(canonical(digest)),
@@ -84,9 +86,9 @@ class Shelf {
     this.sizeBytes += bytes.length;
   }
 
-  pin(digest: Digest, forMs: number): void {
-    const blob = this.#held.get(digest);
-    if (blob) blob.pinnedUntilMs = Math.max(blob.pinnedUntilMs, this.#clock.monotonicMs() + forMs);
+  pin(blobs: readonly (Held | undefined)[], forMs: number): void {
+    const untilMs = this.#clock.monotonicMs() + forMs;
+    for (const blob of blobs) if (blob) blob.pinnedUntilMs = Math.max(blob.pinnedUntilMs, untilMs);
   }
 
   evict(digest: Digest): boolean {

@@ -10,7 +10,7 @@ export function canonical(digest: Digest): Digest {
   if (!isDigest(digest)) throw new Fault("invalid", "name blob", { digest: digest.slice(0, 100) });
   if (digest.startsWith("blake3:"))
     throw new Fault("invalid", "name blob", { digest, why: "only SHA-256 is supported here" });
-  return digest.replace(/^sha256:/, "");
+  return digest.startsWith("sha256:") ? digest.slice("sha256:".length) : digest;
 }
 
 /** Passes the bytes on and throws unless they have the digest; more bytes than it says are never let through. */

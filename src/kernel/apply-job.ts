@@ -6,7 +6,7 @@ import type { State } from "./state.ts";
 
 export function applyJobSubmitted(state: State, event: EventOf<"job-submitted">): void {
   const tenant = state.tenant(event.tenant);
-  const job = new Job(event.job, tenant, { ...event, stages: event.stages.length });
+  const job = new Job(event.job, tenant, event);
   job.mergeKey = event.mergeKey;
   job.lock = event.lock;
   job.reuse = event.reuse;
@@ -141,19 +141,53 @@ const sharedMax = 10_000;
 
 /** Most stages and templates are alike: one copy serves all of them. */
 export function templateOf(state: State, template: TaskTemplate): TaskTemplate {
+  const last = state.lastTemplate;
+  if (last && isSameTemplate(last, template)) return last;
   // The kind with its length, the labels by what none of them may hold: no two templates look alike.
   const { kind, requires, leaseMs, attemptsMax, retryOn, backoffMs, backoffMsMax, queueMs } = template;
   const { attemptMs, effects, speculate, graceMs } = template;
   const words = [kind.length, kind, requires.join("\u0000"), leaseMs, attemptsMax, retryOn, backoffMs, backoffMsMax];
   const key = [...words, queueMs, attemptMs, effects, speculate, graceMs].join("|");
-  return shared(state.templates, key, () => template);
+  return (state.lastTemplate = shared(state.templates, key, () => template));
 }
 
+const isSameTemplate = (a: TaskTemplate, b: TaskTemplate): boolean =>
+  a === b ||
+  (a.kind === b.kind &&
+    a.leaseMs === b.leaseMs &&
+    a.attemptsMax === b.attemptsMax &&
+    a.retryOn === b.retryOn &&
+    a.backoffMs === b.backoffMs &&
+    a.backoffMsMax === b.backoffMsMax &&
+    a.queueMs === b.queueMs &&
+    a.attemptMs === b.attemptMs &&
+    a.effects === b.effects &&
+    a.speculate === b.speculate &&
+    a.graceMs === b.graceMs &&
+    isSameList(a.requires, b.requires));
+
+const isSameShape = (a: StageShape, b: StageSpec): boolean =>
+  a.plan === undefined &&
+  a.lock === undefined &&
+  b.plan === undefined &&
+  b.lock === undefined &&
+  a.name === b.name &&
+  a.after === b.after &&
+  a.failFast === b.failFast &&
+  a.mayFail === b.mayFail &&
+  a.parallelMax === b.parallelMax &&
+  isSameList(a.needs, b.needs);
+
+const isSameList = <T>(a: readonly T[], b: readonly T[]): boolean =>
+  a === b || (a.length === b.length && a.every((one, i) => one === b[i]));
+
 export function shapeOf(state: State, spec: StageSpec): StageShape {
+  const last = state.lastShape;
+  if (last && isSameShape(last, spec)) return last;
   const { name, needs, after, plan, failFast, mayFail, parallelMax, lock } = spec;
   const extras = plan || lock ? JSON.stringify([plan, lock]) : "";
   const key = `${name}|${needs.join()}|${after}|${failFast}|${mayFail}|${parallelMax}|${extras}`;
-  return shared(state.shapes, key, () => ({
+  return (state.lastShape = shared(state.shapes, key, () => ({
     name,
     needs,
     after,
@@ -176,7 +210,7 @@ export function shapeOf(state: State, spec: StageSpec): StageShape {
     mayFail,
     parallelMax,
     lock,
-  }));
+  })));
 }
 
 function shared<T>(map: Map<string, T>, key: string, make: () => T): T {

@@ -108,7 +108,7 @@ export class Job {
       priority: number;
       at: number;
       deadlineAtMs: number;
-      stages: number;
+      stages: { readonly length: number };
     },
   ) {
     this.no = no;
@@ -119,7 +119,7 @@ export class Job {
     this.priority = facts.priority;
     this.submittedAtMs = facts.at;
     this.deadlineAtMs = facts.deadlineAtMs;
-    this.stagesOpen = facts.stages;
+    this.stagesOpen = facts.stages.length;
   }
 }
 

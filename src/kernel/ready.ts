@@ -53,6 +53,8 @@ export class ReadyIndex {
   #idle = 0;
   readonly #spares = new Map<ReadyClass, Set<Task>>();
   readonly #signatures = new Map<string, Signature>();
+  readonly #classKeys = new KeyMemo();
+  readonly #offerKeys = new KeyMemo();
   /** Classes that got work since the host last looked: whom to wake. */
   readonly woken = new Set<ReadyClass>();
   /** The share of the tenant that was served last: where one that comes back begins. */
@@ -129,6 +131,7 @@ export class ReadyIndex {
   }
 
   #dropSpare(task: Task): void {
+    if (this.#spares.size === 0) return;
     const readyClass = this.#classes.get(classKey(task.template.requires));
     const spares = readyClass && this.#spares.get(readyClass);
     if (!spares?.delete(task)) return;
@@ -211,7 +214,7 @@ export class ReadyIndex {
 
   /** Who offers the same satisfies the same: the answer is kept, and extended when a new class appears. */
   signature(offers: readonly string[]): Signature {
-    const key = classKey(offers);
+    const key = this.#offerKeys.of(offers);
     let signature = this.#signatures.get(key);
     if (!signature) {
       if (this.#signatures.size >= signaturesMax) this.#signatures.clear();
@@ -284,7 +287,7 @@ export class ReadyIndex {
   }
 
   #classOf(requires: readonly string[]): ReadyClass {
-    const key = classKey(requires);
+    const key = this.#classKeys.of(requires);
     let readyClass = this.#classes.get(key);
     if (!readyClass) {
       if (this.#idle > classesIdleMax) this.#sweep();
@@ -325,6 +328,18 @@ const older = (a: PriorityList, b: PriorityList): boolean => (a.head?.order ?? 0
 /** Labels are sorted and without repeats when they get here (see validate.ts), so equal sets have equal keys. */
 const classKey = (labels: readonly string[]): string =>
   labels.length === 1 ? (labels[0] as string) : labels.join("\u0000");
+
+/** Most labels are those of the task or the grant before, the very same list: joining them anew costs more than the rest. */
+class KeyMemo {
+  #labels: readonly string[] | undefined;
+  #key = "";
+
+  of(labels: readonly string[]): string {
+    if (labels === this.#labels) return this.#key;
+    this.#labels = labels;
+    return (this.#key = classKey(labels));
+  }
+}
 
 function listOf(queue: TenantQueue, priority: number): PriorityList {
   const { lists } = queue;

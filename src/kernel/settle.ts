@@ -47,7 +47,7 @@ function settleBlocked(state: State, stage: Stage, nowMs: number): readonly Even
     ...(shape.plan ? { planTask: state.nextTask } : {}),
     at: nowMs,
   };
-  if (shape.plan) return [ready];
+  if (shape.plan || (!job.reuse && !stage.kept)) return [ready];
   return [
     ready,
     ...reusable(

@@ -46,6 +46,9 @@ export class State {
   captures = 0;
   readonly templates = new Map<string, TaskTemplate>();
   readonly shapes = new Map<string, StageShape>();
+  /** The ones used last: most jobs look like the one before. */
+  lastTemplate: TaskTemplate | undefined;
+  lastShape: StageShape | undefined;
 
   constructor(shard: number, limits: Limits) {
     this.shard = shard;

@@ -50,7 +50,7 @@ export class Preparer {
   }
 
   #submit(shard: HostedShard, command: Submit): Command | Promise<Command> {
-    const { reuseEvidence: _untrusted, keyFound: _untrustedToo, ...submit } = command;
+    const submit = unvouched(command);
     const digests = (submit.reuse ?? []).flatMap(({ result }) => result.digests);
     const pinning = canBePinned(digests, shard);
     if (!pinning && !isElsewhere(shard, submit)) return submit;
@@ -109,6 +109,13 @@ export class Preparer {
     if ("missing" in pin) return pin;
     return { pinnedForMs: Math.floor(pin.pinnedForMs - (clock.monotonicMs() - sentMono)) };
   }
+}
+
+/** Without a caller's own word for what is the host's to say. Most have none, and then it is not copied. */
+function unvouched(command: Submit): Submit {
+  if (command.reuseEvidence === undefined && command.keyFound === undefined) return command;
+  const { reuseEvidence: _untrusted, keyFound: _untrustedToo, ...submit } = command;
+  return submit;
 }
 
 /** Digests that are none, or too many, are for the kernel to refuse. */
