@@ -8,8 +8,13 @@ export function isDigest(text: string): boolean {
   if (text.charCodeAt(hexLength) !== slash || text.charCodeAt(hexLength + 1) === zero) return shape.test(text);
   const { length } = text;
   if (length < hexLength + 2 || length > lengthMax) return false;
-  for (let i = 0; i < hexLength; i += 1) if (!isHex(text.charCodeAt(i))) return shape.test(text);
-  for (let i = hexLength + 1; i < length; i += 1) if (!isNumeral(text.charCodeAt(i))) return false;
+  let wrong = 0;
+  for (let i = 0; i < hexLength; i += 1) wrong |= notHex[text.charCodeAt(i)] ?? 1;
+  if (wrong !== 0) return false;
+  for (let i = hexLength + 1; i < length; i += 1) {
+    const code = text.charCodeAt(i);
+    if (code < zero || code > nine) return false;
+  }
   return true;
 }
 
@@ -17,8 +22,10 @@ const hexLength = 64;
 const lengthMax = hexLength + 1 + 16;
 const slash = 0x2f;
 const zero = 0x30;
-const isNumeral = (code: number): boolean => code >= zero && code <= 0x39;
-const isHex = (code: number): boolean => isNumeral(code) || (code >= 0x61 && code <= 0x66);
+const nine = 0x39;
+const notHex = Uint8Array.from({ length: 128 }, (_, code) =>
+  "0123456789abcdef".includes(String.fromCharCode(code)) ? 0 : 1,
+);
 
 export function digestSizeBytes(digest: Digest): number {
   const match = shape.exec(digest);
