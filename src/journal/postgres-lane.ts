@@ -3,6 +3,7 @@
  * not done, "unknown-outcome" when the connection was lost after the statement had left.
  */
 import pg from "pg";
+import { AssertionFailed } from "#base/assert.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import { resultTypes } from "./postgres-values.ts";
 
@@ -105,6 +106,10 @@ export class Lane {
       if (this.#doubtful.has(client)) throw new Error("the commit was not confirmed by a standby");
       return result;
     } catch (error) {
+      if (error instanceof AssertionFailed) {
+        broken = true; // a bug of ours: the server ends the transaction along with the connection
+        throw error;
+      }
       const isLost = isConnectionLost(error);
       const needsRollback = kind === "transaction" && !isLost;
       broken = isLost || (needsRollback && !(await rolledBack(client)));
