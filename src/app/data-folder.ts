@@ -4,6 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { mkdir, open, readFile, rm, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { Fault } from "#base/fault.ts";
 import type { Address } from "#shard/transport.ts";
 
@@ -38,45 +39,45 @@ export async function lockFolder(folder: DataFolder): Promise<AsyncDisposable> {
   for (let tries = 0; ; tries += 1) {
     try {
       await using file = await open(path, "wx", 0o600);
-      await file.writeFile(identity(process.pid));
+      await file.writeFile(identity(process.pid) ?? "");
       return { [Symbol.asyncDispose]: () => rm(path, { force: true }) };
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EEXIST")
-        throw new Fault(
-          "unavailable",
-          "lock data folder",
-          { folder: folder.path, errno: (error as NodeJS.ErrnoException).code },
-          error,
-        );
-      const holder = (await readFile(path, "utf8").catch(() => "")).trim();
-      const pid = Number(holder.split(" ")[0]);
-      if (tries > 0 || (pid > 0 && isAlive(pid) && identity(pid) === holder))
-        throw new Fault("exhausted", "lock data folder", {
-          folder: folder.path,
-          heldBy: `process ${pid}`,
-          why: "a node is already up there",
-        });
-      await rm(path, { force: true }); // left by one that was killed
+    } catch (cause) {
+      const errno = (cause as NodeJS.ErrnoException).code;
+      if (errno !== "EEXIST") throw new Fault("unavailable", "lock data folder", { folder: folder.path, errno }, cause);
+      await makeWay(folder, path, tries);
     }
   }
 }
 
-const isAlive = (pid: number): boolean => {
+const lockTries = 30;
+
+/** Takes away the lock of one that was killed, and waits a moment for one that is just dying. */
+async function makeWay(folder: DataFolder, path: string, tries: number): Promise<void> {
+  const holder = (await readFile(path, "utf8").catch(() => "")).trim();
+  const pid = Number(holder.split(" ")[0]);
+  if (!(pid > 0) || identity(pid) !== holder) return await rm(path, { force: true });
+  if (tries >= lockTries)
+    throw new Fault("exhausted", "lock data folder", {
+      folder: folder.path,
+      heldBy: `process ${pid}`,
+      why: "a node is already up there",
+    });
+  await pause(100);
+}
+
+/** A living process: its pid and, where the system tells it, its time of birth, for pids are given out again. */
+function identity(pid: number): string | undefined {
   try {
     process.kill(pid, 0);
-    return true;
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
+    if ((error as NodeJS.ErrnoException).code !== "EPERM") return undefined;
   }
-};
-
-/** A pid, and where the system tells it the time of birth: pids are given out again. */
-function identity(pid: number): string {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    return `${pid} ${stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? ""}`;
+    const [state = "", ...fields] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return "ZX".includes(state) ? undefined : `${pid} ${fields[18] ?? ""}`;
   } catch {
-    return String(pid);
+    return String(pid); // no /proc here
   }
 }
 
