@@ -102,7 +102,7 @@ export function decideTakeQuota(state: State, command: CommandOf<"take-quota">, 
 export function decideForget(state: State, command: CommandOf<"forget">): Decision {
   const wrong = wrongList("jobs", command.jobs, 100_000);
   if (wrong) return reject(wrong);
-  const jobs = command.jobs.filter((no) => {
+  const jobs = [...new Set(command.jobs)].filter((no) => {
     const job = state.jobs.get(no);
     return job && isJobOver(job) && job.claims === 0;
   });
@@ -110,6 +110,10 @@ export function decideForget(state: State, command: CommandOf<"forget">): Decisi
 }
 
 export function decideTakeOver(state: State, command: CommandOf<"take-over">, nowMs: number): Decision {
+  const wrong =
+    wrongWhole("epoch", command.epoch, 1, Number.MAX_SAFE_INTEGER) ??
+    wrongText("node", command.node, state.limits.nameLengthMax);
+  if (wrong) return reject(wrong);
   if (command.epoch <= state.epoch)
     return reject({ kind: "invalid", path: "epoch", why: `must be greater than ${state.epoch}` });
   return accept({ claims: state.claims }, [{ kind: "took-over", epoch: command.epoch, node: command.node, at: nowMs }]);

@@ -7,7 +7,7 @@ import type { Grant, HeldClaim, Step } from "./model.ts";
 import type { Rejection } from "./rejection.ts";
 import { limitAtMsOf } from "./moves.ts";
 import type { State } from "./state.ts";
-import { wrongLabels, wrongList, wrongSteps, wrongText, wrongWhole } from "./validate.ts";
+import { wrongChoice, wrongLabels, wrongList, wrongSteps, wrongText, wrongWhole } from "./validate.ts";
 
 type Reserve = CommandOf<"reserve">;
 
@@ -18,7 +18,9 @@ export function wrongReserve(state: State, command: Reserve, nowMs: number): Rej
     wrongText("nonce", command.nonce, limits.nameLengthMax) ??
     wrongLabels("offers", command.offers, limits) ??
     wrongList("prefer", command.prefer, limits.labelsMax) ??
-    wrongWhole("count", command.count, 1, limits.reserveCountMax);
+    wrongWhole("count", command.count, 1, limits.reserveCountMax) ??
+    wrongChoice("start", command.start, [true, false]) ??
+    (command.tenant === undefined ? undefined : wrongText("tenant", command.tenant, limits.nameLengthMax, 1));
   if (wrong) return wrong;
   const executor = state.executors.get(command.executor);
   if (!executor && state.executors.size >= limits.executorsMax)

@@ -29,15 +29,19 @@ export type Outcome =
 /** Called after each event has been applied: for history and watchers, who need the state just then. */
 export type Observe = (event: Event) => void;
 
-export function step(state: State, command: Command, nowMs: number, observe?: Observe): Outcome {
-  const work = new Work(state, passTime(state, command, nowMs), observe);
+export function step(state: State, given: Command, nowMs: number, observe?: Observe): Outcome {
+  // Even to ask what is wanted may throw (K12): everything is read once, before anything is done.
+  const read = guard(() => ({ kind: "read" as const, command: { ...given } }));
+  if (read.kind === "broken") return { ok: false, events: [], rejection: read };
+  const { command } = read;
+  const work = new Work(state, passTime(state, command.kind, nowMs), observe);
   switch (command.kind) {
     case "reserve":
       return reserve(work, command);
     case "tick":
       return tick(work);
     default: {
-      const decision = work.guard(() => decide(state, command, work.nowMs));
+      const decision = guard(() => decide(state, command, work.nowMs));
       if (!isDecision(decision)) return { ok: false, events: [], rejection: decision };
       work.take(decision.events, decision.ok ? decision.soft : []);
       if (!decision.ok) return { ok: false, events: work.settled(), rejection: decision.rejection };
@@ -52,10 +56,10 @@ const isDecision = (value: Decision | Rejection): value is Decision => "ok" in v
  * K11: time never goes back; and when more of it has passed than a shard that is awake ever lets pass between two
  * looks, it was asleep (a stopped process, a leaping clock): then nobody's lease ran out meanwhile.
  */
-function passTime(state: State, command: Command, nowMs: number): number {
+function passTime(state: State, kind: Command["kind"], nowMs: number): number {
   const passedMs = nowMs - state.nowMs;
-  if (passedMs <= 0) return state.nowMs;
-  if (passedMs > state.limits.sleepMs && state.nowMs > 0 && command.kind !== "take-over")
+  if (!(passedMs > 0 && Number.isFinite(passedMs))) return state.nowMs;
+  if (passedMs > state.limits.sleepMs && state.nowMs > 0 && kind !== "take-over")
     applySoft(state, { kind: "slept", at: nowMs, forMs: passedMs });
   else applySoft(state, { kind: "passed", at: nowMs });
   return nowMs;
@@ -63,7 +67,7 @@ function passTime(state: State, command: Command, nowMs: number): number {
 
 function reserve(work: Work, command: CommandOf<"reserve">): Outcome {
   const { state, nowMs } = work;
-  const first = work.guard(() => wrongReserve(state, command, nowMs) ?? { kind: "fine" as const });
+  const first = guard(() => wrongReserve(state, command, nowMs) ?? { kind: "fine" as const });
   if (first.kind !== "fine") return { ok: false, events: [], rejection: first };
   const before = grantedBefore(state, command);
   if (before && before.length > 0) return { ok: true, events: [], reply: { grants: before } };
@@ -72,7 +76,7 @@ function reserve(work: Work, command: CommandOf<"reserve">): Outcome {
   const executor = state.executor(id);
   const grants: Grant[] = [];
   while (grants.length < command.count) {
-    const event = work.guard(() => decideGrant(state, command, executor, nowMs) ?? { kind: "none" as const });
+    const event = guard(() => decideGrant(state, command, executor, nowMs) ?? { kind: "none" as const });
     if (event.kind !== "claimed") break;
     work.take([event], []);
     const claim = executor.claims.get(event.token);
@@ -92,7 +96,7 @@ function tick(work: Work): Outcome {
       more = false;
       break;
     }
-    const due = work.guard(() => decideDue(state, item, nowMs));
+    const due = guard(() => decideDue(state, item, nowMs));
     if ("kind" in due) {
       state.agenda.file(item, nowMs + 1_000, nowMs);
       work.note(due);
@@ -122,6 +126,15 @@ function oldKeys(state: State, nowMs: number): readonly SoftEvent[] {
   return count === 0 ? [] : [{ kind: "keys-let-go", count, elsewhereUntilMs }];
 }
 
+/** Runs something that only looks; if it throws, that is the answer (K12). */
+function guard<T>(look: () => T): T | Extract<Rejection, { kind: "broken" }> {
+  try {
+    return look();
+  } catch (error) {
+    return { kind: "broken", why: error instanceof Error ? error.message : String(error) };
+  }
+}
+
 const settleStepsMax = 10_000;
 
 class Work {
@@ -134,15 +147,6 @@ class Work {
     this.state = state;
     this.nowMs = nowMs;
     this.#observe = observe;
-  }
-
-  /** Runs something that only looks; if it throws, that is the answer (K12). */
-  guard<T>(look: () => T): T | Extract<Rejection, { kind: "broken" }> {
-    try {
-      return look();
-    } catch (error) {
-      return { kind: "broken", why: error instanceof Error ? error.message : String(error) };
-    }
   }
 
   take(events: readonly Event[], soft: readonly SoftEvent[]): void {
@@ -166,7 +170,7 @@ class Work {
     for (let left = settleStepsMax; left > 0; left -= 1) {
       const item = first(state.unsettled) ?? first(state.locks.unsettled);
       if (!item) break;
-      const events = this.guard(() => settleOne(state, item, nowMs));
+      const events = guard(() => settleOne(state, item, nowMs));
       if ("kind" in events) {
         forget(state, item);
         this.note(events);

@@ -65,7 +65,7 @@ export function wrongSubmit(submit: Submit, limits: Limits): Wrong {
     wrongWhole("priority", submit.priority, -100, 100) ??
     wrongWhole("deadlineMs", submit.deadlineMs, 1, limits.jobDeadlineMsMax) ??
     wrongWhole("leaveGraceMs", submit.leaveGraceMs ?? 0, 0, limits.durationMsMax) ??
-    (submit.lock ? wrongLock("lock", submit.lock, limits) : undefined) ??
+    (submit.lock === undefined ? undefined : wrongLock("lock", submit.lock, limits)) ??
     wrongReuse(submit, limits) ??
     wrongStages(submit.stages, limits) ??
     wrongSelfLock(submit)
@@ -132,9 +132,9 @@ function wrongOneStage(path: string, stage: StageSpec, count: number, limits: Li
   if ((stage.tasks === undefined) === (stage.plan === undefined))
     return invalid(path, "must have either tasks or a plan");
   return (
-    (stage.tasks ? wrongTasks(`${path}.tasks`, stage.tasks, limits) : undefined) ??
-    (stage.plan ? wrongPlan(`${path}.plan`, stage.plan, limits) : undefined) ??
-    (stage.lock ? wrongLock(`${path}.lock`, stage.lock, limits) : undefined)
+    (stage.tasks === undefined ? undefined : wrongTasks(`${path}.tasks`, stage.tasks, limits)) ??
+    (stage.plan === undefined ? undefined : wrongPlan(`${path}.plan`, stage.plan, limits)) ??
+    (stage.lock === undefined ? undefined : wrongLock(`${path}.lock`, stage.lock, limits))
   );
 }
 
