@@ -243,25 +243,38 @@ export class Projector implements ShardObserver {
   async #forget(track: Track): Promise<void> {
     const { clock, settings, forget, report } = this.#ports;
     if (track.forgetting || track.ended.length === 0 || track.shard.phase !== "serving") return;
-    const oldMono = clock.monotonicMs() - settings.endedKeepMs;
-    const tooMany = track.ended.length - settings.endedKeepMax;
-    const due = track.ended
-      .filter(({ mono, seq }, i) => (mono <= oldMono || i < tooMany) && (!settings.history || seq <= track.cursor))
-      .slice(0, settings.forgetMax);
-    if (due.length === 0) return;
     track.forgetting = true;
-    const gone = new Set(due.map(({ job }) => job));
+    // As many turns as it takes: a shard that ends ten thousand jobs a second must let go of as many.
+    let turns = Math.ceil(track.ended.length / settings.forgetMax);
     try {
-      await forget(track.shard.shard, [...gone]);
-      const mono = clock.monotonicMs();
-      const { jobs } = track.shard.state;
-      // The kernel keeps those that something of still runs.
-      const stayed = due.filter(({ job }) => jobs.has(job)).map((ended) => ({ ...ended, mono }));
-      track.ended = [...track.ended.filter(({ job }) => !gone.has(job)), ...stayed];
+      for (let due = this.#due(track); due.length > 0 && turns > 0 && !track.gone; due = this.#due(track)) {
+        turns -= 1;
+        await forget(
+          track.shard.shard,
+          due.map(({ job }) => job),
+        );
+        const mono = clock.monotonicMs();
+        const { jobs } = track.shard.state;
+        // The kernel keeps those that something of still runs.
+        const stayed = due.filter(({ job }) => jobs.has(job)).map((ended) => ({ ...ended, mono }));
+        track.ended.splice(0, due.length);
+        track.ended.push(...stayed);
+      }
     } catch (error) {
       if (!track.gone && !this.#stopped) report(`forget ended jobs of shard ${track.shard.shard}`, error);
     }
     track.forgetting = false;
+  }
+
+  /** The first of those that ended: they lie in the order in which they did. */
+  #due({ ended, cursor }: Track): readonly Ended[] {
+    const { clock, settings } = this.#ports;
+    const oldMono = clock.monotonicMs() - settings.endedKeepMs;
+    const tooMany = ended.length - settings.endedKeepMax;
+    const isDue = ({ mono, seq }: Ended, i: number): boolean =>
+      (mono <= oldMono || i < tooMany) && (!settings.history || seq <= cursor);
+    const end = ended.slice(0, settings.forgetMax).findIndex((one, i) => !isDue(one, i));
+    return ended.slice(0, end === -1 ? settings.forgetMax : end);
   }
 }
 
