@@ -1,4 +1,4 @@
-/** Shards that this node is about to be handed, their logs read as far as they go by now. */
+/** Shards that this node is about to own, their logs read as far as they go by now. */
 import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
@@ -16,26 +16,39 @@ const preparedMax = 4;
 
 export class ReadAhead {
   readonly #ports: ReadAheadPorts;
-  readonly #prepared = new Map<ShardId, { readonly replay: Replay | undefined; readonly untilMono: number }>();
+  readonly #prepared = new Map<ShardId, { readonly replay: Promise<Replay>; readonly untilMono: number }>();
 
   constructor(ports: ReadAheadPorts) {
     this.#ports = ports;
   }
 
+  has(shard: ShardId): boolean {
+    return this.#prepared.has(shard);
+  }
+
+  get isFull(): boolean {
+    return this.#prepared.size >= preparedMax;
+  }
+
   async prepare(shard: ShardId): Promise<void> {
-    const { clock, journal, keepMs } = this.#ports;
-    const mono = clock.monotonicMs();
-    for (const [other, { untilMono }] of this.#prepared) if (untilMono < mono) this.#prepared.delete(other);
-    if (this.#prepared.size >= preparedMax) throw new Fault("exhausted", "prepare shard", { shard });
-    this.#prepared.set(shard, { replay: undefined, untilMono: mono + keepMs });
-    const replay = await this.#ports.replay(shard);
-    await replay.readTo((await journal.tail(shard)).seq);
-    this.#prepared.set(shard, { replay, untilMono: clock.monotonicMs() + keepMs });
+    this.tidy();
+    const before = this.#prepared.get(shard)?.replay;
+    if (!before && this.isFull) throw new Fault("exhausted", "prepare shard", { shard });
+    const replay = this.#readToTail(shard, before);
+    const entry = { replay, untilMono: this.#ports.clock.monotonicMs() + this.#ports.keepMs };
+    this.#prepared.set(shard, entry);
+    try {
+      await replay;
+    } catch (error) {
+      if (this.#prepared.get(shard) === entry) this.#prepared.delete(shard);
+      throw error;
+    }
   }
 
   /** The prepared state, read on to the batch; undefined when there is none or it can no longer be read on. */
   async readOn(shard: ShardId, seq: Seq): Promise<Replay | undefined> {
-    const replay = this.#prepared.get(shard)?.replay;
+    // What is still being read is waited for: to begin anew would take longer.
+    const replay = await this.#prepared.get(shard)?.replay.catch(() => undefined);
     this.#prepared.delete(shard);
     if (!replay) return undefined;
     try {
@@ -46,5 +59,17 @@ export class ReadAhead {
       if (isFault(error, "not-found")) return undefined;
       throw error;
     }
+  }
+
+  /** Lets go of what nobody came back for. */
+  tidy(): void {
+    const mono = this.#ports.clock.monotonicMs();
+    for (const [shard, { untilMono }] of this.#prepared) if (untilMono < mono) this.#prepared.delete(shard);
+  }
+
+  async #readToTail(shard: ShardId, before: Promise<Replay> | undefined): Promise<Replay> {
+    const replay = (await before?.catch(() => undefined)) ?? (await this.#ports.replay(shard));
+    await replay.readTo((await this.#ports.journal.tail(shard)).seq);
+    return replay;
   }
 }

@@ -20,9 +20,30 @@ export function toTake(standing: Standing): readonly ShardId[] {
   const own = notHeld.filter(({ owner }) => owner === node).map(({ shard }) => shard);
   const free = notHeld.filter(({ owner, remainingMs }) => owner !== node && (owner === undefined || remainingMs <= 0));
   const room = Math.max(0, shareOf(standing) - held.size - own.length);
-  const ranked = free.map(({ shard }) => ({ shard, rank: hash32(`${node} ${shard}`) }));
-  ranked.sort((a, b) => a.rank - b.rank || a.shard - b.shard);
-  return [...own, ...ranked.slice(0, room).map(({ shard }) => shard)];
+  const taken = ranked(node, free).slice(0, room);
+  return [...own, ...taken.map(({ shard }) => shard)];
+}
+
+/** Each node in an order of its own, so that they do not all begin with the same. */
+const ranked = (node: NodeId, rows: readonly Ownership[]): readonly Ownership[] =>
+  rows
+    .map((row) => ({ row, rank: hash32(`${node} ${row.shard}`) }))
+    .toSorted((a, b) => a.rank - b.rank || a.row.shard - b.row.shard)
+    .map(({ row }) => row);
+
+/** What this node would have to take if the owners with less than `remainingMs` left said nothing more. */
+export function toTakeSoon(standing: Standing, remainingMs: number): readonly ShardId[] {
+  const { node, held } = standing;
+  const fading = standing.ownerships.filter(
+    (row) => row.owner !== undefined && row.owner !== node && row.remainingMs > 0 && row.remainingMs < remainingMs,
+  );
+  if (fading.length === 0) return [];
+  const owners = new Set(fading.map(({ owner }) => owner));
+  const nodes = standing.nodes.filter((row) => !owners.has(row.node));
+  const room = Math.max(0, shareOf({ ...standing, nodes }) - held.size);
+  return ranked(node, fading)
+    .slice(0, room)
+    .map(({ shard }) => shard);
 }
 
 /** The node that has too few when this one has too many: the difference must be worth a move. */
@@ -57,5 +78,16 @@ function countsOf(standing: Standing): ReadonlyMap<NodeId, number> {
   return counts;
 }
 
-const liveNodes = ({ nodes }: Standing): readonly NodeId[] =>
-  nodes.filter(({ alive, state }) => alive && state === "up").map(({ node }) => node);
+/** One that has said nothing since its leases ran out is not there, however long its last word was to count. */
+function liveNodes({ nodes, ownerships }: Standing): readonly NodeId[] {
+  const lapsedAgoMs = new Map<NodeId, number>();
+  for (const { owner, remainingMs } of ownerships)
+    if (owner !== undefined && remainingMs <= 0)
+      lapsedAgoMs.set(owner, Math.max(lapsedAgoMs.get(owner) ?? 0, -remainingMs));
+  return nodes
+    .filter(({ alive, state, node, seenAgoMs }) => {
+      const lapsed = lapsedAgoMs.get(node);
+      return alive && state === "up" && (lapsed === undefined || seenAgoMs <= lapsed);
+    })
+    .map(({ node }) => node);
+}

@@ -32,6 +32,14 @@ export class ClusterView {
     return { node: this.#node, held, ownerships: [...this.#owners.values()], nodes: this.#nodes };
   }
 
+  /** How long until the first of the others' leases runs out, unless it is renewed. */
+  get soonestEndMs(): number {
+    let soonest = Number.POSITIVE_INFINITY;
+    for (const { owner, remainingMs } of this.#owners.values())
+      if (owner !== undefined && owner !== this.#node && remainingMs > 0) soonest = Math.min(soonest, remainingMs);
+    return soonest;
+  }
+
   isAnothers(shard: ShardId): boolean {
     const { owner, remainingMs } = this.#owners.get(shard) ?? {};
     return owner !== undefined && owner !== this.#node && (remainingMs ?? 0) > 0;

@@ -2,7 +2,7 @@ import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { must } from "#base/assert.ts";
 import { commit, Rig, submit, type TestNode } from "./host-rig.ts";
-import { moveTo, successors, toTake } from "./keeper-share.ts";
+import { moveTo, successors, toTake, toTakeSoon } from "./keeper-share.ts";
 
 const cluster = { shards: 6, clusterId: "test" };
 const all = [0, 1, 2, 3, 4, 5];
@@ -46,6 +46,36 @@ describe("the keeper", () => {
     await rig.clock.advance(3_000);
     equal(served(b).length, 3);
     await b.serving(all, 10_000);
+  });
+
+  test("takes them when the leases end, not a round later, and has read their logs by then", async () => {
+    const rig = new Rig();
+    const a = await (await rig.node("a", { cluster })).serving(all);
+    const b = await rig.node("b", { cluster });
+    await rig.clock.advance(10_000);
+    a.node.kill();
+    const read = b.journal.count("loadSnapshot");
+    const rows = await rig.store.connect().ownerships();
+    const leftMs = Math.min(...rows.flatMap(({ owner, remainingMs }) => (owner === "a" ? [remainingMs] : [])));
+    await rig.clock.advance(leftMs - 2_800);
+    equal(b.journal.count("loadSnapshot") - read, 3, "read ahead");
+    await rig.clock.advance(2_700);
+    equal(served(b).length, 3, "but not served");
+    await b.serving(all, 200);
+    equal(b.journal.count("loadSnapshot") - read, 3, "and not again");
+  });
+
+  test("a successor that sleeps does not keep it from looking after its shards", async () => {
+    const rig = new Rig();
+    const a = await (await rig.node("a", { cluster })).serving(all);
+    rig.network.set("mem://c", { request: () => new Promise(() => {}), watch: () => must(undefined, "not asked") });
+    const sleeper = { node: "c", address: "mem://c", features: 1, state: "up", facts: {} } as const;
+    await rig.store.connect().announce(sleeper, 60_000);
+    await rig.clock.advance(2_000);
+    const looks = a.journal.count("ownerships");
+    await rig.clock.advance(8_000);
+    ok(a.journal.count("ownerships") - looks >= 3, "it goes on looking");
+    deepEqual(served(a), all);
   });
 
   test("hands over politely: well under a second, and watchers and callers hear where to", async () => {
@@ -154,6 +184,14 @@ describe("who should own what", () => {
     equal(toTake(standing([undefined, undefined, undefined, undefined], [node("a"), node("b", false)])).length, 4);
     deepEqual(toTake({ ...standing(["a", "a"]), held: new Set() }), [0, 1], "what is its own already comes back first");
     equal(toTake(standing(["b", "b"], [node("a"), node("b")], -1)).length, 1, "leases that ran out");
+    const silent = { ...node("b"), seenAgoMs: 5_000 };
+    equal(toTake(standing(["b", "b"], [node("a"), silent], -1)).length, 2, "of one that has said nothing since");
+  });
+
+  test("what will be free if its owner says nothing more", () => {
+    deepEqual(new Set(toTakeSoon(standing(["a", "a", "b", "b"]), 2_000)), new Set([2, 3]));
+    deepEqual(toTakeSoon(standing(["a", "a", "b", "b"]), 500), []);
+    equal(toTakeSoon(standing(["a", "c", "b", "b"], [node("a"), node("b"), node("c")]), 2_000).length, 3);
   });
 
   test("a move only when it makes things more even", () => {

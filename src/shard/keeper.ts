@@ -19,7 +19,7 @@ import { patient, type KeeperJournal } from "./keeper-patience.ts";
 import { ReadAhead } from "./keeper-read-ahead.ts";
 import type { Replay } from "./keeper-replay.ts";
 import type { KeeperSettings } from "./keeper-settings.ts";
-import { moveTo, successors, toTake } from "./keeper-share.ts";
+import { moveTo, successors, toTake, toTakeSoon } from "./keeper-share.ts";
 import { Troubles, type Trouble } from "./keeper-trouble.ts";
 import { ClusterView } from "./keeper-view.ts";
 import type { ShardRequest, ShardResponse } from "./protocol.ts";
@@ -60,6 +60,9 @@ class Holding {
   }
 }
 
+/** After a lease's end by our reckoning, it has ended by the store's as well. */
+const lookLateMs = 10;
+
 export class Keeper {
   readonly #ports: KeeperPorts;
   readonly #journal: KeeperJournal;
@@ -72,6 +75,7 @@ export class Keeper {
   #state: NodeRow["state"] = "up";
   #running = false;
   #movedMono = Number.NEGATIVE_INFINITY;
+  #isMoving = false;
 
   constructor(ports: KeeperPorts) {
     this.#ports = ports;
@@ -207,17 +211,37 @@ export class Keeper {
     const { settings, report } = this.#ports;
     await this.#announce().catch((error: unknown) => report("announce the node", error));
     while (this.#running) {
-      let moved = false;
+      let waitMs = settings.balanceMs;
       try {
         await this.#view.look();
         for (const shard of this.#troubles.all.keys()) if (this.#view.isAnothers(shard)) this.#troubles.forget(shard);
         await this.#takeFree();
-        moved = await this.#moveOne();
+        if (this.#moveOne()) waitMs = settings.moveEveryMs;
+        this.#readAhead();
+        waitMs = Math.min(waitMs, this.#nextLookMs());
       } catch (error) {
         report("look for shards", error);
       }
-      await this.#bell.wait(moved ? settings.moveEveryMs : settings.balanceMs);
+      await this.#bell.wait(waitMs);
     }
+  }
+
+  /** A lease that is not renewed is looked at when it is half over and when it ends, not at the next round. */
+  #nextLookMs(): number {
+    const { soonestEndMs } = this.#view;
+    const fadingMs = soonestEndMs - this.#ports.settings.leaseMs / 2;
+    return (fadingMs > 0 ? fadingMs : soonestEndMs) + lookLateMs;
+  }
+
+  /** Whose owner has missed its renewals will soon be free: what it takes to serve it is begun before. */
+  #readAhead(): void {
+    const { settings, report } = this.#ports;
+    this.#ahead.tidy();
+    if (this.#state !== "up") return;
+    const standing = this.#view.standing(new Set(this.#held.keys()));
+    for (const shard of toTakeSoon(standing, settings.leaseMs / 2))
+      if (!this.#ahead.has(shard) && !this.#ahead.isFull)
+        this.#ahead.prepare(shard).catch((error: unknown) => report(`read ahead in shard ${shard}`, error));
   }
 
   async #takeFree(): Promise<void> {
@@ -228,14 +252,23 @@ export class Keeper {
     });
   }
 
-  async #moveOne(): Promise<boolean> {
-    const { clock, settings } = this.#ports;
+  /** True when there is one to move, and it is too soon after the last. */
+  #moveOne(): boolean {
+    const { clock, settings, report } = this.#ports;
     const successor = moveTo(this.#view.standing(new Set(this.#held.keys())));
     const shard = [...this.#held.values()].find(({ phase }) => phase === "serving")?.shard;
-    if (successor === undefined || shard === undefined || this.#state !== "up") return false;
+    if (successor === undefined || shard === undefined || this.#state !== "up" || this.#isMoving) return false;
     if (clock.monotonicMs() - this.#movedMono < settings.moveEveryMs) return true;
     this.#movedMono = clock.monotonicMs();
-    return this.#handOver(shard, successor);
+    this.#isMoving = true;
+    // Not waited for: a successor that sleeps must not keep this node from taking what is free.
+    this.#handOver(shard, successor)
+      .then((moved) => {
+        if (moved) this.#bell.ring();
+      })
+      .catch((error: unknown) => report(`move shard ${shard}`, error))
+      .finally(() => (this.#isMoving = false));
+    return false;
   }
 
   /** True when the shard is served here. */
@@ -290,7 +323,7 @@ export class Keeper {
     // The successor reads the log while the shard is still served here, so that the gap is short.
     const isReady = address === undefined || (await this.#ask(address, shard, "prepare"));
     if (!isReady && this.#state === "up") return false;
-    if (this.#held.get(shard) !== holding) return false;
+    if (this.#held.get(shard) !== holding || holding.phase !== "serving") return false;
     holding.phase = "leaving";
     if (address !== undefined) this.#view.send(shard, address);
     await host.drain(shard);
