@@ -2,13 +2,14 @@
 import { randomUUID } from "node:crypto";
 import { arch, platform } from "node:os";
 import type { Clock } from "#base/clock.ts";
+import { Fault } from "#base/fault.ts";
 import { Random } from "#base/random.ts";
 import { openDiskBlobs } from "#blobs/disk.ts";
 import { createMemoryBlobs } from "#blobs/memory.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import { planLabel, taskLabel } from "#doors/shell/plan.ts";
 import { shellPlanners, shellRunners } from "#doors/shell/run.ts";
-import type { Journal } from "#journal/journal.ts";
+import type { Cluster, Journal } from "#journal/journal.ts";
 import { createClient, type WorkClient } from "#shard/client.ts";
 import { createNode, type Node } from "#shard/node.ts";
 import type { ShardService } from "#shard/protocol.ts";
@@ -92,6 +93,7 @@ export async function startNode(
 
   await node.start();
   undo.defer(() => node.stop());
+  checkCluster(config, node.cluster, log);
   const labels = [`os=${platform()}`, `arch=${arch()}`, `node=${name}`, taskLabel, planLabel, ...config.worker.labels];
   if (config.worker.enabled)
     worker = await startWorker(config, folder, {
@@ -109,6 +111,18 @@ export async function startNode(
 
   const owned = undo.move();
   return { name, node, client, worker, journal, labels, stop: () => owned.disposeAsync() };
+}
+
+/** The journal's word on the cluster counts: it was fixed when the store was created. */
+function checkCluster({ cluster: wanted }: Config, found: Cluster, log: (line: string) => void): void {
+  if (found.clusterId !== wanted.name)
+    throw new Fault("invalid", "join cluster", {
+      configured: wanted.name,
+      found: found.clusterId,
+      why: "the journal belongs to a cluster of another name",
+    });
+  if (found.shards !== wanted.shards)
+    log(`the journal was created with ${found.shards} shards; cluster.shards: ${wanted.shards} has no effect`);
 }
 
 /** What a caller that knows only this node gets: never "ask another". */

@@ -8,7 +8,7 @@ import type { NodeFlagValues } from "./command.ts";
 const patienceMs = 15_000;
 
 export async function findNode({ node, data }: NodeFlagValues, env: NodeJS.ProcessEnv): Promise<RemoteClient> {
-  const given = node ?? (data === undefined ? env["MILLRACE_NODE"] : undefined);
+  const given = node ?? (data === undefined ? env["MILLRACE_NODE"] || undefined : undefined);
   const folder = dataFolder(data ?? defaultDataPath(env));
   const address = given ?? publishedAddress(folder);
   if (address === undefined) throw noNode({ data: folder.path, why: "no node is running there" });

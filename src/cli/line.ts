@@ -38,7 +38,7 @@ function helpOn(topic: readonly string[]): ReturnType<typeof parseLine> {
 }
 
 /** The terminal, or whatever stands in its place. */
-function processWorld(): World {
+export function processWorld(): World {
   const isTerminal = process.stderr.isTTY;
   let drawn = "";
   const clear = (): void => {
@@ -63,10 +63,4 @@ function processWorld(): World {
   };
   const connect: World["connect"] = async (values) => (await import("./find-node.ts")).findNode(values, process.env);
   return { env: process.env, isTerminal, out, note, progress, connect };
-}
-
-if (import.meta.main) {
-  // A reader that has seen enough (`| head`) is no error.
-  process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
-  process.exitCode = await runLine(process.argv.slice(2), processWorld());
 }

@@ -1,0 +1,89 @@
+import { deepEqual, equal, match, ok, rejects, throws } from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { isFault } from "#base/fault.ts";
+import { Config, hidePassword, readConfig, withoutSecrets } from "./config.ts";
+import { checkText } from "./yaml-file.ts";
+
+const check = (text: string): Config => checkText(text, Config, { doing: "read configuration", file: "c.yaml" });
+const problem = (text: string): string => {
+  try {
+    check(text);
+    return "none";
+  } catch (error) {
+    ok(isFault(error, "invalid"), String(error));
+    return String(error.facts["why"]);
+  }
+};
+
+describe("the configuration", () => {
+  test("needs none: everything has a default, and the default stays on this machine", () => {
+    const { cluster, journal, blobs, worker, node } = check("");
+    deepEqual([cluster.shards, cluster.ownerLease, journal.kind, blobs.kind], [8, 6_000, "sqlite", "disk"]);
+    ok(worker.slots >= 1);
+    ok(node.listen.every((address) => address === "unix" || address.startsWith("tcp:127.0.0.1:")));
+  });
+
+  test("reads durations and sizes with units", () => {
+    const config = check("cluster: { ownerLease: 1.5s }\nblobs: { kind: memory, sizeMax: 2GiB }\n");
+    equal(config.cluster.ownerLease, 1_500);
+    deepEqual(config.blobs, { kind: "memory", sizeMax: 2 * 1024 ** 3 });
+  });
+
+  test("refuses a typo, with its path, its line and what was meant", () => {
+    equal(
+      problem("cluster:\n  name: x\n  shrads: 4\n"),
+      "cluster.shrads (line 3): there is no such setting (did you mean shards?)",
+    );
+    equal(problem("nod: {}"), "nod (line 1): there is no such setting (did you mean node?)");
+    match(problem("worker: { frobnicate: 1 }"), /known are enabled, slots, labels/);
+    match(
+      problem("journal: { kind: postgres, url: 'postgres://h/d', shcema: x }"),
+      /journal\.shcema \(line 1\).*did you mean schema/,
+    );
+  });
+
+  test("names the line of a value that is wrong, and of YAML that is none", () => {
+    match(problem("cluster:\n  ownerLease: 30\n"), /^cluster\.ownerLease \(line 2\): /);
+    match(problem("cluster:\n  ownerLease: 30 s\n"), /^cluster\.ownerLease \(line 2\): write a number and a unit/);
+    match(problem("journal:\n  kind: oracle\n"), /^journal\.kind \(line 2\): /);
+    throws(
+      () => check("a: [1,\nb: 2"),
+      (e) => isFault(e, "invalid") && Number(e.facts["line"]) >= 1,
+    );
+  });
+
+  test("may be JSON", () => {
+    equal(check('{ "cluster": { "shards": 3 } }').cluster.shards, 3);
+  });
+
+  test("refuses to listen where others can reach it without authentication", () => {
+    for (const address of ["tcp:0.0.0.0:7433", "tcp:192.168.1.7:7433", "tcp:[::]:1", "tcp:example.org:80"])
+      match(problem(`node: { listen: ["${address}"] }`), /node\.listen\.0 \(line 1\): without authentication/, address);
+    match(problem("node: { listen: ['7433'] }"), /write unix:\/path or tcp:host:port/);
+    deepEqual(check("node: { listen: [unix, 'tcp:127.0.0.1:7433'] }").node.listen, ["unix", "tcp:127.0.0.1:7433"]);
+  });
+
+  test("never shows a password", () => {
+    const config = check("journal: { kind: postgres, url: 'postgres://me:s3cret@db:5432/mill?sslpassword=s3cret' }");
+    const shown = JSON.stringify(withoutSecrets(config));
+    ok(!shown.includes("s3cret"), shown);
+    match(shown, /me:\*\*\*@db:5432/);
+    equal(hidePassword("not a url s3cret"), "postgres://***");
+    ok(!problem("journal: { kind: postgres, url: 'mysql://me:s3cret@db/x' }").includes("s3cret"));
+  });
+
+  test("comes from a file, or says which file is missing", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "millrace-config-"));
+    try {
+      const path = join(folder, "c.yaml");
+      await writeFile(path, "worker: { slots: 7 }\n");
+      equal((await readConfig(path)).worker.slots, 7);
+      await rejects(readConfig(join(folder, "none.yaml")), (e) => isFault(e, "not-found"));
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
+});

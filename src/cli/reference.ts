@@ -1,0 +1,86 @@
+// Writes docs/reference/{cli,config,errors}.md from the tables that the program itself uses:
+//   node bin/node.js src/cli/reference.ts
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { faultCodes } from "#app/fault-codes.ts";
+import { configReference } from "#app/config-reference.ts";
+import { rejections } from "#shard/rejected.ts";
+import { flagText, helpAll } from "./help.ts";
+import { table } from "./table.ts";
+
+export type Page = { readonly path: string; readonly content: string };
+
+export const referencePages = (): readonly Page[] => [
+  { path: "docs/reference/cli.md", content: cliPage() },
+  { path: "docs/reference/config.md", content: configReference() },
+  { path: "docs/reference/errors.md", content: errorsPage() },
+];
+
+function cliPage(): string {
+  const commands = table.flatMap(({ name, about, words, flags, examples }) => [
+    `## millrace ${name}`,
+    "",
+    about,
+    "",
+    "```",
+    `millrace ${name}${words === "" ? "" : ` ${words}`}`,
+    "```",
+    "",
+    ...(Object.keys(flags).length === 0
+      ? []
+      : [
+          "| Flag | Meaning |",
+          "|---|---|",
+          ...Object.entries(flags).map(([flag, value]) => `| \`${flagText(flag, value)}\` | ${value.about} |`),
+          "",
+        ]),
+    "```sh",
+    ...examples,
+    "```",
+    "",
+  ]);
+  return page("The command line", [
+    "Exit codes: 0 done, 1 refused or failed, 2 wrong command line. With `--json` every line of output is one JSON object; notes and errors go to the error stream.",
+    "",
+    "```",
+    ...helpAll(table),
+    "```",
+    "",
+    ...commands,
+  ]);
+}
+
+function errorsPage(): string {
+  return page("Errors", [
+    "Printed as `<doing>: <code> (<facts>)`, with the next command to type where there is one.",
+    "",
+    "## When the world fails",
+    "",
+    "| Code | Meaning | What to do |",
+    "|---|---|---|",
+    ...Object.entries(faultCodes).map(([code, { about, remedy }]) => `| \`${code}\` | ${about} | ${remedy} |`),
+    "",
+    "## When a request is refused",
+    "",
+    "A refused request changed nothing.",
+    "",
+    "| Kind | Meaning | What to do |",
+    "|---|---|---|",
+    ...Object.entries(rejections).map(([kind, { about, remedy }]) => `| \`${kind}\` | ${about} | ${remedy} |`),
+    "",
+  ]);
+}
+
+const page = (title: string, lines: readonly string[]): string =>
+  [`# ${title}`, "", "<!-- Written by src/cli/reference.ts; change the tables there, not this page. -->", "", ...lines]
+    .join("\n")
+    .replace(/\n+$/, "\n");
+
+if (import.meta.main) {
+  const root = join(import.meta.dirname, "..", "..");
+  for (const { path, content } of referencePages()) {
+    mkdirSync(dirname(join(root, path)), { recursive: true });
+    writeFileSync(join(root, path), content);
+    console.log(`wrote ${path}`);
+  }
+}

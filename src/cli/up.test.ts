@@ -1,0 +1,100 @@
+// The real program as a user starts it: recorded work outlives kill -9.
+import { equal, match, ok } from "node:assert/strict";
+import { spawn, type ChildProcess } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { until } from "#test/until.ts";
+
+const main = join(import.meta.dirname, "main.ts");
+const patience = { limitMs: 60_000, everyMs: 20 };
+
+class Program {
+  readonly child: ChildProcess;
+  text = "";
+  readonly ended: Promise<number | null>;
+
+  constructor(data: string, ...args: readonly string[]) {
+    const env = {
+      ...process.env,
+      MILLRACE_DATA: data,
+      MILLRACE_NODE: "",
+      XDG_CACHE_HOME: join(tmpdir(), "millrace-test-cache"),
+    };
+    this.child = spawn(process.execPath, [main, ...args], { env, stdio: ["ignore", "pipe", "pipe"] });
+    for (const stream of [this.child.stdout, this.child.stderr])
+      stream?.on("data", (chunk: Buffer) => (this.text += chunk.toString()));
+    this.ended = new Promise((resolve) => this.child.once("close", resolve));
+  }
+
+  async says(words: string): Promise<void> {
+    const hasEnded = (): boolean => this.child.exitCode !== null || this.child.signalCode !== null;
+    await until(`it says ${JSON.stringify(words)}`, () => this.text.includes(words) || hasEnded(), patience);
+    ok(this.text.includes(words), `it ended without ${JSON.stringify(words)}:\n${this.text}`);
+  }
+}
+
+const job = `
+name: naps
+stages:
+  - { name: naps, sleep: 300ms, count: 20 }
+  - { name: last, needs: [naps], run: "echo the end" }
+`;
+
+test(
+  "work that was submitted is finished, although the node is killed with -9 in the middle",
+  { timeout: 170_000 },
+  async () => {
+    const folder = await mkdtemp(join(tmpdir(), "millrace-up-"));
+    const data = join(folder, "data");
+    const programs: Program[] = [];
+    const start = (...args: readonly string[]): Program => {
+      const program = new Program(data, ...args);
+      programs.push(program);
+      return program;
+    };
+    try {
+      const none = start("job", "list");
+      equal(await none.ended, 1);
+      match(none.text, /no node is running there\)\nnext: start one with: npm start/);
+
+      const first = start("up");
+      await first.says("is up");
+      match(first.text, /journal {3}sqlite, durable/);
+      match(first.text, new RegExp(`npx millrace job list`));
+
+      const second = start("up");
+      equal(await second.ended, 1);
+      match(second.text, /a node is already up there/);
+
+      const file = join(folder, "job.yaml");
+      await writeFile(file, job);
+      const follow = start("job", "submit", "--follow", "--key", "naps", file);
+      await follow.says("naps/2: done");
+      first.child.kill("SIGKILL");
+      await first.ended;
+
+      const reborn = start("up");
+      await reborn.says("is up");
+      equal(await follow.ended, 0, follow.text);
+      match(follow.text, /last\/1: done: the end/);
+      match(follow.text, /SUCCEEDED/);
+
+      const again = start("job", "submit", "--key", "naps", file);
+      equal(await again.ended, 0);
+      match(again.text, /was submitted before under this key/);
+      const list = start("job", "list", "--json");
+      equal(await list.ended, 0);
+      equal(list.text.trim().split("\n").length, 1, list.text);
+      match(list.text, /"phase":"SUCCEEDED"/);
+
+      reborn.child.kill("SIGTERM");
+      equal(await reborn.ended, 0, reborn.text);
+    } finally {
+      for (const { child } of programs) child.kill("SIGKILL");
+      await Promise.all(programs.map(({ ended }) => ended));
+      await rm(folder, { recursive: true, force: true });
+    }
+  },
+);
