@@ -60,7 +60,7 @@ test(
       match(none.text, /no node is running there\)\nnext: start one with: npm start/);
 
       const first = start("up");
-      await first.says("is up");
+      await first.says("Ctrl-C stops it");
       match(first.text, /journal {3}sqlite, durable/);
       match(first.text, new RegExp(`npx millrace job list`));
 
@@ -76,7 +76,7 @@ test(
       await first.ended;
 
       const reborn = start("up");
-      await reborn.says("is up");
+      await reborn.says("Ctrl-C stops it");
       equal(await follow.ended, 0, follow.text);
       match(follow.text, /last\/1: done: the end/);
       match(follow.text, /SUCCEEDED/);

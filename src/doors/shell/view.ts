@@ -81,6 +81,7 @@ export class JobFollower {
   readonly #running = new Set<number>();
   readonly #done = new Set<number>();
   #stages: readonly string[] = [];
+  #stagePhases: string[] = [];
   #total = 0;
   #doneBefore = 0;
   #phase = "";
@@ -105,7 +106,9 @@ export class JobFollower {
   }
 
   #snapshot(view: JobView): readonly string[] {
+    const before = { done: new Set(this.#done), stages: this.#stagePhases, phase: this.#phase };
     this.#stages = view.stages.map(({ name }) => name);
+    this.#stagePhases = view.stages.map(({ phase }) => phase);
     this.#total = view.stages.reduce((sum, { tasks }) => sum + tasks, 0);
     this.#running.clear();
     this.#done.clear();
@@ -117,11 +120,22 @@ export class JobFollower {
     }
     // A large job shows only the first of its tasks; the rest is in the counts.
     this.#doneBefore = view.stages.reduce((sum, { done }) => sum + done, 0) - this.#done.size;
-    const changed = this.#phase !== view.phase;
     this.#phase = view.phase;
-    return changed
-      ? [`${this.#jobId}  ${view.phase}  ${view.name}${view.reason === "" ? "" : `: ${view.reason}`}`]
-      : [];
+    const head = `${this.#jobId}  ${view.phase}  ${view.name}${view.reason === "" ? "" : `: ${firstLine(view.reason)}`}`;
+    if (before.phase === "") return [head];
+    return [...this.#missed(view, before), ...(before.phase === view.phase ? [] : [head])];
+  }
+
+  /** What a snapshot in the middle makes up for: the watch was cut off for a while. */
+  #missed(view: JobView, before: { readonly done: ReadonlySet<number>; readonly stages: readonly string[] }): string[] {
+    const tasks = view.tasks.filter(({ task }) => this.#done.has(task) && !before.done.has(task));
+    const stages = view.stages.filter(({ phase, stage }) => phase !== before.stages[stage] && stageEnds.has(phase));
+    return [
+      ...tasks.map(({ task, result }) => `  ${this.#of(task)}: done${tailOf(result?.payload ?? "")}`),
+      ...stages.map(
+        ({ name, phase, reason }) => `  ${name}: ${phase}${reason === "" ? "" : ` (${firstLine(reason)})`}`,
+      ),
+    ];
   }
 
   #name(task: number, stage: number, key: string): void {
@@ -157,6 +171,7 @@ export class JobFollower {
       case "signalled":
         return [`  ${this.#stages[event.stage] ?? event.stage}: signal ${event.name}`];
       case "stage-ended":
+        this.#stagePhases[event.stage] = event.phase;
         return [
           `  ${this.#stages[event.stage] ?? event.stage}: ${event.phase}${event.reason === "" ? "" : ` (${firstLine(event.reason)})`}`,
         ];
@@ -175,6 +190,8 @@ export class JobFollower {
     return this.#names.get(task) ?? taskIdIn(this.#jobId, task);
   }
 }
+
+const stageEnds: ReadonlySet<string> = new Set(["COMPLETED", "FAILED", "SKIPPED", "CANCELLED"]);
 
 const plural = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`;
 
