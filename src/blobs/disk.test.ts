@@ -1,5 +1,5 @@
 import { deepEqual, equal } from "node:assert/strict";
-import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, rm, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -13,13 +13,15 @@ exerciseBlobs("the disk store", async () => {
   return { blobs: await openDiskBlobs(root), dispose: () => rm(root, { recursive: true }) };
 });
 
-test("blobs outlive the process that wrote them, and half-written ones do not", async () => {
+test("blobs outlive the process that wrote them; half-written ones do not, once nobody can be at them", async () => {
   const root = await fresh();
   try {
     const digest = await put(await openDiskBlobs(root), "still here");
-    await writeFile(join(root, "tmp", "half"), "hal");
+    for (const name of ["half", "another-node-is-at-it"]) await writeFile(join(root, "tmp", name), "hal");
+    const longAgo = Date.now() / 1_000 - 7_200;
+    await utimes(join(root, "tmp", "half"), longAgo, longAgo);
     const again = await openDiskBlobs(root);
-    deepEqual(await readdir(join(root, "tmp")), []);
+    deepEqual(await readdir(join(root, "tmp")), ["another-node-is-at-it"]);
     equal(await text(again.read(digest)), "still here");
   } finally {
     await rm(root, { recursive: true });

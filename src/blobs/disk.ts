@@ -15,8 +15,7 @@ import type { BlobStore } from "./store.ts";
 export async function openDiskBlobs(root: string): Promise<BlobStore> {
   const temporary = join(root, "tmp");
   await mkdir(temporary, { recursive: true });
-  // What a crash left half-written has no name and is nobody's.
-  for (const name of await readdir(temporary)) await rm(join(temporary, name), { force: true });
+  await removeOld(temporary);
 
   const pathOf = (digest: Digest): string => {
     const name = canonical(digest).replace("/", "-");
@@ -65,6 +64,20 @@ export async function openDiskBlobs(root: string): Promise<BlobStore> {
       return gone.length > 0 ? { missing: gone } : { digests, pinnedForMs: forMs };
     },
   };
+}
+
+const oldMs = 3_600_000;
+
+/** What a crash left half-written has no name and is nobody's; what is younger, another node may be writing. */
+async function removeOld(folder: string): Promise<void> {
+  for (const name of await readdir(folder)) {
+    const path = join(folder, name);
+    const ageMs = await stat(path).then(
+      ({ mtimeMs }) => Date.now() - mtimeMs,
+      () => 0,
+    );
+    if (ageMs > oldMs) await rm(path, { force: true });
+  }
 }
 
 async function writeDurably(path: string, parts: AsyncIterable<Uint8Array>): Promise<void> {
