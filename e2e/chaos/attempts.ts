@@ -9,10 +9,12 @@ export type Happening = {
   /** "acknowledged": the commit of the result was answered with yes. */
   readonly what: "start" | "end" | "stopped" | "acknowledged";
   readonly task: string;
-  readonly token: number;
+  /** Its token as "#7"; a command is not told its token, only its number: "@1". */
+  readonly attempt: string;
   readonly pid: number;
-  readonly atMs: number;
 };
+
+type Claim = { readonly taskId: string; readonly token: number };
 
 export class AttemptLog {
   readonly #file: string;
@@ -21,42 +23,56 @@ export class AttemptLog {
     this.#file = join(folder, `${name}.ndjson`);
   }
 
-  add(what: Happening["what"], { taskId, token }: { readonly taskId: string; readonly token: number }): void {
-    const happening: Happening = { what, task: taskId, token, pid: process.pid, atMs: Date.now() };
+  add(what: Happening["what"], { taskId, token }: Claim): void {
+    const happening: Happening = { what, task: taskId, attempt: `#${token}`, pid: process.pid };
     appendFileSync(this.#file, `${JSON.stringify(happening)}\n`);
   }
 }
 
+/** The same for a shell, as a line of it. */
+export const shellHappening = (what: Happening["what"], folder: string): string => {
+  const line = `{"what":"${what}","task":"%s","attempt":"@%s","pid":%s}\\n`;
+  return `printf '${line}' "$MILLRACE_TASK" "$MILLRACE_ATTEMPT" $$ >> '${join(folder, "commands.ndjson")}'`;
+};
+
 export type Attempt = {
   readonly task: string;
-  readonly token: number;
+  readonly attempt: string;
+  readonly token: number | undefined;
   readonly pid: number;
-  readonly startedAtMs: number;
-  endedAtMs?: number;
-  stoppedAtMs?: number;
+  isOver: boolean;
+  hasEnded: boolean;
   isAcknowledged: boolean;
 };
 
-export function readAttempts(folder: string): readonly Attempt[] {
+export type Attempts = { readonly all: readonly Attempt[]; readonly broken: readonly string[] };
+
+export function readAttempts(folder: string): Attempts {
   const attempts = new Map<string, Attempt>();
+  const broken: string[] = [];
   for (const name of readdirSync(folder)) {
     // A process that was killed in the middle of a line leaves it without an end.
     const lines = readFileSync(join(folder, name), "utf8").split("\n").slice(0, -1);
-    for (const line of lines) take(JSON.parse(line) as Happening, attempts);
+    for (const line of lines) {
+      const wrong = take(JSON.parse(line) as Happening, attempts);
+      if (wrong !== undefined) broken.push(wrong);
+    }
   }
-  return [...attempts.values()];
+  return { all: [...attempts.values()], broken };
 }
 
-function take({ what, task, token, pid, atMs }: Happening, attempts: Map<string, Attempt>): void {
-  const key = `${task}#${token}`;
+function take({ what, task, attempt, pid }: Happening, attempts: Map<string, Attempt>): string | undefined {
+  const key = `${task}${attempt}`;
+  const known = attempts.get(key);
   if (what === "start") {
-    if (attempts.has(key)) throw new Error(`${key} was started twice under one token, by pid ${pid} too`);
-    attempts.set(key, { task, token, pid, startedAtMs: atMs, isAcknowledged: false });
-    return;
+    if (known) return `${key} was begun twice under one claim, by the processes ${known.pid} and ${pid}`;
+    const token = attempt.startsWith("#") ? Number(attempt.slice(1)) : undefined;
+    attempts.set(key, { task, attempt, token, pid, isOver: false, hasEnded: false, isAcknowledged: false });
+    return undefined;
   }
-  const attempt = attempts.get(key);
-  if (!attempt) throw new Error(`${key}: "${what}" without a start`);
-  if (what === "end") attempt.endedAtMs = atMs;
-  else if (what === "stopped") attempt.stoppedAtMs = atMs;
-  else attempt.isAcknowledged = true;
+  if (!known) return `${key}: "${what}" of an attempt that was never begun`;
+  if (what === "acknowledged") known.isAcknowledged = true;
+  else known.isOver = true;
+  if (what === "end") known.hasEnded = true;
+  return undefined;
 }

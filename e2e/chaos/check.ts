@@ -7,7 +7,7 @@
  * - every attempt that ran had been granted, and every result was brought by an attempt that ran to its end.
  */
 import { setTimeout as pause } from "node:timers/promises";
-import { readAttempts, type Attempt } from "./attempts.ts";
+import { readAttempts, type Attempt, type Attempts } from "./attempts.ts";
 import type { Cluster } from "./cluster.ts";
 import { JournalLog } from "./journal-log.ts";
 import { Record } from "./record.ts";
@@ -15,7 +15,7 @@ import type { Acknowledged } from "./traffic.ts";
 
 export type Evidence = {
   readonly record: Record;
-  readonly attempts: readonly Attempt[];
+  readonly attempts: Attempts;
   readonly acknowledged: readonly Acknowledged[];
 };
 
@@ -62,27 +62,25 @@ function jobViolations({ jobId, key, tasks }: Acknowledged, { jobs, tasks: known
   ];
 }
 
-function attemptViolations(attempts: readonly Attempt[], { tasks }: Record): readonly string[] {
-  const violations: string[] = [];
-  const finished = new Set<string>();
-  const ran = new Set<string>();
-  for (const { task, token, endedAtMs, isAcknowledged } of attempts) {
-    ran.add(task);
-    if (endedAtMs !== undefined) finished.add(`${task}#${token}`);
+function attemptViolations({ all, broken }: Attempts, { tasks }: Record): readonly string[] {
+  const violations = [...broken];
+  for (const { task, attempt, token, isAcknowledged } of all) {
     const known = tasks.get(task);
-    if (!known?.tokens.includes(token)) violations.push(`${task} ran under token ${token}, which nobody granted (K2)`);
-    if (isAcknowledged && !known?.committed.includes(token))
-      violations.push(`${task}: the commit under token ${token} was acknowledged and is not in the log (K7)`);
+    if (!known || (token !== undefined && !known.tokens.includes(token)))
+      violations.push(`${task}${attempt} ran, and nobody granted it (K2)`);
+    if (isAcknowledged && token !== undefined && !known?.committed.includes(token))
+      violations.push(`${task}: the commit of ${attempt} was acknowledged and is not in the log (K7)`);
   }
+  const byTask = Map.groupBy(all, ({ task }) => task);
   for (const { taskId, committed } of tasks.values())
     for (const token of committed)
-      if (ran.has(taskId) && !finished.has(`${taskId}#${token}`))
-        violations.push(`${taskId} has a result of token ${token}, whose attempt did not run to its end`);
+      if (!byTask.get(taskId)?.some((each) => each.hasEnded && (each.token ?? token) === token))
+        violations.push(`${taskId} has a result of token ${token}, and no attempt of it ran to its end`);
   return violations;
 }
 
 /** Tasks that were begun more than once. */
-export function rerun(attempts: readonly Attempt[]): ReadonlyMap<string, readonly Attempt[]> {
-  const byTask = Map.groupBy(attempts, ({ task }) => task);
+export function rerun({ all }: Attempts): ReadonlyMap<string, readonly Attempt[]> {
+  const byTask = Map.groupBy(all, ({ task }) => task);
   return new Map([...byTask].filter(([, each]) => each.length > 1));
 }

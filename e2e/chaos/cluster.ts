@@ -21,6 +21,9 @@ export type ClusterPlan = {
   readonly shards: number;
   /** Of a shard's owner. */
   readonly leaseMs: number;
+  /** Tasks that a node runs itself. */
+  readonly nodeSlots: number;
+  /** Executors in processes of their own, and the tasks that each runs. */
   readonly workers: number;
   readonly slots: number;
 };
@@ -153,8 +156,8 @@ export class Cluster {
   }
 
   #spawnNode(name: string, address: string): Child {
-    const { shards, leaseMs } = this.plan;
-    const settings = { name, address, folder: this.folder, database: this.#database, shards, leaseMs };
+    const { shards, leaseMs, nodeSlots: slots } = this.plan;
+    const settings = { name, address, folder: this.folder, database: this.#database, shards, leaseMs, slots };
     return this.#ports.processes.spawn(nodeCommand(settings));
   }
 }

@@ -1,19 +1,34 @@
-/** How a node is started. */
+/** A node as anyone would start it: the program itself, with a configuration. */
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "./processes.ts";
 
 export type NodePlan = {
   readonly name: string;
   readonly address: string;
-  /** Shared by all nodes. */
+  /** Holds what all nodes share, and a folder for each. */
   readonly folder: string;
   readonly database: string;
   readonly shards: number;
   readonly leaseMs: number;
+  /** Tasks that the node runs itself; 0 for none. */
+  readonly slots: number;
 };
 
-export function nodeCommand({ folder, ...plan }: NodePlan): Command {
-  const settings = { ...plan, blobsFolder: join(folder, "blobs") };
-  const args = [join(import.meta.dirname, "node-main.ts"), JSON.stringify(settings)];
-  return { name: plan.name, args, logFile: join(folder, "logs", plan.name) };
+const program = join(import.meta.dirname, "..", "..", "src", "cli", "main.ts");
+
+export function nodeCommand({ name, address, folder, database, shards, leaseMs, slots }: NodePlan): Command {
+  const data = join(folder, name);
+  mkdirSync(data, { recursive: true });
+  const config = join(data, "config.yaml");
+  const settings = {
+    cluster: { name: "chaos", shards, ownerLease: `${leaseMs}ms` },
+    node: { name, data, listen: [address], stopWithin: "5s" },
+    journal: { kind: "postgres", url: database },
+    blobs: { kind: "disk", directory: join(folder, "blobs") },
+    worker: { enabled: slots > 0, slots: Math.max(1, slots) },
+  };
+  writeFileSync(config, JSON.stringify(settings));
+  const env = { XDG_CACHE_HOME: join(folder, "cache") };
+  return { name, args: [program, "up", "--config", config], env, logFile: join(folder, "logs", name) };
 }

@@ -34,7 +34,7 @@ export async function play(
   const random = new Random(`${scenario.name} ${options.seed}`);
   const plan = { ...scenario.cluster, ...(smoke ? scenario.smokeCluster : {}) };
   const cluster = await Cluster.start({ plan, ...ports, random });
-  const traffic = new Traffic(cluster.client, scenario.traffic ?? noTraffic, random.fork("traffic"));
+  const traffic = new Traffic(cluster, scenario.traffic ?? noTraffic, random.fork("traffic"));
   const run: Run = { cluster, traffic, random, smoke, notes: new Map(), say };
   try {
     traffic.start();
@@ -89,7 +89,7 @@ function sum(
     ...scenario.sum(rounds, evidence),
     acknowledgedJobs: acknowledged.length,
     submitsRetried: traffic.retried,
-    attempts: attempts.length,
+    attempts: attempts.all.length,
     attemptsRerun: [...rerun(attempts).values()].reduce((more, each) => more + each.length - 1, 0),
     committed: [...record.tasks.values()].reduce((more, { committed }) => more + committed.length, 0),
     takeOvers: record.takeOvers,

@@ -15,14 +15,14 @@ export const database: Scenario = {
   name: "database",
   about: `stop PostgreSQL for ${leasesOut} leases while ${tasksAtOnce} tasks run, and start it again`,
   rounds: { full: 3, smoke: 1 },
-  cluster: { nodes: 3, shards: 12, leaseMs: 5_000, workers: 2, slots: 110 },
+  cluster: { nodes: 3, shards: 12, leaseMs: 5_000, nodeSlots: 6, workers: 2, slots: 110 },
   smokeCluster: { leaseMs: 2_000 },
   traffic: { submitters: 2, pauseMsMax: 300, waitMsMax: 300, ...grace },
   round: databaseRound,
   judge: (_run, { attempts }) =>
     [...rerun(attempts)].map(
       ([task, each]) =>
-        `${task} was begun ${each.length} times, under the tokens ${each.map(({ token }) => token).join(", ")}`,
+        `${task} was begun ${each.length} times: ${each.map(({ attempt, pid }) => `${attempt} by ${pid}`).join(", ")}`,
     ),
   sum: (rounds, { attempts }) => ({
     outages: rounds.length,
@@ -63,8 +63,7 @@ async function untilRunning(folder: string, wanted: number): Promise<number> {
   await until(
     `${wanted} tasks run`,
     () => {
-      const attempts = readAttempts(folder);
-      running = attempts.filter(({ endedAtMs, stoppedAtMs }) => (endedAtMs ?? stoppedAtMs) === undefined).length;
+      running = readAttempts(folder).all.filter(({ isOver }) => !isOver).length;
       return running >= wanted;
     },
     { limitMs: 20_000, everyMs: 100 },

@@ -14,7 +14,7 @@ export const handover: Scenario = {
   name: "handover",
   about: "a fourth node joins and leaves again, each time with shards that are in use",
   rounds: { full: 5, smoke: 0 },
-  cluster: { nodes: 3, shards: 12, leaseMs: 5_000, workers: 2, slots: 8 },
+  cluster: { nodes: 3, shards: 12, leaseMs: 5_000, nodeSlots: 4, workers: 2, slots: 8 },
   traffic: { submitters: 2, pauseMsMax: 100, waitMsMax: 200, leaseMs: 5_000, graceMs: 10_000 },
   prepare: ({ cluster }) => fill(cluster.client, cluster.plan.shards, { tasks: 5_000, singles: 0.2, claimed: 0.1 }),
   round: handOverRound,

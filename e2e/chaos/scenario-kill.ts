@@ -8,7 +8,7 @@ export const kill: Scenario = {
   name: "kill",
   about: "kill -9 a random node, start it again at once or after the others have taken over",
   rounds: { full: 50, smoke: 3 },
-  cluster: { nodes: 3, shards: 12, leaseMs: 2_000, workers: 2, slots: 12 },
+  cluster: { nodes: 3, shards: 12, leaseMs: 2_000, nodeSlots: 6, workers: 2, slots: 12 },
   traffic: { submitters: 4, pauseMsMax: 150, waitMsMax: 400, leaseMs: 3_000, graceMs: 10_000 },
   round: killRound,
   sum: (rounds) => ({ kills: rounds.length, ...recovery(rounds) }),

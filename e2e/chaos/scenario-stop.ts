@@ -13,7 +13,7 @@ export const stop: Scenario = {
   name: "stop",
   about: "SIGSTOP a random node past its lease, then let it go on",
   rounds: { full: 20, smoke: 1 },
-  cluster: { nodes: 3, shards: 12, leaseMs: 2_000, workers: 2, slots: 12 },
+  cluster: { nodes: 3, shards: 12, leaseMs: 2_000, nodeSlots: 6, workers: 2, slots: 12 },
   traffic: { submitters: 4, pauseMsMax: 150, waitMsMax: 400, leaseMs: 3_000, graceMs: 10_000 },
   round: stopRound,
   sum: (rounds) => ({ stops: rounds.length, ...recovery(rounds) }),

@@ -12,7 +12,7 @@ export const takeover: Scenario = {
   name: "takeover",
   about: `kill -9 a node whose shards hold ${tasksPerNode} live tasks, with a lease of 5 s`,
   rounds: { full: 3, smoke: 0 },
-  cluster: { nodes: 2, shards: 8, leaseMs: 5_000, workers: 0, slots: 0 },
+  cluster: { nodes: 2, shards: 8, leaseMs: 5_000, nodeSlots: 0, workers: 0, slots: 0 },
   traffic: undefined,
   async prepare({ cluster, say }) {
     const { shards, nodes } = cluster.plan;

@@ -4,7 +4,7 @@ import { isFault } from "#base/fault.ts";
 import type { Random } from "#base/random.ts";
 import type { WorkClient } from "#shard/client.ts";
 import { isRejected } from "#shard/rejected.ts";
-import { makeOrder, shapes, type Times } from "./work.ts";
+import { makeOrder, shapes, type OrderWishes, type Shape, type Times } from "./work.ts";
 
 export type TrafficPlan = Times & {
   readonly submitters: number;
@@ -13,6 +13,8 @@ export type TrafficPlan = Times & {
   readonly waitMsMax: number;
 };
 
+export type TrafficPorts = { readonly client: WorkClient; readonly attemptsFolder: string };
+
 export type Acknowledged = { readonly jobId: string; readonly key: string; readonly tasks: number };
 
 export class Traffic {
@@ -20,13 +22,15 @@ export class Traffic {
   /** Tries that ended without an answer and were made again under the same key. */
   retried = 0;
   readonly #client: WorkClient;
+  readonly #attemptsFolder: string;
   readonly #plan: TrafficPlan;
   readonly #random: Random;
   readonly #stop = new AbortController();
   #loops: Promise<void>[] = [];
 
-  constructor(client: WorkClient, plan: TrafficPlan, random: Random) {
-    this.#client = client;
+  constructor(cluster: TrafficPorts, plan: TrafficPlan, random: Random) {
+    this.#client = cluster.client;
+    this.#attemptsFolder = cluster.attemptsFolder;
     this.#plan = plan;
     this.#random = random;
   }
@@ -41,8 +45,8 @@ export class Traffic {
     await Promise.all(this.#loops);
   }
 
-  async submit(shape: (typeof shapes)[number], wishes: Parameters<typeof makeOrder>[2], random: Random): Promise<void> {
-    const order = makeOrder(shape, random, wishes);
+  async submit(shape: Shape, wishes: Omit<OrderWishes, "attemptsFolder">, random: Random): Promise<void> {
+    const order = makeOrder(shape, random, { ...wishes, attemptsFolder: this.#attemptsFolder });
     for (;;) {
       try {
         const { jobId } = await this.#client.submit(order, { deadlineMs: 5_000 });

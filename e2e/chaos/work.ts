@@ -3,9 +3,11 @@ import { createHash } from "node:crypto";
 import type { Random } from "#base/random.ts";
 import { sha256Digest } from "#blobs/sha256.ts";
 import type { Plan, StageSpec, TaskSet, TaskTemplate } from "#kernel/model.ts";
+import { planSubmit } from "#doors/shell/plan.ts";
+import { ShellJob } from "#doors/shell/request.ts";
 import type { Order } from "#shard/client.ts";
 import type { Planners, Runners } from "#worker/runner.ts";
-import type { AttemptLog } from "./attempts.ts";
+import { shellHappening, type AttemptLog } from "./attempts.ts";
 
 export const label = "chaos=yes";
 const kind = "chaos.wait";
@@ -47,19 +49,39 @@ const stage = (name: string, needs: readonly number[], rest: Pick<StageSpec, "ta
   ...rest,
 });
 
-export type Shape = "one" | "graph" | "planned";
-export const shapes: readonly Shape[] = ["one", "graph", "planned"];
+export type Shape = "one" | "graph" | "planned" | "command";
+export const shapes: readonly Shape[] = ["one", "graph", "planned", "command"];
 
 export type OrderWishes = Times & {
   readonly key: string;
   readonly waitMsMax: number;
   readonly waitMsMin?: number;
-  /** All in one shard; left out, the key chooses. */
-  readonly shardKey?: string;
+  /** Where commands write down that they ran. */
+  readonly attemptsFolder: string;
 };
 
-/** A small job: one task, a graph of three stages, or a stage that has to be planned behind one that is known. */
+/**
+ * A small job: one task, a graph of three stages, a stage that has to be planned behind one that is known, or two
+ * commands, which the nodes themselves run.
+ */
 export function makeOrder(shape: Shape, random: Random, wishes: OrderWishes): Order {
+  return shape === "command" ? commandOrder(random, wishes) : chaosOrder(shape, random, wishes);
+}
+
+function commandOrder(random: Random, { key, waitMsMax, attemptsFolder }: OrderWishes): Order {
+  const lines = [
+    shellHappening("start", attemptsFolder),
+    `sleep ${(random.below(waitMsMax + 1) / 1_000).toFixed(3)}`,
+    shellHappening("end", attemptsFolder),
+  ];
+  const stages = [
+    { name: "one", run: lines.join("\n"), attempts: 100, backoff: "50ms" },
+    { name: "two", run: lines.join("\n"), attempts: 100, backoff: "50ms", needs: ["one"] },
+  ];
+  return planSubmit(ShellJob.parse({ name: "command", stages }), { tenant: "commands", key, unique: key });
+}
+
+function chaosOrder(shape: Exclude<Shape, "command">, random: Random, wishes: OrderWishes): Order {
   const { key, waitMsMax, waitMsMin = 0, leaseMs, graceMs } = wishes;
   const script = (): TaskScript => ({
     waitMs: random.between(waitMsMin, waitMsMax),
@@ -76,7 +98,7 @@ export function makeOrder(shape: Shape, random: Random, wishes: OrderWishes): Or
   const jobScript: JobScript = { planned: shape === "planned" ? scripts(2) : [], leaseMs, graceMs };
   const spec = JSON.stringify(jobScript);
   return {
-    shardKey: wishes.shardKey ?? key,
+    shardKey: key,
     tenant: `tenant-${random.below(3)}`,
     door: "chaos",
     name: shape,
