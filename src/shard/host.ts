@@ -140,13 +140,20 @@ export class ShardHost implements ShardService {
     return new Promise((resolve, reject) => {
       this.#shards.set(hosting.shard, shard);
       for (const observer of this.#observers) observer.adopted?.(shard);
+      let tookOver = false;
       shard.open.atRelease.push(() => {
+        if (!tookOver) return this.#drop(shard, "broken", true, undefined);
         shard.phase = "serving";
         shard.tickDueMono = clock.monotonicMs();
         resolve();
       });
-      shard.open.atLoss.push(() => reject(new Fault("stale", "take over shard", { shard: hosting.shard })));
-      this.#desk.execute(shard, { kind: "take-over", epoch: hosting.epoch, node }, { settle: () => {} });
+      const failed = (): void => reject(new Fault("stale", "take over shard", { shard: hosting.shard }));
+      shard.open.atLoss.push(failed);
+      const settle: Settle = ({ kind }) => {
+        tookOver = kind === "reply";
+        if (!tookOver) failed();
+      };
+      this.#desk.execute(shard, { kind: "take-over", epoch: hosting.epoch, node }, { settle });
     });
   }
 

@@ -46,7 +46,7 @@ export class ClusterView {
   }
 
   addressOf(node: NodeId | undefined): string | undefined {
-    return this.#nodes.find((row) => row.node === node)?.address;
+    return this.#nodes.find((row) => row.node === node)?.address || undefined;
   }
 
   send(shard: ShardId, address: string): void {
@@ -55,6 +55,6 @@ export class ClusterView {
 
   hintOf(shard: ShardId): string | undefined {
     const { owner, address } = this.#owners.get(shard) ?? {};
-    return this.#sent.get(shard) ?? (owner === this.#node ? undefined : address);
+    return this.#sent.get(shard) ?? (owner === this.#node ? undefined : address || undefined);
   }
 }

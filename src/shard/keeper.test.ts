@@ -68,7 +68,10 @@ describe("the keeper", () => {
   test("a successor that sleeps does not keep it from looking after its shards", async () => {
     const rig = new Rig();
     const a = await (await rig.node("a", { cluster })).serving(all);
-    rig.network.set("mem://c", { request: () => new Promise(() => {}), watch: () => must(undefined, "not asked") });
+    rig.network.set("mem://c", {
+      request: () => new Promise(() => {}),
+      watch: () => must<never>(undefined, "not asked"),
+    });
     const sleeper = { node: "c", address: "mem://c", features: 1, state: "up", facts: {} } as const;
     await rig.store.connect().announce(sleeper, 60_000);
     await rig.clock.advance(2_000);

@@ -16,6 +16,7 @@ import { keeperSettings, type KeeperSettings } from "./keeper-settings.ts";
 import { shardStatuses, type NodeStatus } from "./node-status.ts";
 import { defaultProjectorSettings, Projector, type ProjectorSettings } from "./projector.ts";
 import type { ShardRequest, ShardResponse, ShardService, WatchMessage, WatchRequest } from "./protocol.ts";
+import { defaultBrokerSettings, QuotaBroker, type BrokerSettings } from "./quota-broker.ts";
 import { defaultSnapshotSettings, Snapshotter, type SnapshotSettings } from "./snapshotter.ts";
 import type { Address, Listening, Transport } from "./transport.ts";
 
@@ -35,12 +36,15 @@ export type NodeOptions = {
   readonly projector?: Partial<ProjectorSettings>;
   readonly snapshots?: Partial<SnapshotSettings>;
   readonly archiver?: Partial<ArchiverSettings>;
+  readonly broker?: Partial<BrokerSettings>;
   /** The newest feature level that this program can read and write. */
   readonly features?: number;
   readonly facts?: () => Readonly<Record<string, string | number>>;
   /** Hears of every failure that is dealt with: for the log. */
   readonly report?: (doing: string, error: unknown) => void;
 };
+
+const askMs = 5_000;
 
 export const createNode = (options: NodeOptions): Node => new Node(options);
 
@@ -49,8 +53,12 @@ export class Node implements ShardService {
   readonly host: ShardHost;
   readonly keeper: Keeper;
   readonly #options: NodeOptions;
+  readonly #report: (doing: string, error: unknown) => void;
+  readonly #storeClock: StoreClock;
+  readonly #projection: ProjectorSettings;
   readonly #projector: Projector;
   readonly #snapshotter: Snapshotter;
+  readonly #broker: QuotaBroker;
   #cluster: Cluster | undefined;
   #listening: Listening | undefined;
   #state: NodeStatus["state"] = "new";
@@ -58,64 +66,27 @@ export class Node implements ShardService {
   constructor(options: NodeOptions) {
     this.id = options.id;
     this.#options = options;
-    const { id: node, clock, journal, blobs, random, transport } = options;
-    const report = options.report ?? (() => {});
-    const limits = options.limits ?? defaultLimits;
-    const storeClock = new StoreClock(clock);
-    const projection = { ...defaultProjectorSettings, ...options.projector };
-    const forget = (shard: ShardId, jobs: readonly number[]): Promise<unknown> =>
-      this.host.internal(shard, { kind: "forget", jobs });
-    this.#projector = new Projector({ clock, journal, settings: projection, forget, report });
-    const archiver = new Archiver({
+    this.#report = options.report ?? (() => {});
+    this.#storeClock = new StoreClock(options.clock);
+    this.#projection = { ...defaultProjectorSettings, ...options.projector };
+    const { clock, journal } = options;
+    this.#projector = new Projector({
       clock,
       journal,
-      blobs,
-      settings: { ...defaultArchiverSettings, ...options.archiver },
-      isOurs: (shard, epoch) => this.host.shards.get(shard)?.epoch === epoch,
-      report,
+      settings: this.#projection,
+      forget: (shard, jobs) => this.host.internal(shard, { kind: "forget", jobs }),
+      report: this.#report,
     });
-    this.#snapshotter = new Snapshotter({
+    this.#snapshotter = this.#makeSnapshotter();
+    this.host = this.#makeHost();
+    this.keeper = this.#makeKeeper();
+    this.#broker = new QuotaBroker({
       clock,
-      journal,
-      settings: { ...defaultSnapshotSettings, ...options.snapshots },
-      projected: (shard, seq) => this.#projector.reached(shard, seq),
-      saved: ({ shard, epoch }, seq) => archiver.tidy(shard, epoch, seq),
-      report,
-    });
-    this.host = new ShardHost({
-      node,
-      clock,
-      storeClock,
-      journal,
-      blobs,
-      settings: options.host ?? {},
-      observers: [this.#projector, this.#snapshotter],
-      hintOf: (shard) => this.keeper.hintOf(shard),
-      isLoading: (shard) => this.keeper.held.get(shard)?.phase === "loading",
-      lost: (shard, epoch, why) => this.keeper.lost(shard, epoch, why),
-      report,
-    });
-    const keepsHistory = projection.history;
-    this.keeper = new Keeper({
-      node,
-      clock,
-      storeClock,
-      journal,
-      random,
-      settings: keeperSettings(options.keeper),
-      row: () => ({ node, address: this.address, features: options.features ?? 1, facts: options.facts?.() ?? {} }),
-      host: {
-        adopt: (hosting, replay) => {
-          this.#projector.prime(replay);
-          this.#snapshotter.prime(replay);
-          return this.host.adopt({ ...hosting, keepsHistory }, replay.recent);
-        },
-        drain: (shard) => this.host.drain(shard),
-        drop: (shard, why, hint) => this.host.drop(shard, why, hint),
-      },
-      replay: (shard) => Replay.begin({ clock, journal, limits, keepsHistory }, shard),
-      send: transport && ((to, request, timeoutMs) => this.#send(transport, to, request, timeoutMs)),
-      report,
+      settings: { ...defaultBrokerSettings, ...options.broker },
+      shards: () => this.host.shards.values(),
+      ask: (shard, command) => this.#ask({ kind: "command", shard, command }),
+      give: (shard, command) => this.host.internal(shard, command),
+      report: this.#report,
     });
   }
 
@@ -136,6 +107,7 @@ export class Node implements ShardService {
     this.#state = "up";
     this.host.start();
     this.#projector.start();
+    this.#broker.start();
     this.keeper.start();
   }
 
@@ -155,6 +127,7 @@ export class Node implements ShardService {
     this.host.kill();
     this.#projector.kill();
     this.#snapshotter.kill();
+    this.#broker.kill();
   }
 
   async request(request: ShardRequest, signal?: AbortSignal): Promise<ShardResponse> {
@@ -175,6 +148,77 @@ export class Node implements ShardService {
       snapshotSeq: this.#snapshotter.snapshotSeq(shard),
     }));
     return { node: this.id, address: this.address, state: this.#state, shards };
+  }
+
+  #makeSnapshotter(): Snapshotter {
+    const { clock, journal, blobs, archiver: archiving, snapshots } = this.#options;
+    const archiver = new Archiver({
+      clock,
+      journal,
+      blobs,
+      settings: { ...defaultArchiverSettings, ...archiving },
+      isOurs: (shard, epoch) => this.host.shards.get(shard)?.epoch === epoch,
+      report: this.#report,
+    });
+    return new Snapshotter({
+      clock,
+      journal,
+      settings: { ...defaultSnapshotSettings, ...snapshots },
+      projected: (shard, seq) => this.#projector.reached(shard, seq),
+      saved: ({ shard, epoch }, seq) => archiver.tidy(shard, epoch, seq),
+      report: this.#report,
+    });
+  }
+
+  #makeHost(): ShardHost {
+    const { id: node, clock, journal, blobs, host: settings = {} } = this.#options;
+    return new ShardHost({
+      node,
+      clock,
+      storeClock: this.#storeClock,
+      journal,
+      blobs,
+      settings,
+      observers: [this.#projector, this.#snapshotter],
+      hintOf: (shard) => this.keeper.hintOf(shard),
+      isLoading: (shard) => this.keeper.held.get(shard)?.phase === "loading",
+      lost: (shard, epoch, why) => this.keeper.lost(shard, epoch, why),
+      report: this.#report,
+    });
+  }
+
+  #makeKeeper(): Keeper {
+    const { id: node, clock, journal, random, limits = defaultLimits, features = 1, facts, transport } = this.#options;
+    const keepsHistory = this.#projection.history;
+    return new Keeper({
+      node,
+      clock,
+      storeClock: this.#storeClock,
+      journal,
+      random,
+      settings: keeperSettings(this.#options.keeper),
+      row: () => ({ node, address: this.address, features, facts: facts?.() ?? {} }),
+      host: {
+        adopt: (hosting, replay) => {
+          this.#projector.prime(replay);
+          this.#snapshotter.prime(replay);
+          return this.host.adopt({ ...hosting, keepsHistory }, replay.recent);
+        },
+        drain: (shard) => this.host.drain(shard),
+        drop: (shard, why, hint) => this.host.drop(shard, why, hint),
+      },
+      replay: (shard) => Replay.begin({ clock, journal, limits, keepsHistory }, shard),
+      send: transport && ((to, request, timeoutMs) => this.#send(transport, to, request, timeoutMs)),
+      report: this.#report,
+    });
+  }
+
+  /** One try, where the shard is believed to be: for what is asked again and again anyway. */
+  async #ask(request: ShardRequest): Promise<ShardResponse> {
+    const { transport } = this.#options;
+    const to = this.host.shards.has(request.shard) ? undefined : this.keeper.hintOf(request.shard);
+    if (to === undefined || !transport) return this.host.request(request);
+    return this.#send(transport, to, request, askMs);
   }
 
   async #send(transport: Transport, to: Address, request: ShardRequest, timeoutMs: number): Promise<ShardResponse> {
