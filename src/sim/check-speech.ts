@@ -1,5 +1,6 @@
 /** What was told to anybody must be true of the durable log: K1, K7, K8, K12. */
 import type { Command } from "#kernel/command.ts";
+import type { JobView } from "#kernel/query.ts";
 import type { Rejection } from "#kernel/rejection.ts";
 import type { Replies } from "#kernel/reply.ts";
 import type { Checker, Court, Said } from "./court.ts";
@@ -80,8 +81,9 @@ const facts: Facts = {
   },
   start: (model, { task, token }) =>
     model.claim(task, token)?.started === true ? undefined : `claim ${token} was not started`,
-  commit(model, { task, token }, reply) {
+  commit(model, { task, token, executor }, reply) {
     const found = model.tasks.get(task);
+    if (found?.claims.get(token)?.executor !== executor) return `token ${token} is another executor's`;
     if (!reply.committed) return ended(model, { task, token });
     return found && [...found.results.values()].includes(token) ? undefined : "the commit is not in the log";
   },
@@ -148,6 +150,29 @@ function falselyAbsent({ model, request, arrival }: Said, rejection: Rejection):
       return undefined;
   }
 }
+
+export const readsAreTrue: Checker = {
+  invariant: "K8",
+  promise: "a read shows the job as the log has it, and nobody is told that a live claim is lost",
+  said(_court, { model, request, response, arrival }) {
+    if (response.kind === "answer" && request.kind === "query" && request.query.kind === "job") {
+      const { job, phase } = response.answer as JobView;
+      const known = model.jobs.get(job);
+      const phases = known?.phases ?? [];
+      const before = phases.findLast(({ seq }) => seq < response.stamp.seq);
+      const during = phases.filter(({ seq }) => seq === response.stamp.seq);
+      const fits = [...(before ? [before] : []), ...during].some((had) => had.phase === phase);
+      return fits ? undefined : `job ${job} of shard ${model.shard} was shown ${phase}, the log says ${known?.phase}`;
+    }
+    if (response.kind !== "reply" || request.kind !== "command" || request.command.kind !== "renew") return undefined;
+    const { executor } = request.command;
+    const wrong = (response.reply as Replies["renew"]).lost.find(({ task, token }) => {
+      const claim = model.claim(task, token);
+      return claim?.live && claim.executor === executor && arrival.claimsLive.has(token);
+    });
+    return wrong && `${executor} was told in shard ${model.shard} that claim ${wrong.token} is lost, it is live`;
+  },
+};
 
 export const brokenAlone: Checker = {
   invariant: "K12",

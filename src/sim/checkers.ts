@@ -3,7 +3,7 @@ import { jobsEnd, tenantsServed } from "./check-end.ts";
 import { claimsForReady, commitsUnderGuard, keysBindOnce, locksOneAtATime, oneResult } from "./check-log.ts";
 import { requeuesOnce, stagesInOrder, timeIsFair } from "./check-log.ts";
 import { locksInTheWorld, oneAtATimeOutside } from "./check-runs.ts";
-import { brokenAlone, oneOwnerSpeaks, saidIsDurable, sameKeySameJob } from "./check-speech.ts";
+import { brokenAlone, oneOwnerSpeaks, readsAreTrue, saidIsDurable, sameKeySameJob } from "./check-speech.ts";
 import type { Checker } from "./court.ts";
 
 export const checkers: readonly Checker[] = [
@@ -16,6 +16,7 @@ export const checkers: readonly Checker[] = [
   oneResult,
   saidIsDurable,
   oneOwnerSpeaks,
+  readsAreTrue,
   jobsEnd,
   tenantsServed,
   timeIsFair,

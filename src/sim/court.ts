@@ -3,6 +3,7 @@
  * and what executors really did. The checkers judge each of these as it happens.
  */
 import type { Acquired, AppendResult, Batch } from "#journal/journal.ts";
+import type { Command } from "#kernel/command.ts";
 import type { Event } from "#kernel/event.ts";
 import { decodeEvents } from "#shard/codec.ts";
 import type { ShardRequest, ShardResponse } from "#shard/protocol.ts";
@@ -31,6 +32,8 @@ export type Arrival = {
   readonly seq: number;
   readonly jobKnown: boolean;
   readonly tokenLive: boolean;
+  /** Of a renewal: which of its claims were live. */
+  readonly claimsLive: ReadonlySet<number>;
   readonly generation: number | undefined;
 };
 
@@ -227,6 +230,7 @@ export class Court {
       seq: model?.seq ?? 0,
       jobKnown: job !== undefined && !job.forgotten,
       tokenLive: claim?.live === true && claim.executor === asked.executor,
+      claimsLive: model && request.kind === "command" ? liveTokens(model, request.command) : none,
       generation: task?.generation,
     };
   }
@@ -246,6 +250,14 @@ export class Court {
   #judge(checker: Checker, complaint: string | undefined): void {
     if (complaint !== undefined) this.world.violate(checker.invariant, `${checker.promise}: ${complaint}`);
   }
+}
+
+const none: ReadonlySet<number> = new Set();
+
+function liveTokens(model: ShardModel, command: Command): ReadonlySet<number> {
+  if (command.kind !== "renew" || !Array.isArray(command.claims)) return none;
+  const live = command.claims.filter(({ task, token }) => model.claim(task, token)?.live);
+  return new Set(live.map(({ token }) => token));
 }
 
 type Appends = { busy: number; sinceMs: number; lastMs: number; readonly decided: Map<string, Between> };

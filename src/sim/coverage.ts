@@ -20,7 +20,7 @@ export class Coverage {
     const coverage = new Coverage();
     coverage.#session.connect();
     await coverage.#session.post("Profiler.enable");
-    await coverage.#session.post("Profiler.startPreciseCoverage", { callCount: true, detailed: true });
+    await coverage.#session.post("Profiler.startPreciseCoverage", { callCount: false, detailed: true });
     return coverage;
   }
 

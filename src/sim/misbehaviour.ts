@@ -1,6 +1,7 @@
 /** The ways in which an executor may wrong the cluster, as a table. Each is tried on one grant. */
 import type { Executor, Held } from "./executor.ts";
 import { digestOf } from "./outputs.ts";
+import { planFor } from "./planner.ts";
 import { readTask } from "./script.ts";
 
 export type Misbehaviour = keyof typeof ways;
@@ -33,7 +34,7 @@ const ways = {
   },
   /** Every word twice, and once more later. */
   async repeats(executor, held) {
-    if (held.grant.planning) return false;
+    if (held.grant.planning) return repeatsPlan(executor, held);
     const { outputs, runMs } = readTask(held.grant.spec);
     const { shard, grant } = held;
     const { task, token } = grant;
@@ -45,6 +46,24 @@ const ways = {
     await executor.commit(held, outputs);
     const late = { kind: "fail" as const, executor: executor.habits.name, task, token, message: "too late" };
     await executor.ask(shard, { ...late, reason: "user-failure" });
+    return true;
+  },
+  /** Takes planning for work and work for planning. */
+  async confuses(executor, held) {
+    const { shard, grant } = held;
+    const { task, token, planning } = grant;
+    const result = { payload: "a plan?", digests: [] };
+    const evidence = { digests: [], pinnedForMs: 0 };
+    const claim = { executor: executor.habits.name, task, token };
+    if (planning) await executor.ask(shard, { kind: "commit", ...claim, result, evidence }, 3_000);
+    else await executor.ask(shard, { kind: "record-plan", ...claim, plan: { kind: "skip", reason: "" } }, 3_000);
+    return false;
+  },
+  /** Out of memory, whatever it is given. */
+  async sickens(executor, held) {
+    const { task, token } = held.grant;
+    const sick = { kind: "fail" as const, executor: executor.habits.name, task, token, message: "too small" };
+    await executor.ask(held.shard, { ...sick, reason: "out-of-memory" });
     return true;
   },
   /** Commits under tokens that were never its own. */
@@ -102,5 +121,18 @@ const ways = {
     return true;
   },
 } satisfies Record<string, Way>;
+
+/** Plans twice at once, and once more when the plan has long been carried out. */
+async function repeatsPlan(executor: Executor, held: Held): Promise<boolean> {
+  const { shard, grant } = held;
+  const plan = await planFor(executor, held);
+  if (!plan) return true;
+  const { task, token } = grant;
+  const record = { kind: "record-plan" as const, executor: executor.habits.name, task, token, plan };
+  await Promise.all([executor.ask(shard, record), executor.ask(shard, record)]);
+  await executor.ports.life.clock.sleep(executor.ports.random.below(3_000));
+  await executor.ask(shard, record);
+  return true;
+}
 
 export const misbehaviours = Object.keys(ways) as readonly Misbehaviour[];

@@ -63,6 +63,8 @@ export type ModelJob = {
   readonly subscribers: Set<string>;
   readonly left: Set<string>;
   phase: JobPhase;
+  /** Every phase it has had, with the batch that brought it. */
+  readonly phases: { readonly seq: number; readonly phase: JobPhase }[];
   lockState: "none" | "queued" | "held";
   cancelled: boolean;
   forgotten: boolean;
@@ -127,6 +129,7 @@ const folds: Folds = {
       subscribers: new Set(event.subscriber === undefined ? [] : [event.subscriber]),
       left: new Set(),
       phase: event.lock ? "WAITING" : "RUNNING",
+      phases: [{ seq: model.seq + 1, phase: event.lock ? "WAITING" : "RUNNING" }],
       lockState: "none",
       cancelled: false,
       forgotten: false,
@@ -156,7 +159,7 @@ const folds: Folds = {
   "lock-granted"(model, event) {
     setLock(model, event, "held");
     const job = model.jobs.get(event.job);
-    if (event.stage === -1 && job?.phase === "WAITING") job.phase = "RUNNING";
+    if (event.stage === -1 && job?.phase === "WAITING") setPhase(model, job, "RUNNING");
   },
   "lock-freed": (model, event) => setLock(model, event, "none"),
   "stage-ready"(model, event) {
@@ -207,7 +210,7 @@ const folds: Folds = {
   "job-cancelling"(model, event) {
     const job = model.jobs.get(event.job);
     if (!job) return;
-    job.phase = "CANCELLING";
+    setPhase(model, job, "CANCELLING");
     job.cancelled = true;
     for (const stage of job.stages) cancelStage(stage);
   },
@@ -296,7 +299,7 @@ const folds: Folds = {
   "job-ended"(model, event) {
     const job = model.jobs.get(event.job);
     if (!job) return;
-    job.phase = event.phase;
+    setPhase(model, job, event.phase);
     model.liveJobs -= 1;
   },
   forgotten(model, event) {
@@ -355,6 +358,11 @@ const newTask = (stage: ModelStage, no: number, key: string, template: TaskTempl
   claims: new Map(),
   results: new Map(),
 });
+
+function setPhase(model: ShardModel, job: ModelJob, phase: JobPhase): void {
+  job.phase = phase;
+  job.phases.push({ seq: model.seq + 1, phase });
+}
 
 /** Which of a running stage's tasks are let into line (parallelMax) is the kernel's affair: all of them may be. */
 function run(stage: ModelStage): void {

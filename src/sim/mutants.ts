@@ -1,0 +1,197 @@
+/**
+ * The checkers bite: each guard that keeps a promise is taken out of a copy of the source, and the hunt over the copy
+ * must find that the promise is broken. A guard that can be taken out unnoticed is not watched by anybody.
+ *
+ * `node bin/node.js src/sim/mutants.ts [name...]` hunts them one after the other.
+ */
+import { spawn } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+export type Mutant = {
+  readonly name: string;
+  readonly file: string;
+  /** Must occur exactly once. */
+  readonly find: string;
+  readonly replace: string;
+};
+
+export const mutants: readonly Mutant[] = [
+  {
+    name: "fence on append",
+    file: "journal/engine-log.ts",
+    find: "if (row.epoch !== epoch) return undefined;",
+    replace: "",
+  },
+  {
+    name: "fence on refusals",
+    file: "shard/host-batch.ts",
+    find: `    case "generation-stale":
+      return true;`,
+    replace: `    case "generation-stale":
+      return false;`,
+  },
+  {
+    name: "fence on reads",
+    file: "shard/host-shard.ts",
+    find: "return this.lease.standsAt(this.#clock.monotonicMs());",
+    replace: "return true;",
+  },
+  {
+    name: "durability before reply",
+    file: "shard/host-committer.ts",
+    find: "if (flight.batch.payload === undefined && !flight.batch.needsConfirm) this.#finish(flight);",
+    replace: "if (!flight.batch.needsConfirm) this.#finish(flight);",
+  },
+  {
+    name: "the outcome of an append is unknown",
+    file: "shard/host-committer.ts",
+    find: `if (isFault(error, "unknown-outcome")) doubtful = true;`,
+    replace: `if (isFault(error, "unknown-outcome")) return pending.forEach((flight) => this.#finish(flight));`,
+  },
+  {
+    name: "double plan",
+    file: "kernel/decide-plan.ts",
+    find: `  if (!found.claim) {
+    const { task } = found;
+    // The first recorded plan wins; whoever comes later is told which it was.
+    if (task && task === task.stage.planning && task.phase === "SUCCEEDED")`,
+    replace: `  if (!found.claim) {
+    const { task } = found;
+    if (task && task === task.stage.planning && task.stage.phase === "RUNNING")
+      return accept({ recorded: true, plan: command.plan.kind }, planEvents(state, task, command, nowMs));
+    if (task && task === task.stage.planning && task.phase === "SUCCEEDED")`,
+  },
+  {
+    name: "double commit",
+    file: "kernel/apply-task.ts",
+    find: `  if (other) voidClaim(state, other);
+  dropClaim(state, claim);
+  endTask(state, task, "SUCCEEDED", event.at);
+}
+
+export function applyReused`,
+    replace: `  dropClaim(state, claim);
+  if (!other) endTask(state, task, "SUCCEEDED", event.at);
+}
+
+export function applyReused`,
+  },
+  {
+    name: "a token is its executor's own",
+    file: "kernel/decide-claim.ts",
+    find: "if (claim?.token === command.token && claim.executor.id === command.executor) return { claim };",
+    replace: "if (claim?.token === command.token) return { claim };",
+  },
+  {
+    name: "lost requeue",
+    file: "kernel/decide-due.ts",
+    find: `return does({ kind: "requeued", task: task.no, at: nowMs });`,
+    replace: "return nothing;",
+  },
+  {
+    name: "expiry by a jumped store clock",
+    file: "shard/kernel-clock.ts",
+    find: "const makeUpMs = passedMs * slew;",
+    replace: "const makeUpMs = Number.MAX_SAFE_INTEGER;",
+  },
+  {
+    name: "expiry by a sleep of the owner",
+    file: "kernel/step.ts",
+    find: `if (passedMs > state.limits.sleepMs && state.nowMs > 0 && kind !== "take-over")`,
+    replace: "if (passedMs < 0)",
+  },
+  {
+    name: "a fresh lease for every claim at a take-over",
+    file: "kernel/apply.ts",
+    find: `  state.epoch = epoch;
+  refreshLeases(state, at);`,
+    replace: "  state.epoch = epoch;",
+  },
+  {
+    name: "commit without pin",
+    file: "kernel/decide-finish.ts",
+    find: "if (unproven) return reject(unproven);",
+    replace: "",
+  },
+  {
+    name: "key reuse",
+    file: "kernel/decide-submit.ts",
+    find: "if (known.payloadHash !== submit.payloadHash)",
+    replace: "if (known.payloadHash === undefined)",
+  },
+  {
+    name: "a key that only the journal remembers",
+    file: "kernel/decide-submit.ts",
+    find: "return submit.keyFound;",
+    replace: "return undefined;",
+  },
+  {
+    name: "lock handed on too early",
+    file: "kernel/locks.ts",
+    find: "stage ? isEnded(stage.phase) && stage.claims === 0 : isEnded(job.phase) && job.claims === 0;",
+    replace: "stage ? isEnded(stage.phase) : isEnded(job.phase);",
+  },
+];
+
+export type Hunted = { readonly found: boolean; readonly what: string };
+
+/** Takes the guard out of a copy of the source and hunts there. */
+export async function huntMutant(mutant: Mutant, root: string, seeds: number, from = 1): Promise<Hunted> {
+  const copy = mkdtempSync(join(tmpdir(), "millrace-mutant-"));
+  try {
+    for (const name of ["package.json", "bin"]) cpSync(join(root, name), join(copy, name), { recursive: true });
+    cpSync(join(root, "src"), join(copy, "src"), { recursive: true, filter: (path) => !path.endsWith(".test.ts") });
+    mkdirSync(join(copy, ".git"), { recursive: true });
+    symlinkSync(join(root, "node_modules"), join(copy, "node_modules"));
+    plant(mutant, join(copy, "src"));
+    return await hunt(copy, seeds, from);
+  } finally {
+    rmSync(copy, { recursive: true, force: true });
+  }
+}
+
+export function plant({ name, file, find, replace }: Mutant, src: string): void {
+  const path = join(src, file);
+  const text = readFileSync(path, "utf8");
+  const times = text.split(find).length - 1;
+  if (times !== 1) throw new Error(`mutant "${name}": its text occurs ${times} times in ${file}, not once`);
+  writeFileSync(
+    path,
+    text.replace(find, () => replace),
+  );
+}
+
+async function hunt(copy: string, seeds: number, from: number): Promise<Hunted> {
+  const args = [
+    "--hunt",
+    "--seeds",
+    `${seeds}`,
+    "--from",
+    `${from}`,
+    "--double-check",
+    "off",
+    "--no-coverage",
+    "--quiet",
+  ];
+  const child = spawn(process.execPath, [join(copy, "src/sim/main.ts"), ...args], { cwd: copy });
+  let text = "";
+  child.stdout.on("data", (part: Buffer) => (text += part.toString()));
+  child.stderr.on("data", (part: Buffer) => (text += part.toString()));
+  const code = await new Promise<number | null>((resolve) => child.on("close", resolve));
+  const failed = /^FAILED (.*)$/m.exec(text)?.[1];
+  const total = /^\d+ seeds .*$/m.exec(text)?.[0] ?? text.slice(-500);
+  return { found: code === 1 && failed !== undefined, what: `${failed?.slice(0, 200) ?? "nothing found"} (${total})` };
+}
+
+if (import.meta.main) {
+  const root = join(import.meta.dirname, "..", "..");
+  const wanted = process.argv.slice(2);
+  for (const mutant of mutants) {
+    if (wanted.length > 0 && !wanted.some((part) => mutant.name.includes(part))) continue;
+    const { found, what } = await huntMutant(mutant, root, 1_000);
+    console.log(`${found ? "found   " : "SURVIVED"} ${mutant.name}: ${what}`);
+    if (!found) process.exitCode = 1;
+  }
+}
