@@ -5,7 +5,7 @@ import type { Claim, Executor, Task } from "./entities.ts";
 import type { Event, Next } from "./event.ts";
 import type { Grant, HeldClaim, Step } from "./model.ts";
 import type { Rejection } from "./rejection.ts";
-import { limitAtMsOf } from "./moves.ts";
+import { limitAtMsOf, slotsOf } from "./moves.ts";
 import type { State } from "./state.ts";
 import { wrongChoice, wrongLabels, wrongList, wrongSteps, wrongText, wrongWhole } from "./validate.ts";
 
@@ -51,6 +51,9 @@ export function decideGrant(state: State, command: Reserve, executor: Executor, 
     lookahead: state.limits.preferLookahead,
   });
   if (!task) return undefined;
+  // A slice of quota that has just run out is noticed by the next tick; until then nothing is granted on it.
+  const owner = task.stage.job.tenant;
+  if (owner.running >= slotsOf(state, owner)) return undefined;
   return {
     kind: "claimed",
     task: task.no,

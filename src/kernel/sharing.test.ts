@@ -239,6 +239,17 @@ describe("quotas", () => {
     `);
   });
 
+  test("a slice that has run out counts no more, also before anyone has noticed", () => {
+    const { away } = pair();
+    away.specify(`
+      submit j : a[x*9]            -> job 1 new; 9 READY, a j RUNNING
+      take acme slots=2 for=500ms  -> slots=2
+      reserve ada                  -> x1#1; x1 CLAIMED
+    `);
+    away.nowMs += 501;
+    away.specify("reserve ada -> nothing");
+  });
+
   test("a home shard without work of its own lends all, and what a borrower uses it keeps", () => {
     const { home } = pair();
     home.specify(`

@@ -114,6 +114,8 @@ function tick(work: Work): Outcome {
 
 /** Which request keys leave memory now. */
 function oldKeys(state: State, nowMs: number): readonly SoftEvent[] {
+  // A snapshot that is being written still has to write them: they wait for it (K1).
+  if (state.capture) return [];
   const { keysInMemoryMax, tickStepsMax } = state.limits;
   let count = 0;
   let elsewhereUntilMs = 0;

@@ -141,8 +141,11 @@ function checkExecutor(state: State, executor: Executor, { holds }: Counted): vo
   }
 }
 
-/** Filed, and not later than the fine grain of the agenda allows. */
-const isFiledBy = (state: State, item: Due, dueAtMs: number): boolean => state.agenda.filedAtMs(item) < dueAtMs + 100;
+/** Filed for its time, no later than the fine grain of the agenda allows, or for the very next look. */
+function isFiledBy(state: State, item: Due, dueAtMs: number): boolean {
+  const filedAtMs = state.agenda.filedAtMs(item);
+  return filedAtMs < dueAtMs + 100 || filedAtMs <= state.nowMs;
+}
 
 function checkJob(state: State, job: Job, counted: Counted): void {
   const { same, holds, claims } = counted;
@@ -308,7 +311,7 @@ function factOf(row: Row, shared: ReadonlyMap<string, string>): string[] {
         unknown,
         unknown[][],
       ];
-      return [JSON.stringify(["X", id, drained, failures, silent.map(withoutLease)])];
+      return [JSON.stringify(["X", id, drained, failures, silent.map(withoutLease).toSorted(byToken)])];
     }
     case "S":
       copy[3] = shared.get(`P${String(row[3])}`);
@@ -324,6 +327,8 @@ function factOf(row: Row, shared: ReadonlyMap<string, string>): string[] {
   }
   return [JSON.stringify(copy)];
 }
+
+const byToken = ([a]: readonly unknown[], [b]: readonly unknown[]): number => Number(a) - Number(b);
 
 /** The sixth of a claim's facts is when its lease ends. */
 const withoutLease = (claim: readonly unknown[]): unknown[] => claim.toSpliced(5, 1);
