@@ -38,14 +38,19 @@ export class Archiver {
   readonly #ports: ArchiverPorts;
   readonly #busy = new Map<ShardId, Seq>();
   #queue: Promise<void> = Promise.resolve();
+  #stopped = false;
 
   constructor(ports: ArchiverPorts) {
     this.#ports = ports;
   }
 
+  kill(): void {
+    this.#stopped = true;
+  }
+
   /** Archives and trims the log up to the batch, which snapshot and history have passed; one shard at a time. */
   tidy(shard: ShardId, epoch: Epoch, throughSeq: Seq): void {
-    if (!this.#ports.settings.archive || (this.#busy.get(shard) ?? 0) >= throughSeq) return;
+    if (this.#stopped || !this.#ports.settings.archive || (this.#busy.get(shard) ?? 0) >= throughSeq) return;
     this.#busy.set(shard, throughSeq);
     this.#queue = this.#queue.then(async () => {
       try {
@@ -70,7 +75,7 @@ export class Archiver {
       lines.push(line);
       bytes += line.length;
       if (bytes < settings.segmentBytes && record.seq < throughSeq) continue;
-      if (!this.#ports.isOurs(shard, epoch)) throw new Fault("stale", "archive log", { shard, epoch });
+      if (!this.#isOurs(shard, epoch)) throw new Fault("stale", "archive log", { shard, epoch });
       await this.#write(lines, { shard, epoch, fromSeq: from, throughSeq: record.seq });
       from = record.seq + 1;
       lines = [];
@@ -100,11 +105,12 @@ export class Archiver {
 
   async #trim(shard: ShardId, epoch: Epoch, throughSeq: Seq): Promise<void> {
     const { journal, settings } = this.#ports;
-    while (
-      this.#ports.isOurs(shard, epoch) &&
-      (await journal.trimKeys(shard, settings.keysPerTrim)) >= settings.keysPerTrim
-    );
-    await journal.trim(shard, epoch, throughSeq);
+    while (this.#isOurs(shard, epoch) && (await journal.trimKeys(shard, settings.keysPerTrim)) >= settings.keysPerTrim);
+    if (this.#isOurs(shard, epoch)) await journal.trim(shard, epoch, throughSeq);
+  }
+
+  #isOurs(shard: ShardId, epoch: Epoch): boolean {
+    return !this.#stopped && this.#ports.isOurs(shard, epoch);
   }
 }
 

@@ -57,7 +57,7 @@ export class Desk {
       if (outcome.ok) this.#park(shard, asked, { kind: "answer", answer: outcome.answer });
       else this.reject(shard, asked, outcome.rejection);
     } catch (error) {
-      this.#ports.report(`answer ${query.kind}`, error);
+      this.#ports.report("answer a query", error);
       this.reject(shard, asked, broken(error));
     }
   }

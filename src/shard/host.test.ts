@@ -243,8 +243,10 @@ describe("intake", () => {
   test("sends those elsewhere whose shard is not here", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
-    const response = await a.node.request({ kind: "query", shard: 7, query: { kind: "stats" } });
-    deepEqual(response, { kind: "not-owner", shard: 7, hint: undefined });
+    const request = { kind: "query", shard: 7, query: { kind: "stats" } } as const;
+    deepEqual(await a.node.host.request(request), { kind: "not-owner", shard: 7, hint: undefined });
+    const response = await a.node.request(request);
+    equal(response.kind === "rejected" && response.rejection.kind, "invalid", "there are not that many");
   });
 });
 

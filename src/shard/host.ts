@@ -213,7 +213,7 @@ export class ShardHost implements ShardService {
         else asked.settle(this.#elsewhere(shard.shard));
       },
       (error: unknown) => {
-        this.#ports.report(`prepare ${command.kind}`, error);
+        this.#ports.report("prepare a command", error);
         asked.settle(this.#overloaded());
       },
     );
@@ -241,8 +241,8 @@ export class ShardHost implements ShardService {
   }
 
   #broke(shard: HostedShard, command: Command, error: unknown, settle: Settle): void {
-    this.#ports.report(`shard ${shard.shard} broke on ${command.kind}: it is rebuilt from its log`, error);
-    if (!isInternal(command.kind)) this.#poisons.add(command);
+    this.#ports.report(`shard ${shard.shard} broke on ${kindOf(command)}: it is rebuilt from its log`, error);
+    this.#poisons.add(command);
     settle({ kind: "rejected", stamp: shard.stamp, rejection: broken(error) });
     this.#drop(shard, "broken", true, undefined);
   }
@@ -285,5 +285,14 @@ export class ShardHost implements ShardService {
 
   #overloaded(): ShardResponse {
     return { kind: "overloaded", retryAfterMs: this.#settings.retryAfterMs };
+  }
+}
+
+/** Of a command that broke something nothing is taken for granted. */
+function kindOf(command: Command): string {
+  try {
+    return command.kind;
+  } catch {
+    return "a command that cannot be read";
   }
 }

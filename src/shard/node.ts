@@ -46,6 +46,15 @@ export type NodeOptions = {
 
 const askMs = 5_000;
 
+const isShard = (shard: ShardId, shards: number): boolean => Number.isInteger(shard) && shard >= 0 && shard < shards;
+
+/** No owner will ever say otherwise. */
+const noSuchShard: ShardResponse = {
+  kind: "rejected",
+  stamp: { epoch: 0, seq: 0 },
+  rejection: { kind: "invalid", path: "shard", why: "there is no such shard" },
+};
+
 export const createNode = (options: NodeOptions): Node => new Node(options);
 
 export class Node implements ShardService {
@@ -57,6 +66,7 @@ export class Node implements ShardService {
   readonly #storeClock: StoreClock;
   readonly #projection: ProjectorSettings;
   readonly #projector: Projector;
+  readonly #archiver: Archiver;
   readonly #snapshotter: Snapshotter;
   readonly #broker: QuotaBroker;
   #cluster: Cluster | undefined;
@@ -77,6 +87,7 @@ export class Node implements ShardService {
       forget: (shard, jobs) => this.host.internal(shard, { kind: "forget", jobs }),
       report: this.#report,
     });
+    this.#archiver = this.#makeArchiver();
     this.#snapshotter = this.#makeSnapshotter();
     this.host = this.#makeHost();
     this.keeper = this.#makeKeeper();
@@ -127,10 +138,12 @@ export class Node implements ShardService {
     this.host.kill();
     this.#projector.kill();
     this.#snapshotter.kill();
+    this.#archiver.kill();
     this.#broker.kill();
   }
 
   async request(request: ShardRequest, signal?: AbortSignal): Promise<ShardResponse> {
+    if (this.#cluster && !isShard(request.shard, this.#cluster.shards)) return noSuchShard;
     return request.kind === "take" ? this.keeper.take(request) : this.host.request(request, signal);
   }
 
@@ -150,22 +163,26 @@ export class Node implements ShardService {
     return { node: this.id, address: this.address, state: this.#state, shards };
   }
 
-  #makeSnapshotter(): Snapshotter {
-    const { clock, journal, blobs, archiver: archiving, snapshots } = this.#options;
-    const archiver = new Archiver({
+  #makeArchiver(): Archiver {
+    const { clock, journal, blobs, archiver: settings } = this.#options;
+    return new Archiver({
       clock,
       journal,
       blobs,
-      settings: { ...defaultArchiverSettings, ...archiving },
+      settings: { ...defaultArchiverSettings, ...settings },
       isOurs: (shard, epoch) => this.host.shards.get(shard)?.epoch === epoch,
       report: this.#report,
     });
+  }
+
+  #makeSnapshotter(): Snapshotter {
+    const { clock, journal, snapshots } = this.#options;
     return new Snapshotter({
       clock,
       journal,
       settings: { ...defaultSnapshotSettings, ...snapshots },
       projected: (shard, seq) => this.#projector.reached(shard, seq),
-      saved: ({ shard, epoch }, seq) => archiver.tidy(shard, epoch, seq),
+      saved: ({ shard, epoch }, seq) => this.#archiver.tidy(shard, epoch, seq),
       report: this.#report,
     });
   }

@@ -6,7 +6,7 @@
  * When the history falls too far behind, new work is refused until it has caught up.
  */
 import type { Clock } from "#base/clock.ts";
-import { isFault } from "#base/fault.ts";
+import { Fault, isFault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
 import { noRows, type Rows } from "#kernel/history.ts";
 import type { Rejection } from "#kernel/rejection.ts";
@@ -115,6 +115,12 @@ export class Projector implements ShardObserver {
     this.#primed.delete(shard.shard);
     const track = new Track(shard, replay?.historySeq ?? 0);
     this.#tracks.set(shard, track);
+    // A history that was written but not synced may have fallen back by a power cut; the archive has the rest.
+    if (replay && this.#ports.settings.history && replay.historySeq < replay.snapshotSeq)
+      this.#ports.report(
+        `write the history of shard ${shard.shard}`,
+        new Fault("corrupt", "resume history", { cursor: replay.historySeq, snapshot: replay.snapshotSeq }),
+      );
     const mono = this.#ports.clock.monotonicMs();
     for (const { seq, rows } of replay?.rows ?? []) this.#enqueue(track, seq, rows, mono);
     // Their last event is somewhere in what was replayed.
