@@ -66,6 +66,14 @@ export class TestShard implements ShardService {
     }
   }
 
+  /** After an outage, as a new owner does it: every claim that lived then gets a fresh lease. */
+  comeBack(): void {
+    this.down = false;
+    this.#note(
+      step(this.state, { kind: "take-over", epoch: this.state.epoch + 1, node: "node" }, this.#clock.wallMs()).events,
+    );
+  }
+
   tick(): void {
     this.#note(step(this.state, { kind: "tick" }, this.#clock.wallMs()).events);
   }

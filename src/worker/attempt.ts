@@ -23,19 +23,19 @@ export type AttemptPorts = {
   readonly log: (line: string) => void;
   /** How long a runner that was told to stop may take before it is left alone. */
   readonly stopMsMax: number;
+  /** How long an ending is offered while nobody takes it: the owner may be back after an outage of many leases. */
+  readonly tellMsMax: number;
+  /** Ends the telling. */
+  readonly signal: AbortSignal;
 };
 
-type Ending =
+export type Ending =
   | RunOutcome
   | { readonly kind: "planned"; readonly plan: Plan }
   | { readonly kind: "silent"; readonly why: string };
 
-export async function runAttempt(holding: Holding, ports: AttemptPorts): Promise<void> {
-  const ending = await endingOf(holding, ports);
-  await tell(holding, ending, ports);
-}
-
-async function endingOf(holding: Holding, ports: AttemptPorts): Promise<Ending> {
+/** Runs the attempt to its end, whatever that is. Nothing is said of it yet (W2). */
+export async function endingOf(holding: Holding, ports: AttemptPorts): Promise<Ending> {
   const { granted, claim, signal } = holding;
   try {
     const sentAtMs = ports.clock.monotonicMs();
@@ -124,16 +124,18 @@ function stoppedEnding({ stopped }: Holding): Ending {
 
 const uploadsMax = 3;
 
-async function tell(holding: Holding, ending: Ending, ports: AttemptPorts): Promise<void> {
+/** Says how the attempt ended. The claim is renewed meanwhile, so that the ending still counts when it gets through. */
+export async function tell(holding: Holding, ending: Ending, ports: AttemptPorts): Promise<void> {
   if (ending.kind === "silent") return ports.log(`${holding.granted.taskId}: ${ending.why}`);
   const { client } = ports;
   const { claim } = holding;
-  const options = { deadlineMs: Math.max(5_000, holding.leftMs) };
+  const options = { deadlineMs: ports.tellMsMax, signal: ports.signal };
   try {
     if (ending.kind === "done") await commit(holding, ending, ports);
     else if (ending.kind === "planned") await client.recordPlan(claim, ending.plan, options);
     else await client.fail(claim, ending.reason, ending.message, options);
   } catch (error) {
+    if (ports.signal.aborted) return;
     if (isRejected(error, "token-stale") || isRejected(error, "task-unknown"))
       return ports.log(`${claim.taskId}: what it did no longer counts`);
     if (!isFault(error) && !isRejected(error)) throw error;
@@ -161,7 +163,11 @@ async function commit(
   for (let upload = 1; ; upload += 1) {
     try {
       await uploadAll(outputs, ports.blobs);
-      await ports.client.commit(holding.claim, { payload, digests }, { deadlineMs: Math.max(5_000, holding.leftMs) });
+      await ports.client.commit(
+        holding.claim,
+        { payload, digests },
+        { deadlineMs: ports.tellMsMax, signal: ports.signal },
+      );
       return;
     } catch (error) {
       // Evicted between upload and pin: the bytes are still here.

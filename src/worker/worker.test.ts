@@ -147,6 +147,21 @@ describe("a worker", () => {
     deepEqual(ran, ["10000"]);
   });
 
+  test("a result that was ready during a long outage is committed when the shard is back, and not run again", async () => {
+    const { client, clock, start, phase, shards, ran } = await scene({ options: { slots: 1 } });
+    start();
+    const { jobId } = await client.submit(order([stage(["5000"])]));
+    await clock.advance(1_000);
+    const [shard] = shards;
+    ok(shard);
+    shard.down = true;
+    await clock.advance(40_000); // many leases, and far beyond the grace
+    shard.comeBack();
+    await clock.advance(3_000);
+    equal(await phase(jobId), "SUCCEEDED");
+    deepEqual(ran, ["5000"]);
+  });
+
   test("W1: stops after lease and grace when nobody answers; at the lease when the task changes the world", async () => {
     for (const [effects, aliveAtMs, deadAtMs] of [
       ["pure", 8_000, 10_500],

@@ -10,7 +10,7 @@ import type { BlobStore } from "#blobs/store.ts";
 import type { ExecutorClient, Granted } from "#shard/client-executor.ts";
 import { isRejected } from "#shard/rejected.ts";
 import { Backoff } from "#shard/router-backoff.ts";
-import { runAttempt } from "./attempt.ts";
+import { endingOf, tell, type AttemptPorts } from "./attempt.ts";
 import { Holding } from "./holding.ts";
 import { Renewals } from "./renewal.ts";
 import type { Planners, Runners } from "./runner.ts";
@@ -25,6 +25,8 @@ export type WorkerOptions = {
   readonly pollMs: number;
   readonly sweepMs: number;
   readonly stopMsMax: number;
+  /** How long an ending is offered to a shard that does not answer; the attempt's slot is free meanwhile. */
+  readonly tellMsMax: number;
 };
 
 export const workerDefaults: WorkerOptions = {
@@ -33,6 +35,7 @@ export const workerDefaults: WorkerOptions = {
   pollMs: 10_000,
   sweepMs: 2_000,
   stopMsMax: 10_000,
+  tellMsMax: 600_000,
 };
 
 export type WorkerPorts = {
@@ -71,6 +74,11 @@ class PollingWorker implements Worker {
   readonly #leave = new AbortController();
   readonly #renewals: Renewals;
   readonly #attempts = new Set<Promise<void>>();
+  /** Attempts that have ended, and whose shard has yet to be told. */
+  readonly #endings = new Set<Promise<void>>();
+  readonly #uses = new WeakMap<Holding, number>();
+  /** Ends the telling: at a crash, or when a drained worker has waited long enough. */
+  readonly #tell = new AbortController();
   readonly #reserving = new Set<ShardId>();
   readonly #synced = new Set<ShardId>();
   #waiting: (() => void)[] = [];
@@ -94,6 +102,7 @@ class PollingWorker implements Worker {
     const crash = (): void => {
       this.#crash.abort(signal.reason);
       this.#leave.abort(signal.reason);
+      this.#tell.abort(signal.reason);
       for (const holding of this.#renewals.holdings) holding.stop("crashed");
     };
     if (signal.aborted) crash();
@@ -116,11 +125,16 @@ class PollingWorker implements Worker {
       // A reservation that was cut off may have been granted all the same.
       for (const shard of interrupted) await this.#sync(shard);
     }
-    const cancel = this.#ports.clock.after(forMs, () => {
+    const { clock } = this.#ports;
+    const stop = clock.after(forMs, () => {
       for (const holding of this.#renewals.holdings) holding.stop("drained");
     });
+    const giveUp = clock.after(forMs + this.#options.stopMsMax, () =>
+      this.#tell.abort(new Fault("unavailable", "tell ending", { why: "the worker is gone" })),
+    );
     await this.#settled();
-    cancel();
+    stop();
+    giveUp();
   }
 
   #wakePollers(): void {
@@ -128,11 +142,13 @@ class PollingWorker implements Worker {
   }
 
   get #free(): number {
-    return this.#options.slots - this.#attempts.size;
+    // A shard that is away for long must not pile up endings without end.
+    const tooMany = Math.max(0, this.#endings.size - 10 * this.#options.slots);
+    return this.#options.slots - this.#attempts.size - tooMany;
   }
 
   async #settled(): Promise<void> {
-    while (this.#attempts.size > 0) await Promise.all(this.#attempts);
+    while (this.#attempts.size + this.#endings.size > 0) await Promise.all([...this.#attempts, ...this.#endings]);
   }
 
   /** One of several that ask shards for work, each shard one at a time. */
@@ -200,27 +216,47 @@ class PollingWorker implements Worker {
   }
 
   #take(granted: Granted, sentAtMs: number): void {
-    const { client, blobs, clock, executor, runners, planners } = this.#ports;
-    const { stopMsMax } = this.#options;
+    const { clock, executor } = this.#ports;
     const holding = new Holding(granted, executor, clock, sentAtMs);
     this.#renewals.add(holding);
     // Several shards may have granted at once what only one of them should have.
-    const work =
-      this.#free > 0 && !this.#leave.signal.aborted
-        ? runAttempt(holding, { client, blobs, clock, runners, planners, stopMsMax, log: this.#log })
-        : this.#release(holding);
-    const attempt = work
-      .catch((error: unknown) => this.#log(`${granted.taskId}: ${String(error)}`))
-      .finally(() => {
-        this.#renewals.remove(holding);
-        this.#attempts.delete(attempt);
-        this.#wakePollers();
-      });
-    this.#attempts.add(attempt);
+    const hasRoom = this.#free > 0 && !this.#leave.signal.aborted;
+    this.#follow(this.#attempts, holding, hasRoom ? this.#attempt(holding) : this.#release(holding));
+  }
+
+  async #attempt(holding: Holding): Promise<void> {
+    const ports = this.#attemptPorts();
+    const ending = await endingOf(holding, ports);
+    // From here on only words are exchanged: the slot is free for other work.
+    this.#follow(this.#endings, holding, tell(holding, ending, ports));
   }
 
   async #release(holding: Holding): Promise<void> {
-    await this.#ports.client.release(holding.claim, { deadlineMs: Math.max(1_000, holding.leftMs) });
+    const options = { deadlineMs: Math.max(1_000, holding.leftMs), signal: this.#crash.signal };
+    await this.#ports.client.release(holding.claim, options);
+  }
+
+  /** The claim is kept alive until nothing more is done about it. */
+  #follow(among: Set<Promise<void>>, holding: Holding, work: Promise<void>): void {
+    this.#uses.set(holding, (this.#uses.get(holding) ?? 0) + 1);
+    const followed = work
+      .catch((error: unknown) => {
+        if (!this.#crash.signal.aborted) this.#log(`${holding.granted.taskId}: ${String(error)}`);
+      })
+      .finally(() => {
+        among.delete(followed);
+        const uses = (this.#uses.get(holding) ?? 1) - 1;
+        this.#uses.set(holding, uses);
+        if (uses === 0) this.#renewals.remove(holding);
+        this.#wakePollers();
+      });
+    among.add(followed);
+  }
+
+  #attemptPorts(): AttemptPorts {
+    const { client, blobs, clock, runners, planners } = this.#ports;
+    const { stopMsMax, tellMsMax } = this.#options;
+    return { client, blobs, clock, runners, planners, stopMsMax, tellMsMax, log: this.#log, signal: this.#tell.signal };
   }
 
   /** With more shards than can be asked at once: looks which of them have work. */
