@@ -10,6 +10,7 @@ import { dataFolder } from "./data-folder.ts";
 import { followJob, showJob } from "./job-view.ts";
 import { connectTo } from "./remote.ts";
 import { orderFromCommand } from "./shell-job.ts";
+import { until } from "#test/until.ts";
 
 test("a node in memory takes a job from a client that knows only its socket, and runs it", async () => {
   const path = await mkdtemp(join(tmpdir(), "millrace-node-"));
@@ -36,3 +37,45 @@ test("a node in memory takes a job from a client that knows only its socket, and
     await rm(path, { recursive: true });
   }
 });
+
+test(
+  "two nodes share a journal: either answers for both, and work goes on when one leaves",
+  { timeout: 120_000 },
+  async () => {
+    const root = await mkdtemp(join(tmpdir(), "millrace-two-"));
+    const config = Config.parse({
+      cluster: { shards: 6, ownerLease: "2s" },
+      journal: { kind: "sqlite", directory: join(root, "journal") },
+      blobs: { kind: "disk", directory: join(root, "blobs") },
+      node: { stopWithin: "100ms" },
+      worker: { slots: 2 },
+    });
+    const quiet = { log: () => {} };
+    const one = await startNode(config, dataFolder(join(root, "one")), quiet);
+    const two = await startNode(config, dataFolder(join(root, "two")), quiet);
+    let stopped = false;
+    try {
+      await until("both own shards", async () => {
+        const owners = new Set((await two.journal.ownerships()).map(({ owner }) => owner));
+        return owners.has(one.name) && owners.has(two.name);
+      });
+      await using viaTwo = connectTo(two.node.address, { deadlineMs: 30_000 });
+      const orders = Array.from({ length: 12 }, () => orderFromCommand(["sleep", "0.2"], { tenant: "t" }));
+      const jobs = await Promise.all(orders.map((order) => viaTwo.work.submit(order)));
+      ok(new Set(jobs.map(({ jobId }) => jobId.split("-")[0])).size > 2, "the jobs are spread over shards");
+      stopped = true;
+      await one.stop();
+      for (const { jobId } of jobs) {
+        const follower = followJob(jobId);
+        for await (const message of viaTwo.work.watch(jobId, AbortSignal.timeout(60_000))) follower.lines(message);
+        equal(follower.phase, "SUCCEEDED", jobId);
+      }
+      const { jobs: listed } = await viaTwo.work.jobs({ limit: 100 });
+      equal(listed.length, jobs.length);
+    } finally {
+      if (!stopped) await one.stop();
+      await two.stop();
+      await rm(root, { recursive: true });
+    }
+  },
+);

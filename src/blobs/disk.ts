@@ -56,7 +56,7 @@ export async function openDiskBlobs(root: string): Promise<BlobStore> {
         await syncFolders(root, dirname(path));
       } catch (error) {
         await rm(partial, { force: true });
-        throw error;
+        throw asFault(error, digest);
       }
     },
     async pin(digests, forMs) {
@@ -95,6 +95,13 @@ async function syncFolders(root: string, from: string): Promise<void> {
       if (error.code !== "EPERM" && error.code !== "EINVAL" && error.code !== "EISDIR") throw error;
     });
   }
+}
+
+function asFault(error: unknown, digest: Digest): Fault {
+  if (error instanceof Fault) return error;
+  const errno = (error as NodeJS.ErrnoException).code;
+  const full = errno === "ENOSPC" || errno === "EDQUOT";
+  return new Fault(full ? "exhausted" : "unavailable", "write blob", { digest, errno }, error);
 }
 
 async function drain(parts: AsyncIterable<Uint8Array>): Promise<void> {

@@ -10,6 +10,18 @@ export function explain(error: unknown): readonly string[] {
   return [`this is a bug: ${stack}`];
 }
 
+/** The same for programs, on the error stream. */
+export function explainJson(error: unknown): string {
+  const [message = "", hint] = explain(error);
+  const code = isFault(error) ? error.code : isRejected(error) ? error.rejection.kind : "internal";
+  return JSON.stringify({
+    kind: "error",
+    code,
+    message,
+    ...(hint === undefined ? {} : { next: hint.replace(/^next: /, "") }),
+  });
+}
+
 const next = (command: string | undefined): readonly string[] => (command === undefined ? [] : [`next: ${command}`]);
 
 function remedyOf({ code, doing, facts }: Fault): string | undefined {

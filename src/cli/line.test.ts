@@ -68,6 +68,12 @@ describe("the commands", () => {
       [1, ["ask for job: job-unknown (there is no job j0-7)", "next: millrace job list"]],
     );
     equal((await run("job", "show", "seven")).code, 1);
+    deepEqual(JSON.parse((await run("job", "show", "j0-7", "--json")).notes[0] ?? ""), {
+      kind: "error",
+      code: "job-unknown",
+      message: "ask for job: job-unknown (there is no job j0-7)",
+      next: "millrace job list",
+    });
     equal((await run("job", "show")).code, 2);
     equal((await run("job", "submit")).code, 2);
     equal((await run("job", "submit", "--priority", "high", "--", "true")).code, 2);

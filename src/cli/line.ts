@@ -24,8 +24,9 @@ export async function runLine(args: readonly string[], world: World): Promise<Ex
         return await parsed.command.run(parsed.invocation, world);
       } catch (error) {
         world.progress("");
-        const { explain } = await import("./errors.ts");
-        for (const each of explain(error)) world.note(each);
+        const { explain, explainJson } = await import("./errors.ts");
+        if (parsed.invocation.values["json"]) world.note(explainJson(error));
+        else for (const each of explain(error)) world.note(each);
         return 1;
       }
     default:
