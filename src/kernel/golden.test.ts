@@ -1,0 +1,114 @@
+/**
+ * Logs that were written once are read for ever: each golden log is replayed and asked what it was asked when it was
+ * new. A log is never changed; `UPDATE_GOLDEN=1 npm test` writes the answers anew, to be reviewed like code.
+ */
+import { deepEqual, equal } from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import { describe, test } from "node:test";
+import { answer } from "./answer.ts";
+import { apply } from "./apply.ts";
+import { type Event, type EventKind, featureOf } from "./event.ts";
+import { historyOf, noRows } from "./history.ts";
+import { defaultLimits } from "./limits.ts";
+import type { Query } from "./query.ts";
+import { Restorer } from "./restore.ts";
+import { createState, type State } from "./state.ts";
+import { checkState, factsOf, snapshotOf } from "./transcript-check.ts";
+
+/** Every kind there is: a new one does not compile until it is here, and then needs a log that has it. */
+const kinds: Readonly<Record<EventKind, true>> = {
+  "took-over": true,
+  "tenant-set": true,
+  "quota-lent": true,
+  "quota-taken": true,
+  "job-submitted": true,
+  "job-joined": true,
+  "job-left": true,
+  "lock-queued": true,
+  "lock-granted": true,
+  "lock-freed": true,
+  "stage-ready": true,
+  "stage-planned": true,
+  "plan-waiting": true,
+  "plan-closed": true,
+  signalled: true,
+  "plan-woken": true,
+  "stage-ended": true,
+  "stage-reopened": true,
+  claimed: true,
+  started: true,
+  reported: true,
+  committed: true,
+  reused: true,
+  "attempt-ended": true,
+  "claim-gone": true,
+  requeued: true,
+  "task-failed": true,
+  "stage-cancelling": true,
+  invalidated: true,
+  speculated: true,
+  "job-cancelling": true,
+  "job-ended": true,
+  forgotten: true,
+  "executor-drained": true,
+  "executor-resumed": true,
+};
+
+const logs = ["v1"];
+
+const read = (name: string): string => readFileSync(new URL(`golden/${name}`, import.meta.url), "utf8");
+
+const eventsOf = (log: string): Event[] =>
+  read(`${log}.ndjson`)
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Event);
+
+/** Everything that can be asked of the state, and the history that it left behind. */
+function answers(state: State, rows: unknown): unknown {
+  const ask = (query: Query): unknown => {
+    const answered = answer(state, query, state.nowMs);
+    return answered.ok ? answered.answer : answered.rejection;
+  };
+  // What things weigh in memory is an estimate, and may be made again.
+  const stats = { ...(ask({ kind: "stats" }) as object), stateBytes: undefined };
+  const numbers = [...state.jobs.keys()].toSorted((a, b) => a - b);
+  return {
+    stats,
+    executors: ask({ kind: "executors" }),
+    list: ask({ kind: "jobs", limit: 100 }),
+    jobs: numbers.map((job) => ask({ kind: "job", job })),
+    why: numbers.map((job) => ask({ kind: "why", job })),
+    keys: [...state.keys].toSorted(([a], [b]) => (a < b ? -1 : 1)),
+    rows,
+  };
+}
+
+describe("golden logs", () => {
+  for (const log of logs)
+    test(`${log} leads where it always led`, () => {
+      const state = createState(0, defaultLimits);
+      const rows = noRows();
+      for (const event of eventsOf(log)) {
+        apply(state, event);
+        historyOf(state, event, rows);
+      }
+      state.unsettled.clear();
+      state.locks.unsettled.clear();
+      deepEqual(checkState(state), []);
+      const was = JSON.parse(JSON.stringify(answers(state, rows))) as unknown;
+      const file = `${log}.expected.json`;
+      if (process.env["UPDATE_GOLDEN"] === "1")
+        writeFileSync(new URL(`golden/${file}`, import.meta.url), `${JSON.stringify(was, undefined, 2)}\n`);
+      deepEqual(was, JSON.parse(read(file)));
+      const restorer = new Restorer(0, defaultLimits);
+      for (const chunk of snapshotOf(state)) restorer.add(chunk);
+      deepEqual(factsOf(restorer.finish()), factsOf(state));
+    });
+
+  test("between them they have every kind of event, each of a feature level", () => {
+    const seen = new Set(logs.flatMap((log) => eventsOf(log).map((event) => event.kind)));
+    deepEqual([...seen].toSorted(), Object.keys(kinds).toSorted());
+    for (const kind of seen) equal(Number.isInteger(featureOf(kind)) && featureOf(kind) >= 1, true, kind);
+  });
+});
