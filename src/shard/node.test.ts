@@ -22,4 +22,34 @@ describe("a node", () => {
     deepEqual(rig.reports, []);
     b.node.kill();
   });
+
+  test("stopped, it has handed everything back and leaves nothing running", async () => {
+    const rig = new Rig();
+    const a = await (await rig.node("a")).serving();
+    await a.reply(submit());
+    const stopped = a.node.stop();
+    await rig.clock.advance(100);
+    await stopped;
+    equal(a.node.status().state, "ended");
+    deepEqual(a.node.status().shards, []);
+    equal(rig.clock.pending, 0, "no timer is left");
+    equal((await rig.store.connect().ownerships())[0]?.owner, undefined);
+  });
+
+  test("killed, it says and does nothing more, whatever was under way", async () => {
+    const rig = new Rig();
+    const a = await (await rig.node("a")).serving();
+    a.journal.fail("append", "late");
+    let answered = false;
+    void a.ask(submit()).then(() => (answered = true));
+    await rig.clock.advance(10);
+    a.node.kill();
+    const before = [...a.journal.calls.values()].reduce((sum, count) => sum + count, 0);
+    a.journal.deliver();
+    await rig.clock.advance(60_000);
+    const after = [...a.journal.calls.values()].reduce((sum, count) => sum + count, 0);
+    equal(after, before);
+    equal(answered, false);
+    equal(rig.clock.pending, 0);
+  });
 });
