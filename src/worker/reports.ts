@@ -17,6 +17,7 @@ export class Reports {
   readonly #holding: Holding;
   #unsent: Step[] = [];
   #sending: Promise<void> | undefined;
+  readonly #hurry = new AbortController();
 
   constructor(client: Pick<ExecutorClient, "report">, clock: Clock, holding: Holding) {
     this.#client = client;
@@ -33,14 +34,15 @@ export class Reports {
     this.#sending ??= this.#send();
   }
 
-  /** When all that was reported has been said, or cannot be. */
+  /** When all that was reported has been said, or cannot be. Nothing is gathered any more. */
   async flush(): Promise<void> {
+    this.#hurry.abort();
     await this.#sending;
   }
 
   async #send(): Promise<void> {
     const { signal, claim } = this.#holding;
-    await this.#clock.sleep(gatherMs, signal).catch(() => {});
+    await this.#clock.sleep(gatherMs, this.#hurry.signal).catch(() => {});
     while (this.#unsent.length > 0 && !signal.aborted) {
       const steps = this.#unsent.splice(0, stepsAtOnce);
       try {
