@@ -1,0 +1,81 @@
+import { deepEqual, equal } from "node:assert/strict";
+import { describe, test } from "node:test";
+import { apply } from "./apply.ts";
+import { historyOf, noRows, type Rows } from "./history.ts";
+import { createState } from "./state.ts";
+import { Transcript } from "./transcript.ts";
+
+/** The rows that a story leaves behind. */
+function rowsOf(story: string): Rows {
+  const t = new Transcript();
+  for (const line of story.trim().split("\n")) t.say(line.trim());
+  const state = createState(0, t.state.limits);
+  const rows = noRows();
+  for (const event of t.events) {
+    apply(state, event);
+    historyOf(state, event, rows);
+  }
+  return rows;
+}
+
+describe("history", () => {
+  test("has a row for every task, attempt, step, stage and job that ended", () => {
+    const rows = rowsOf(`
+      submit j prio=3 : a[x,y]
+      reserve ada n=2 start
+      report ada x fetch
+      commit ada x result=fine digests=d
+      fail ada y preempted message=away
+      +1s
+      reserve bea start
+      fail bea y user-failure message=wrong
+    `);
+    deepEqual(
+      rows.attempts.map(({ task, token, executor, outcome, reason }) => [task, token, executor, outcome, reason]),
+      [
+        [1, 1, "ada", "committed", ""],
+        [2, 2, "ada", "failed", "preempted: away"],
+        [2, 3, "bea", "failed", "user-failure: wrong"],
+      ],
+    );
+    deepEqual(
+      rows.tasks.map(({ task, key, phase, attempts, result, reason }) => [task, key, phase, attempts, result, reason]),
+      [
+        [1, "x", "SUCCEEDED", 1, "fine", ""],
+        [2, "y", "FAILED", 2, "", "user-failure: wrong"],
+      ],
+    );
+    deepEqual(
+      rows.steps.map(({ task, token, step, name, status }) => [task, token, step, name, status]),
+      [[1, 1, 1, "fetch", "succeeded"]],
+    );
+    deepEqual(
+      rows.stages.map(({ name, phase, tasks, reason }) => [name, phase, tasks, reason]),
+      [["a", "FAILED", 2, "1 of 2 failed"]],
+    );
+    deepEqual(
+      rows.jobs.map(({ name, phase, priority, reason }) => [name, phase, priority, reason]),
+      [["j", "FAILED", 3, "a: 1 of 2 failed"]],
+    );
+  });
+
+  test("has the tasks that went with their stage, and those that were never run", () => {
+    const rows = rowsOf(`
+      submit i reuse=a.x pinned=x : a[x] b[?]<a c[z]<b
+      reserve ada
+      plan ada b/plan skip
+      submit j : d[v,w]
+      cancel j
+    `);
+    deepEqual(
+      rows.tasks.map(({ key, phase, result }) => [key, phase, result]),
+      [
+        ["x", "SUCCEEDED", "reused"],
+        ["z", "CANCELLED", ""],
+        ["v", "CANCELLED", ""],
+        ["w", "CANCELLED", ""],
+      ],
+    );
+    equal(rows.attempts.map(({ outcome, reason }) => `${outcome} ${reason}`).join(), "planned plan-closed");
+  });
+});
