@@ -62,7 +62,8 @@ const Node = z.strictObject({
     .min(1)
     .default(process.platform === "win32" ? ["tcp:127.0.0.1:7433"] : ["unix"])
     .describe(
-      'Where to listen: "unix" (a socket in the data folder), "unix:/path" or "tcp:127.0.0.1:7433". The first is told to other nodes.',
+      'Where to listen: "unix" (a socket in the data folder), "unix:/path" or "tcp:127.0.0.1:7433". ' +
+        "The first is told to other nodes.",
     ),
   stopWithin: Duration.prefault("20s").describe(
     "How long running work may go on when the node is asked to stop; then it is given back.",

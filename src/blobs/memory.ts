@@ -12,7 +12,7 @@ export type MemoryBlobs = BlobStore & {
 
 export type MemoryBlobsOptions = {
   readonly clock: Clock;
-  /** When it is full, the blobs that nobody asked for the longest make room; what is pinned stays, and then writes are refused. */
+  /** When it is full, what nobody asked for the longest makes room; with all of it pinned, writes are refused. */
   readonly sizeBytesMax: number;
 };
 

@@ -10,8 +10,8 @@ export const bench = command({
   examples: ["millrace bench"],
   async run({ rest = [] }, world) {
     const { existsSync } = await import("node:fs");
-    const { fileURLToPath } = await import("node:url");
-    const main = fileURLToPath(new URL("../../bench/main.ts", import.meta.url));
+    const { join } = await import("node:path");
+    const main = join(import.meta.dirname, "..", "..", "bench", "main.ts");
     if (!existsSync(main)) {
       world.note("bench: the benchmarks are part of the source tree, which is not installed here");
       return 1;

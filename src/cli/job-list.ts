@@ -20,10 +20,12 @@ export const jobList = command({
   async run({ values }, world) {
     const limit = Number(values.limit ?? 20);
     const phase = phases.find((each) => each === values.phase?.toUpperCase());
-    if (!Number.isInteger(limit) || limit < 1 || (values.phase !== undefined && phase === undefined)) {
-      world.note(
-        `job list: ${phase === undefined && values.phase !== undefined ? `--phase is one of ${phases.join(", ")}` : "--limit is a whole number from 1"}`,
-      );
+    if (values.phase !== undefined && phase === undefined) {
+      world.note(`job list: --phase is one of ${phases.join(", ")}`);
+      return 2;
+    }
+    if (!Number.isInteger(limit) || limit < 1) {
+      world.note("job list: --limit is a whole number from 1");
       return 2;
     }
     await using remote = await world.connect(values);

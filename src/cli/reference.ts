@@ -40,7 +40,9 @@ function cliPage(): string {
     "",
   ]);
   return page("The command line", [
-    "Exit codes: 0 done, 1 refused or failed, 2 wrong command line. With `--json` every line of output is one JSON object; notes and errors go to the error stream, an error as one JSON object too.",
+    "Exit codes: 0 done, 1 refused or failed, 2 wrong command line.",
+    "With `--json` every line of output is one JSON object;",
+    "notes and errors go to the error stream, an error as one JSON object too.",
     "",
     "```",
     ...helpAll(table),

@@ -58,7 +58,7 @@ function firstSignal({ note }: World): Promise<void> {
   return promise;
 }
 
-/** Until every shard has an owner, here or elsewhere; a while at most, for one that cannot be read must not hide the others. */
+/** Until every shard has an owner; a while at most, for one that cannot be read must not hide the others. */
 async function serving({ node, journal }: Running): Promise<void> {
   for (let tries = 0; tries < 100; tries += 1) {
     const owned = (await journal.ownerships()).filter(

@@ -20,7 +20,7 @@ import { type AskOptions, type Router, type Watched } from "./router.ts";
 
 export type ClientPorts = { readonly router: Router; readonly directory: Directory; readonly random: Random };
 
-/** A submission as a door makes it. Jobs with the same shard key share a shard: merging, locks and keys work within it. */
+/** A submission as a door makes it. What has the same shard key shares a shard: merging, locks, keys work within it. */
 export type Order = Omit<Submit, "kind" | "keyFound" | "reuseEvidence"> & { readonly shardKey: string };
 export type Submitted = { readonly jobId: string; readonly created: boolean; readonly merged: boolean };
 

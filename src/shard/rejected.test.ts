@@ -7,7 +7,8 @@ test("every kind of rejection has words for people", () => {
   const source = readFileSync(new URL(import.meta.resolve("#kernel/rejection.ts")), "utf8");
   const declared = [...source.matchAll(/readonly kind: "([a-z-]+)"/g)].map(([, kind]) => String(kind));
   equal(declared.toSorted().join(" "), Object.keys(rejections).toSorted().join(" "));
-  for (const [kind, { about, remedy }] of Object.entries(rejections)) ok(about.endsWith(".") && remedy.endsWith("."), kind);
+  for (const [kind, { about, remedy }] of Object.entries(rejections))
+    ok(about.endsWith(".") && remedy.endsWith("."), kind);
 });
 
 test("a refusal names jobs and tasks as people know them", () => {

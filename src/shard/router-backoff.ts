@@ -2,7 +2,7 @@ import type { Random } from "#base/random.ts";
 
 export type BackoffOptions = { readonly backoffMs: number; readonly backoffMsMax: number };
 
-/** Waits that double up to a limit, each somewhere between half and all of it: callers that failed together part ways. */
+/** Waits that double up to a limit, each between half and all of it: callers that failed together part ways. */
 export class Backoff {
   readonly #options: BackoffOptions;
   readonly #random: Random;

@@ -1,4 +1,4 @@
-/** Where a node listens: `unix:/path/to/socket` or `tcp:host:port`. Without authentication only this machine may call. */
+/** Where a node listens: `unix:/path/to/socket` or `tcp:host:port`; on this machine only, without authentication. */
 import { Fault } from "#base/fault.ts";
 import type { Address } from "./transport.ts";
 

@@ -146,7 +146,7 @@ export async function tell(holding: Holding, ending: Ending, ports: AttemptPorts
   }
 }
 
-/** A result that is wrong or too large would be refused for ever: that is the work's own failure. Lost bytes are ours. */
+/** A result that is wrong or too large would be refused for ever: the work's own failure. Lost bytes are ours. */
 function refusalReason(error: unknown): FailReason | undefined {
   if (isRejected(error, "invalid") || isRejected(error, "limit")) return "user-failure";
   if (isRejected(error, "evidence-missing") || isRejected(error, "evidence-expired")) return "executor-lost";

@@ -147,7 +147,7 @@ describe("a worker", () => {
     deepEqual(ran, ["10000"]);
   });
 
-  test("a result that was ready during a long outage is committed when the shard is back, and not run again", async () => {
+  test("a result that was ready during a long outage is committed when the shard is back", async () => {
     const { client, clock, start, phase, shards, ran } = await scene({ options: { slots: 1 } });
     start();
     const { jobId } = await client.submit(order([stage(["5000"])]));
@@ -162,7 +162,7 @@ describe("a worker", () => {
     deepEqual(ran, ["5000"]);
   });
 
-  test("W1: stops after lease and grace when nobody answers; at the lease when the task changes the world", async () => {
+  test("W1: stops after lease and grace when nobody answers; at the lease with outside effects", async () => {
     for (const [effects, aliveAtMs, deadAtMs] of [
       ["pure", 8_000, 10_500],
       ["outside", 2_000, 3_500],

@@ -9,7 +9,8 @@ import type { Watched } from "#shard/router.ts";
 export function viewJob(jobId: string, view: JobView, nowMs: number): readonly string[] {
   const tookMs = (view.endedAtMs ?? nowMs) - view.submittedAtMs;
   const reason = view.reason === "" ? "" : `: ${view.reason}`;
-  const head = `${jobId}  ${view.phase}${reason}  ${view.name}  (${formatDuration(Math.max(0, tookMs))}, tenant ${view.tenant})`;
+  const facts = `${formatDuration(Math.max(0, tookMs))}, tenant ${view.tenant}`;
+  const head = `${jobId}  ${view.phase}${reason}  ${view.name}  (${facts})`;
   return [head, ...view.stages.flatMap((stage) => viewStage(jobId, stage, view.tasks))];
 }
 
@@ -66,7 +67,10 @@ export function viewWhy(because: WhyReason): string {
     case "drained":
       return `the workers that could run it are drained: ${because.executors.join(", ")}`;
     case "queued":
-      return `it is number ${because.position} in line for ${because.executors} workers, among ${because.tenantsAhead + 1} tenants`;
+      return (
+        `it is number ${because.position} in line for ${because.executors} workers, ` +
+        `among ${because.tenantsAhead + 1} tenants`
+      );
     default:
       return because satisfies never;
   }
@@ -121,7 +125,8 @@ export class JobFollower {
     // A large job shows only the first of its tasks; the rest is in the counts.
     this.#doneBefore = view.stages.reduce((sum, { done }) => sum + done, 0) - this.#done.size;
     this.#phase = view.phase;
-    const head = `${this.#jobId}  ${view.phase}  ${view.name}${view.reason === "" ? "" : `: ${firstLine(view.reason)}`}`;
+    const reason = view.reason === "" ? "" : `: ${firstLine(view.reason)}`;
+    const head = `${this.#jobId}  ${view.phase}  ${view.name}${reason}`;
     if (before.phase === "") return [head];
     return [...this.#missed(view, before), ...(before.phase === view.phase ? [] : [head])];
   }
@@ -132,9 +137,7 @@ export class JobFollower {
     const stages = view.stages.filter(({ phase, stage }) => phase !== before.stages[stage] && stageEnds.has(phase));
     return [
       ...tasks.map(({ task, result }) => `  ${this.#of(task)}: done${tailOf(result?.payload ?? "")}`),
-      ...stages.map(
-        ({ name, phase, reason }) => `  ${name}: ${phase}${reason === "" ? "" : ` (${firstLine(reason)})`}`,
-      ),
+      ...stages.map(({ name, phase, reason }) => `  ${name}: ${phase}${inBrackets(reason)}`),
     ];
   }
 
@@ -172,9 +175,7 @@ export class JobFollower {
         return [`  ${this.#stages[event.stage] ?? event.stage}: signal ${event.name}`];
       case "stage-ended":
         this.#stagePhases[event.stage] = event.phase;
-        return [
-          `  ${this.#stages[event.stage] ?? event.stage}: ${event.phase}${event.reason === "" ? "" : ` (${firstLine(event.reason)})`}`,
-        ];
+        return [`  ${this.#stages[event.stage] ?? event.stage}: ${event.phase}${inBrackets(event.reason)}`];
       case "job-cancelling":
         this.#phase = "CANCELLING";
         return [`${this.#jobId}  CANCELLING${event.reason === "" ? "" : `: ${event.reason}`}`];
@@ -192,6 +193,8 @@ export class JobFollower {
 }
 
 const stageEnds: ReadonlySet<string> = new Set(["COMPLETED", "FAILED", "SKIPPED", "CANCELLED"]);
+
+const inBrackets = (reason: string): string => (reason === "" ? "" : ` (${firstLine(reason)})`);
 
 const plural = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`;
 
