@@ -12,7 +12,8 @@ import { Restorer } from "./restore.ts";
 import { createState, type State } from "./state.ts";
 import { type Outcome, step } from "./step.ts";
 import { Chance } from "./transcript-chance.ts";
-import { checkState, factsOf, snapshotOf } from "./transcript-check.ts";
+import { checkState } from "./transcript-check.ts";
+import { factsOf, snapshotOf } from "./transcript-facts.ts";
 
 const limits: Limits = { ...defaultLimits, executorFailuresMax: 3, executorDrainMs: 5_000, executorFadeMs: 3_600_000 };
 const runs = Number(process.env["CHANCE_RUNS"] ?? 40);

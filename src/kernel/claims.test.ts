@@ -1,5 +1,6 @@
 import { deepEqual, equal } from "node:assert/strict";
 import { describe, test } from "node:test";
+import { step } from "./step.ts";
 import { specify, Transcript } from "./transcript.ts";
 
 describe("K2: a claim is granted only for a ready attempt, and an attempt has one", () => {
@@ -13,6 +14,12 @@ describe("K2: a claim is granted only for a ready attempt, and an attempt has on
       +1s                            -> x READY
       reserve bea n=9                -> x#2; x CLAIMED
     `);
+  });
+
+  test("a token is its executor's own, also when it is over: another is told so, not how it ended", () => {
+    const { bea, cid } = endings();
+    deepEqual(bea, { cancelled: "committed: false", failed: "retryInMs" });
+    deepEqual(cid, { cancelled: "token-stale", failed: "token-stale" });
   });
 
   test("tokens grow with every grant", () => {
@@ -214,3 +221,31 @@ describe("K3: a commit needs the token of a live attempt, and every blob pinned"
     `);
   });
 });
+
+/** What the holder and a stranger hear who repeat, with the right token, what ended an attempt. */
+function endings(): Record<"bea" | "cid", { readonly cancelled: string; readonly failed: string }> {
+  const transcript = new Transcript();
+  transcript.run(`
+    submit j : a[x]
+    reserve bea
+    cancel j
+    fail bea x cancelled
+    submit k : a[y]
+    reserve bea
+    fail bea y executor-lost
+  `);
+  const { state } = transcript;
+  const hear = (executor: string): { readonly cancelled: string; readonly failed: string } => {
+    const result = { payload: "", digests: [] };
+    const evidence = { digests: [], pinnedForMs: 0 };
+    const commit = step(state, { kind: "commit", executor, task: 1, token: 1, result, evidence }, state.nowMs);
+    const reason = "executor-lost";
+    const fail = step(state, { kind: "fail", executor, task: 2, token: 2, reason, message: "" }, state.nowMs);
+    const said = (reply: object): string => ("committed" in reply ? `committed: ${reply.committed}` : "retryInMs");
+    return {
+      cancelled: commit.ok ? said(commit.reply) : commit.rejection.kind,
+      failed: fail.ok ? said(fail.reply) : fail.rejection.kind,
+    };
+  };
+  return { bea: hear("bea"), cid: hear("cid") };
+}

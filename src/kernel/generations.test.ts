@@ -1,6 +1,7 @@
 import { deepEqual, equal } from "node:assert/strict";
 import { describe, test } from "node:test";
-import { digestOf, specify } from "./transcript.ts";
+import { specify } from "./transcript.ts";
+import { digestOf } from "./transcript-commands.ts";
 
 describe("generations: a lost result is made again", () => {
   test("in a stage that still runs, the task goes back into line under the next generation", () => {
@@ -126,10 +127,12 @@ describe("a re-run takes over what an earlier job has done", () => {
     const t = specify(`
       submit j reuse=a.x,a.y,b.z : a[x,y!other,w] b[z]<a            -> REFUSED evidence-missing digest=${digestOf("x")}
       submit j reuse=a.x,a.y,b.z pinned=x,y : a[x,y!other,w] b[z]<a -> REFUSED evidence-missing digest=${digestOf("z")}
-      submit j reuse=a.x,a.y,b.z pinned=x,y,z : a[x,y!other,w] b[z]<a -> job 1 new; x SUCCEEDED, y w READY, z HELD, a RUNNING, b BLOCKED, j RUNNING
+      submit j reuse=a.x,a.y,b.z pinned=x,y,z : a[x,y!other,w] b[z]<a
+        -> job 1 new; x SUCCEEDED, y w READY, z HELD, a RUNNING, b BLOCKED, j RUNNING
       reserve ada n=9                                               -> y#1 w#2; y w CLAIMED
       commit ada y                                                  -> committed generation=1; y SUCCEEDED
-      commit ada w                                                  -> committed generation=1; w z SUCCEEDED, a b COMPLETED, j SUCCEEDED
+      commit ada w
+        -> committed generation=1; w z SUCCEEDED, a b COMPLETED, j SUCCEEDED
     `);
     deepEqual(t.task("z").result, { payload: "reused", digests: [digestOf("z")] });
   });
@@ -138,7 +141,8 @@ describe("a re-run takes over what an earlier job has done", () => {
     specify(`
       submit j reuse=a.x,a.y,a.z pinned=x,y,z : a[?];par=1 -> job 1 new; a/plan a READY, j RUNNING
       reserve ada                                          -> a/plan#1; a/plan CLAIMED
-      plan ada a/plan [x,y,w,z,v]                          -> recorded plan=tasks; a/plan x y SUCCEEDED, w READY, z SUCCEEDED, v HELD, a RUNNING
+      plan ada a/plan [x,y,w,z,v]
+        -> recorded plan=tasks; a/plan x y SUCCEEDED, w READY, z SUCCEEDED, v HELD, a RUNNING
       reserve ada n=2                                      -> w#2; w CLAIMED
       commit ada w                                         -> committed generation=1; w SUCCEEDED, v READY
     `);

@@ -13,7 +13,8 @@ import { defaultLimits } from "./limits.ts";
 import type { Query } from "./query.ts";
 import { Restorer } from "./restore.ts";
 import { createState, type State } from "./state.ts";
-import { checkState, factsOf, snapshotOf } from "./transcript-check.ts";
+import { checkState } from "./transcript-check.ts";
+import { factsOf, snapshotOf } from "./transcript-facts.ts";
 
 /** Every kind there is: a new one does not compile until it is here, and then needs a log that has it. */
 const kinds: Readonly<Record<EventKind, true>> = {

@@ -6,8 +6,10 @@ import { defaultLimits } from "./limits.ts";
 import type { Rejection, RejectionKind } from "./rejection.ts";
 import { createState, type State } from "./state.ts";
 import { step } from "./step.ts";
-import { digestOf, Transcript } from "./transcript.ts";
-import { checkState, factsOf } from "./transcript-check.ts";
+import { Transcript } from "./transcript.ts";
+import { digestOf } from "./transcript-commands.ts";
+import { checkState } from "./transcript-check.ts";
+import { factsOf } from "./transcript-facts.ts";
 import { lockOf, stagesOf, templateOf } from "./transcript-parse.ts";
 
 /** A state with something of everything: running, planned, waiting, locked, ended. */
@@ -203,7 +205,7 @@ describe("all input is hostile", () => {
     const before = text(t.state);
     for (const thing of [undefined, null, 1, "submit", [], {}, { kind: 7 }, { kind: "nonsense" }, () => 1]) {
       const outcome = step(t.state, thing as never, t.nowMs);
-      equal(outcome.ok, false, String(thing));
+      equal(outcome.ok, false, typeof thing);
       equal(text(t.state), before);
     }
     ok(t.do({ kind: "tick" }).ok);

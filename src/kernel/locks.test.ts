@@ -52,7 +52,8 @@ describe("locks of jobs", () => {
     specify(`
       submit i lock=l:1:1:cancel : a[x,y] -> job 1 new; x y READY, a i RUNNING
       reserve ada start                   -> x#1; x RUNNING
-      submit j lock=l:1:1:cancel : a[z]   -> job 2 new; x CANCELLING, y CANCELLED, i CANCELLING, z HELD, a BLOCKED, j WAITING
+      submit j lock=l:1:1:cancel : a[z]
+        -> job 2 new; x CANCELLING, y CANCELLED, i CANCELLING, z HELD, a BLOCKED, j WAITING
       renew ada                           -> held x#1! lost -
       reserve bea n=9                     -> nothing
       fail ada x cancelled                -> ok; x a i CANCELLED, z READY, a j RUNNING
@@ -163,7 +164,8 @@ describe("locks of stages", () => {
       submit j : a[x];lock=l:1:9 b[y];lock=l:1:9 -> job 1 new; x READY, y HELD, a RUNNING, b BLOCKED, j RUNNING
       reserve ada n=9                            -> x#1; x CLAIMED
       commit ada x                               -> committed generation=1; x SUCCEEDED, y READY, a COMPLETED, b RUNNING
-      submit i lock=m : a[x];lock=m              -> REFUSED invalid path=stages[0].lock.name why=must not be the lock of the job itself
+      submit i lock=m : a[x];lock=m
+        -> REFUSED invalid path=stages[0].lock.name why=must not be the lock of the job itself
     `);
   });
 

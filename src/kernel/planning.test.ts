@@ -1,6 +1,7 @@
 import { deepEqual, equal } from "node:assert/strict";
 import { describe, test } from "node:test";
-import { digestOf, specify, Transcript } from "./transcript.ts";
+import { specify, Transcript } from "./transcript.ts";
+import { digestOf } from "./transcript-commands.ts";
 
 describe("planning is claimed work", () => {
   test("K5: the first recorded plan wins, a repeat is told so, and a second planner is told which it was", () => {

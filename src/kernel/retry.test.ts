@@ -67,7 +67,7 @@ describe("K4: work is requeued only from an expired or retryable attempt, and it
     task.attempts = 0;
   });
 
-  test("an attempt past its time limit loses its say; it may still run, so it stays its executor's until it is gone", () => {
+  test("an attempt past its time limit loses its say, and is its executor's until it is gone", () => {
     const t = specify(`
       submit j : a[x];attempt=30s;retry=any -> job 1 new; x READY, a j RUNNING
       reserve ada start                     -> x#1; x RUNNING

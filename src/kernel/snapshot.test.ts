@@ -7,7 +7,8 @@ import { Restorer } from "./restore.ts";
 import type { State } from "./state.ts";
 import { step } from "./step.ts";
 import { Transcript } from "./transcript.ts";
-import { checkState, factsOf, snapshotOf } from "./transcript-check.ts";
+import { checkState } from "./transcript-check.ts";
+import { factsOf, snapshotOf } from "./transcript-facts.ts";
 
 function readBack(chunks: readonly string[], limits = defaultLimits, shard = 0): State {
   const restorer = new Restorer(shard, limits);

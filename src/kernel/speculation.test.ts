@@ -92,9 +92,10 @@ describe("speculation: a straggler may get one more attempt", () => {
   });
 
   test("never for outside effects", () => {
+    const never = "path=stages[0].tasks.template why=work with outside effects may have neither speculation nor grace";
     specify(`
-      submit j : a[x];outside;speculate -> REFUSED invalid path=stages[0].tasks.template why=work with outside effects may have neither speculation nor grace
-      submit j : a[x];outside;grace=1s  -> REFUSED invalid path=stages[0].tasks.template why=work with outside effects may have neither speculation nor grace
+      submit j : a[x];outside;speculate -> REFUSED invalid ${never}
+      submit j : a[x];outside;grace=1s -> REFUSED invalid ${never}
       submit j : a[x];outside           -> job 1 new; x READY, a j RUNNING
     `);
   });

@@ -56,7 +56,7 @@ describe("stages follow each other by their needs", () => {
     `);
   });
 
-  test("without failFast the others go on; with it they are cancelled, the claimed ones when their claim has ended", () => {
+  test("without failFast the others go on; with it they are cancelled, a claimed one when its claim has ended", () => {
     specify(`
       submit j : a[x,y]     -> job 1 new; x y READY, a j RUNNING
       reserve ada start     -> x#1; x RUNNING

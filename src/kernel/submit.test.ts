@@ -150,7 +150,7 @@ describe("merging: live jobs of one tenant and door with the same merge key are 
 });
 
 describe("a full shard says no before it is in trouble", () => {
-  const full = (limits: object, text: string): void => void new Transcript({ limits }).specify(text);
+  const full = (limits: object, text: string): void => new Transcript({ limits }).specify(text);
 
   test("tenants, jobs, tasks, memory and classes", () => {
     full(

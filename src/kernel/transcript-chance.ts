@@ -6,7 +6,7 @@ import { Random } from "#base/random.ts";
 import type { Command, CommandKind, CommandOf } from "./command.ts";
 import type { FailReason, Plan, StageSpec } from "./model.ts";
 import type { State } from "./state.ts";
-import { digestOf } from "./transcript.ts";
+import { digestOf } from "./transcript-commands.ts";
 import { lockOf, stagesOf, taskSetOf } from "./transcript-parse.ts";
 
 const shapes: readonly (readonly string[])[] = [

@@ -1,8 +1,7 @@
 /**
  * Test support: everything that must hold of a state between two commands, by recounting what the kernel counts as
- * it goes, and by looking at every index from the other side. And what of a state the log determines, as text.
+ * it goes, and by looking at every index from the other side.
  */
-import { beginCapture } from "./capture.ts";
 import { keyBytes } from "./apply-job.ts";
 import type { Claim, Executor, Job, Stage, Task, Tenant } from "./entities.ts";
 import { isIn, isOver } from "./locks.ts";
@@ -30,8 +29,8 @@ export function checkState(state: State): string[] {
 
 type Counted = {
   readonly claims: readonly Claim[];
-  same(what: string, kept: unknown, counted: unknown): void;
-  holds(what: string, fact: boolean): void;
+  readonly same: (what: string, kept: unknown, counted: unknown) => void;
+  readonly holds: (what: string, fact: boolean) => void;
 };
 
 const count = <T>(items: Iterable<T>, is: (item: T) => boolean): number => {
@@ -269,66 +268,3 @@ function checkLocks(state: State, { holds }: Counted): void {
     );
   }
 }
-
-/** The whole snapshot at one go. */
-export function snapshotOf(state: State): string[] {
-  const capture = beginCapture(state);
-  const chunks: string[] = [];
-  for (let chunk = capture.next(1_000_000); chunk !== undefined; chunk = capture.next(1_000_000)) chunks.push(chunk);
-  return chunks;
-}
-
-type Row = readonly unknown[];
-
-/**
- * What the log determines of a state, as sorted text: without leases (renewals are not logged), without the time that
- * passed since the last event, and without executors that hold nothing.
- */
-export function factsOf(state: State): string[] {
-  const rows = snapshotOf(state).flatMap((chunk) => JSON.parse(chunk) as Row[]);
-  const shared = new Map<string, string>();
-  for (const [kind, id, value] of rows)
-    if (kind === "P" || kind === "M") shared.set(`${String(kind)}${String(id)}`, JSON.stringify(value));
-  return rows.flatMap((row) => factOf(row, shared)).toSorted();
-}
-
-function factOf(row: Row, shared: ReadonlyMap<string, string>): string[] {
-  const copy = structuredClone(row) as unknown[];
-  switch (row[0]) {
-    case "P":
-    case "M":
-      return [];
-    case "H":
-      copy[2] = { ...(copy[2] as object), nowMs: 0, keysElsewhereUntilMs: 0 };
-      break;
-    case "X": {
-      const [, id, drained, failures, , , silent] = copy as [
-        unknown,
-        unknown,
-        unknown,
-        number,
-        unknown,
-        unknown,
-        unknown[][],
-      ];
-      return [JSON.stringify(["X", id, drained, failures, silent.map(withoutLease).toSorted(byToken)])];
-    }
-    case "S":
-      copy[3] = shared.get(`P${String(row[3])}`);
-      copy[4] = shared.get(`M${String(row[4])}`) ?? -1;
-      break;
-    case "T": {
-      copy[8] = shared.get(`M${String(row[8])}`);
-      const rare = copy.at(-1) as { claims: unknown[][] } | null;
-      if (rare) rare.claims = rare.claims.map(withoutLease);
-      break;
-    }
-    default:
-  }
-  return [JSON.stringify(copy)];
-}
-
-const byToken = ([a]: readonly unknown[], [b]: readonly unknown[]): number => Number(a) - Number(b);
-
-/** The sixth of a claim's facts is when its lease ends. */
-const withoutLease = (claim: readonly unknown[]): unknown[] => claim.toSpliced(5, 1);

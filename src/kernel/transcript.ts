@@ -6,27 +6,26 @@
  *     +10s                                -> x RETRY_PENDING
  *     commit ada x                        -> REFUSED token-stale task=1 offered=1 current=1
  *
- * `specify` runs the commands and compares. An answer comes first, then every phase that changed. Time stands still but for `+…` (the shard ticks all the way)
- * and `leap …` (it slept). After each line the state is checked (transcript-check.ts), and at the end the log is
- * replayed into a fresh state that must come out the same.
+ * `specify` runs the commands and compares. An answer comes first, then every phase that changed. Time stands still
+ * but for `+…` (the shard ticks all the way) and `leap …` (it slept). After each line the state is checked
+ * (transcript-check.ts), and at the end the log is replayed into a fresh state that must come out the same.
  */
 import { assert, must } from "#base/assert.ts";
 import { answer } from "./answer.ts";
 import { apply } from "./apply.ts";
-import type { Command, Submit } from "./command.ts";
+import type { Command } from "./command.ts";
 import type { Task } from "./entities.ts";
 import type { Event } from "./event.ts";
 import { defaultLimits, type Limits } from "./limits.ts";
-import type { FailReason, Plan } from "./model.ts";
+import type { FailReason } from "./model.ts";
 import type { Query, WhyReason } from "./query.ts";
 import type { Rejection } from "./rejection.ts";
 import { createState, type State } from "./state.ts";
 import { type Outcome, step } from "./step.ts";
-import { checkState, factsOf } from "./transcript-check.ts";
-import { durationOf, listOf, lockOf, type Options, optionsOf, stagesOf, taskSetOf } from "./transcript-parse.ts";
-import { wholeOf, wordsOf } from "./transcript-parse.ts";
-
-export const digestOf = (letter: string): string => `${letter.charCodeAt(0).toString(16).padStart(64, "0")}/1`;
+import { checkState } from "./transcript-check.ts";
+import { adminOf, digestOf, planOf, submitOf } from "./transcript-commands.ts";
+import { factsOf } from "./transcript-facts.ts";
+import { durationOf, listOf, type Options, optionsOf, wholeOf, wordsOf } from "./transcript-parse.ts";
 
 /** Plays a transcript: each line's outcome must be what is written behind its arrow. */
 export function specify(text: string, limits: Partial<Limits> = {}): Transcript {
@@ -51,10 +50,11 @@ export class Transcript {
   }
 
   specify(text: string): void {
-    const lines = text.split("\n").map((line) => line.trim());
+    // A long outcome may stand on a line of its own.
+    const lines = text.replaceAll(/\n\s*->/g, " ->").split("\n");
     const was: string[] = [];
     let isAsWanted = true;
-    for (const line of lines) {
+    for (const line of lines.map((each) => each.trim())) {
       if (line === "" || line.startsWith("#")) continue;
       const [command = "", outcome = ""] = line.split(/\s+-> ?/);
       const real = this.say(command);
@@ -204,7 +204,7 @@ export class Transcript {
     const [first = "", second = ""] = words;
     switch (verb) {
       case "submit":
-        return this.#submit(words);
+        return submitOf(words);
       case "again":
         return this.#last;
       case "reserve":
@@ -261,48 +261,7 @@ export class Transcript {
           reason: "bytes lost",
         };
       default:
-        return this.#admin(verb, words, options);
-    }
-  }
-
-  #admin(verb: string, words: readonly string[], options: Options): Command {
-    const [first = ""] = words;
-    switch (verb) {
-      case "drain":
-        return { kind: "drain", executor: first, reason: options.get("reason") ?? "told to" };
-      case "resume":
-        return { kind: "resume", executor: first };
-      case "tenant":
-        return {
-          kind: "set-tenant",
-          tenant: first,
-          weight: wholeOf(options, "weight", 1),
-          runningMax: wholeOf(options, "running", 0),
-          queuedMax: wholeOf(options, "queued", 0),
-          home: wholeOf(options, "home", 0),
-        };
-      case "lend":
-        return {
-          kind: "lend-quota",
-          tenant: first,
-          borrower: wholeOf(options, "to", 1),
-          want: wholeOf(options, "want", 1),
-          running: wholeOf(options, "running", 0),
-          forMs: durationOf(options.get("for") ?? "10s"),
-        };
-      case "take": {
-        const forMs = durationOf(options.get("for") ?? "10s");
-        return { kind: "take-quota", tenant: first, slots: wholeOf(options, "slots", 0), forMs };
-      }
-      case "forget":
-        return { kind: "forget", jobs: words.map((word) => this.job(word)) };
-      case "takeover":
-        return { kind: "take-over", epoch: Number(first), node: "n1" };
-      case "tick":
-      case "leap":
-        return { kind: "tick" };
-      default:
-        throw new RangeError(`no such word in a transcript: ${verb}`);
+        return adminOf(verb, words, (name) => this.job(name));
     }
   }
 
@@ -323,39 +282,6 @@ export class Transcript {
     };
   }
 
-  #submit(words: readonly string[]): Submit {
-    const colon = words.indexOf(":");
-    const name = must(words[0], "name of the job");
-    const options = optionsOf(words.slice(1, colon));
-    const key = options.get("key");
-    const merge = options.get("merge");
-    const by = options.get("by");
-    const lock = options.get("lock");
-    const reuse = listOf(options.get("reuse")).map((word) => {
-      const [stage = "", taskKey = "", spec = `do-${taskKey}`] = word.split(".");
-      return { stage, key: taskKey, spec, result: { payload: "reused", digests: [digestOf(taskKey)] } };
-    });
-    const pinned = listOf(options.get("pinned")).map(digestOf);
-    return {
-      kind: "submit",
-      tenant: options.get("tenant") ?? "acme",
-      door: options.get("door") ?? "front",
-      name,
-      ...(key === undefined ? {} : { requestKey: key }),
-      payloadHash: options.get("hash") ?? "h",
-      ...(merge === undefined ? {} : { mergeKey: merge }),
-      ...(by === undefined ? {} : { subscriber: by }),
-      ...(options.has("grace") ? { leaveGraceMs: durationOf(options.get("grace") ?? "") } : {}),
-      priority: wholeOf(options, "prio", 0),
-      spec: options.get("spec") ?? "",
-      stages: stagesOf(words.slice(colon + 1)),
-      deadlineMs: durationOf(options.get("deadline") ?? "10h"),
-      ...(lock === undefined ? {} : { lock: lockOf(lock) }),
-      ...(reuse.length === 0 ? {} : { reuse }),
-      ...(options.has("pinned") ? { reuseEvidence: { digests: pinned, pinnedForMs: 1_000 } } : {}),
-    };
-  }
-
   #stage(job: string, name: string): number {
     const { stages } = must(this.state.jobs.get(this.job(job)), `job ${job}`);
     const at = stages.findIndex((stage) => stage.shape.name === name);
@@ -370,14 +296,6 @@ const nameOf = (names: ReadonlyMap<string, number>, job: number): string =>
 
 const tenantIn = (options: Options): { tenant?: string } =>
   options.has("tenant") ? { tenant: options.get("tenant") ?? "" } : {};
-
-/** `skip`, `fail`, `wait=10s:go,stop`, or tasks as in `[x,y];tries=2`. */
-function planOf(text: string): Plan {
-  if (text === "skip" || text === "fail") return { kind: text, reason: `${text} it` };
-  if (!text.startsWith("wait=")) return { kind: "tasks", set: taskSetOf(text) };
-  const [time = "", signals] = text.slice("wait=".length).split(":");
-  return { kind: "wait", forMs: durationOf(time), signals: listOf(signals) };
-}
 
 /** `kind name=value …`: a refusal, a reason or a reply in one line. */
 function factsText(facts: Rejection | WhyReason | object): string {
