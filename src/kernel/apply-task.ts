@@ -102,6 +102,7 @@ export function applyAttemptEnded(state: State, event: EventOf<"attempt-ended">)
   beforeChange(state, task);
   task.last = {
     token: event.token,
+    executor: claim.executor.id,
     outcome: event.outcome,
     reason: event.reason,
     message: event.message,
@@ -133,7 +134,14 @@ export function applyClaimGone(state: State, event: EventOf<"claim-gone">): void
 export function applyTaskFailed(state: State, event: EventOf<"task-failed">): void {
   const task = state.task(event.task);
   beforeChange(state, task);
-  task.last = { token: 0, outcome: "failed", reason: "timed-out", message: event.reason, retryInMs: undefined };
+  task.last = {
+    token: 0,
+    executor: "",
+    outcome: "failed",
+    reason: "timed-out",
+    message: event.reason,
+    retryInMs: undefined,
+  };
   endTask(state, task, "FAILED", event.at);
 }
 

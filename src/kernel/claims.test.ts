@@ -225,15 +225,8 @@ describe("K3: a commit needs the token of a live attempt, and every blob pinned"
 /** What the holder and a stranger hear who repeat, with the right token, what ended an attempt. */
 function endings(): Record<"bea" | "cid", { readonly cancelled: string; readonly failed: string }> {
   const transcript = new Transcript();
-  transcript.run(`
-    submit j : a[x]
-    reserve bea
-    cancel j
-    fail bea x cancelled
-    submit k : a[y]
-    reserve bea
-    fail bea y executor-lost
-  `);
+  const before = ["submit j : a[x]", "reserve bea", "cancel j", "fail bea x cancelled"];
+  for (const line of [...before, "submit k : a[y]", "reserve bea", "fail bea y executor-lost"]) transcript.say(line);
   const { state } = transcript;
   const hear = (executor: string): { readonly cancelled: string; readonly failed: string } => {
     const result = { payload: "", digests: [] };

@@ -1,7 +1,7 @@
 /** Handing out work under a lease, and keeping it. */
 import type { CommandOf } from "./command.ts";
 import { accept, type Decision, reject } from "./decision.ts";
-import type { Claim, Executor, Task } from "./entities.ts";
+import type { Claim, Executor, LastEnd, Task } from "./entities.ts";
 import type { Event, Next } from "./event.ts";
 import type { Grant, HeldClaim, Step } from "./model.ts";
 import type { Rejection } from "./rejection.ts";
@@ -91,10 +91,13 @@ export function grantOf(claim: Claim): Grant {
   };
 }
 
+/** What every command about a claim says: whose it is, for what, and the token that proves it. */
+export type Tokened = { readonly executor: string; readonly task: number; readonly token: number };
+
 /** The live claim that the token stands for, or why it does not stand for one. A token is its executor's own. */
 export function findClaim(
   state: State,
-  command: { readonly executor: string; readonly task: number; readonly token: number },
+  command: Tokened,
 ): { readonly claim: Claim } | { readonly claim: undefined; readonly task: Task | undefined; why: Rejection } {
   const task = state.tasks.get(command.task);
   if (!task) return { claim: undefined, task, why: { kind: "task-unknown", task: command.task } };
@@ -112,8 +115,11 @@ export function findClaim(
 export const whenCancelling = (task: Task): Next => ({ do: task.second ? "nothing" : "cancel" });
 
 /** The attempt came to its end while its task was being cancelled: whoever repeats what ended it hears so again. */
-export const wasCancelled = ({ last }: Task, token: number): boolean =>
-  last?.token === token && last.outcome === "cancelled";
+export const wasCancelled = (task: Task, command: Tokened): boolean => endedBy(task, command)?.outcome === "cancelled";
+
+/** How the attempt that the token stands for ended, if it was the last to end. A token is its executor's own. */
+export const endedBy = (task: Task | undefined, { executor, token }: Tokened): LastEnd | undefined =>
+  task?.last?.token === token && task.last.executor === executor ? task.last : undefined;
 
 export function decideStart(state: State, command: CommandOf<"start">, nowMs: number): Decision {
   const found = findClaim(state, command);
@@ -154,8 +160,8 @@ export function decideRenew(state: State, command: CommandOf<"renew">, nowMs: nu
 export function decideRelease(state: State, command: CommandOf<"release">, nowMs: number): Decision {
   const found = findClaim(state, command);
   if (!found.claim) {
-    const last = found.task?.last;
-    const again = last?.token === command.token && (last.outcome === "released" || last.outcome === "cancelled");
+    const last = endedBy(found.task, command);
+    const again = last?.outcome === "released" || last?.outcome === "cancelled";
     return again ? accept({ released: true }) : reject(found.why);
   }
   const { task } = found.claim;

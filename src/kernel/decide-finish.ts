@@ -2,7 +2,7 @@
 import { hash32 } from "#base/random.ts";
 import { blames } from "./apply-task.ts";
 import type { CommandOf } from "./command.ts";
-import { findClaim, wasCancelled, whenCancelling } from "./decide-claim.ts";
+import { endedBy, findClaim, type Tokened, wasCancelled, whenCancelling } from "./decide-claim.ts";
 import { wrongEvidence } from "./decide-submit.ts";
 import { accept, type Decision, reject } from "./decision.ts";
 import type { Claim, Stage, Task } from "./entities.ts";
@@ -21,7 +21,7 @@ export function decideCommit(state: State, command: CommandOf<"commit">, nowMs: 
     // The answer to the first commit may have been lost on its way.
     if (task?.result && task.resultToken === command.token && sameResult(task.result, command.result))
       return accept({ committed: true, generation: task.generation });
-    if (task && wasCancelled(task, command.token)) return accept({ committed: false, generation: task.generation });
+    if (task && wasCancelled(task, command)) return accept({ committed: false, generation: task.generation });
     return goneOr(state, command, nowMs) ?? reject(found.why);
   }
   const { claim } = found;
@@ -60,8 +60,8 @@ export function decideFail(state: State, command: CommandOf<"fail">, nowMs: numb
   if (wrong) return reject(wrong);
   const found = findClaim(state, command);
   if (!found.claim) {
-    const last = found.task?.last;
-    if (last && last.token === command.token && last.outcome !== "expired" && last.outcome !== "timed-out")
+    const last = endedBy(found.task, command);
+    if (last && last.outcome !== "expired" && last.outcome !== "timed-out")
       return accept({ retryInMs: last.retryInMs });
     return goneOr(state, command, nowMs) ?? reject(found.why);
   }
@@ -69,11 +69,7 @@ export function decideFail(state: State, command: CommandOf<"fail">, nowMs: numb
 }
 
 /** A claim without a say is done with: nothing changes but that locks need not wait for it any more. */
-function goneOr(
-  state: State,
-  command: { readonly executor: string; readonly task: number; readonly token: number },
-  nowMs: number,
-): Decision | undefined {
+function goneOr(state: State, command: Tokened, nowMs: number): Decision | undefined {
   const claim = state.executors.get(command.executor)?.claims.get(command.token);
   if (!claim?.void) return undefined;
   const gone: Event = {
@@ -99,7 +95,7 @@ export function failAttempt(
   },
 ): Decision {
   const { nowMs } = given;
-  const next = whatNext(claim, given.reason, nowMs);
+  const next = whatNext(claim, given, nowMs);
   const events: Event[] = [endAttempt(claim, { ...given, next })];
   const { executor } = claim;
   const { executorFailuresMax, executorDrainMs } = state.limits;
@@ -115,14 +111,21 @@ export function failAttempt(
 }
 
 /** Whether the task is tried again, and when (K4). */
-function whatNext(claim: Claim, reason: FailReason, nowMs: number): Next {
+function whatNext(
+  claim: Claim,
+  { outcome, reason }: { readonly outcome: AttemptOutcome; readonly reason: FailReason },
+  nowMs: number,
+): Next {
   const { task } = claim;
   const { template } = task;
   if (task.phase === "CANCELLING") return whenCancelling(task);
   if (task.second) return { do: "nothing" };
   const mine = reason === "user-failure" || reason === "timed-out";
   if (task.attempts >= template.attemptsMax || (mine && template.retryOn !== "any")) return { do: "fail" };
-  return { do: "retry", atMs: nowMs + backoffMs(template, task, claim.token) };
+  const atMs = nowMs + backoffMs(template, task, claim.token);
+  // One that timed out may go on until its lease ends; work that changes the world never runs twice at once (K2).
+  const mayRun = outcome === "timed-out" && template.effects === "outside";
+  return { do: "retry", atMs: mayRun ? Math.max(atMs, claim.expiresAtMs) : atMs };
 }
 
 /** Doubles with each attempt; the jitter comes from the token, so that it is the same whoever computes it. */

@@ -21,7 +21,7 @@ export function decideRecordPlan(state: State, command: CommandOf<"record-plan">
       return accept({ recorded: task.resultToken === command.token, plan: recordedKind(task.stage) });
     if (task?.phase === "WAITING" && task.resultToken === command.token)
       return accept({ recorded: true, plan: "wait" });
-    if (task && wasCancelled(task, command.token)) return accept({ recorded: false, plan: command.plan.kind });
+    if (task && wasCancelled(task, command)) return accept({ recorded: false, plan: command.plan.kind });
     return reject(found.why);
   }
   const { task } = found.claim;

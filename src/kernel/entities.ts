@@ -180,6 +180,7 @@ export class Stage {
 /** How the last attempt of a task ended without a result. */
 export type LastEnd = {
   readonly token: number;
+  readonly executor: string;
   readonly outcome: AttemptOutcome;
   readonly reason: FailReason;
   readonly message: string;
