@@ -16,6 +16,8 @@ const preparedMax = 4;
 
 export class ReadAhead {
   readonly #ports: ReadAheadPorts;
+  /** One log at a time: what is taken over meanwhile must not wait for its turn behind many. */
+  #reading: Promise<unknown> = Promise.resolve();
   readonly #prepared = new Map<ShardId, { readonly replay: Promise<Replay>; readonly untilMono: number }>();
 
   constructor(ports: ReadAheadPorts) {
@@ -34,7 +36,8 @@ export class ReadAhead {
     this.tidy();
     const before = this.#prepared.get(shard)?.replay;
     if (!before && this.isFull) throw new Fault("exhausted", "prepare shard", { shard });
-    const replay = this.#readToTail(shard, before);
+    const replay = this.#reading.then(() => this.#readToTail(shard, before));
+    this.#reading = replay.catch(() => {});
     const entry = { replay, untilMono: this.#ports.clock.monotonicMs() + this.#ports.keepMs };
     this.#prepared.set(shard, entry);
     try {

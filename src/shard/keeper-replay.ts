@@ -24,7 +24,7 @@ export type ReplayPorts = {
 export type UnwrittenRows = { readonly seq: Seq; readonly rows: Rows };
 
 /** The event loop gets its turn after about so much was read. */
-const sliceBytes = 256 * 1024;
+const sliceBytes = 64 * 1024;
 const recentMax = { batches: 1_000, bytes: 1024 * 1024 };
 
 export class Replay {

@@ -97,6 +97,23 @@ describe("the keeper", () => {
     deepEqual(await b.reply(commit(grant)), { committed: true, generation: 1 });
   });
 
+  test("who follows a shard to its heir is held until it is there", async () => {
+    const rig = new Rig();
+    const a = await (await rig.node("a")).serving();
+    const b = await rig.node("b");
+    await rig.clock.advance(3_000);
+    b.journal.fail("tail", "late");
+    const moving = a.node.handOver(0, "b"); // b reads ahead, and is slow
+    await rig.clock.advance(100);
+    const early = b.query({ kind: "stats" });
+    await rig.clock.advance(100);
+    b.journal.deliver();
+    ok(await moving);
+    await b.serving();
+    equal((await early).kind, "answer");
+    equal(b.journal.count("acquire"), 1, "taken once, whoever asked for it");
+  });
+
   test("hands everything over when it is stopped", async () => {
     const rig = new Rig();
     const a = await (await rig.node("a", { cluster })).serving(all);

@@ -13,6 +13,7 @@ import type { Random } from "#base/random.ts";
 import type { Epoch, NodeId, NodeRow } from "#journal/journal.ts";
 import { OwnerLease, type Hosting, type LossReason } from "./host-shard.ts";
 import type { StoreClock } from "./kernel-clock.ts";
+import { Arrivals } from "./keeper-arrivals.ts";
 import { Bell } from "./keeper-bell.ts";
 import { inParallel } from "./keeper-lanes.ts";
 import { patient, type KeeperJournal } from "./keeper-patience.ts";
@@ -62,6 +63,7 @@ class Holding {
 
 /** After a lease's end by our reckoning, it has ended by the store's as well. */
 const lookLateMs = 10;
+const arrivalMsMax = 1_000;
 
 export class Keeper {
   readonly #ports: KeeperPorts;
@@ -70,6 +72,10 @@ export class Keeper {
   readonly #held = new Map<ShardId, Holding>();
   readonly #troubles: Troubles;
   readonly #ahead: ReadAhead;
+  readonly #arrivals: Arrivals;
+  readonly #taking = new Map<ShardId, Promise<boolean>>();
+  /** Shards that were handed over, and until when they are kept for their heirs. */
+  readonly #handedOver = new Map<ShardId, number>();
   readonly #bell: Bell;
   readonly #ending = new AbortController();
   #state: NodeRow["state"] = "up";
@@ -84,6 +90,7 @@ export class Keeper {
     this.#view = new ClusterView(this.#journal, node);
     this.#bell = new Bell(clock);
     this.#troubles = new Troubles(clock, settings);
+    this.#arrivals = new Arrivals(clock, arrivalMsMax);
     this.#ahead = new ReadAhead({ clock, journal: this.#journal, replay, keepMs: settings.prepareMs });
   }
 
@@ -145,13 +152,24 @@ export class Keeper {
     return this.#handOver(shard, successor);
   }
 
+  /** Whether the shard is on its way here: being taken over, or announced by the node that hands it over. */
+  isComing(shard: ShardId): boolean {
+    return this.#taking.has(shard) || this.#ahead.has(shard);
+  }
+
+  /** Resolves when a shard that is coming can be asked, or will not be for a while. */
+  arrival(shard: ShardId): Promise<void> {
+    return this.#arrivals.wait(shard);
+  }
+
   /** Another node hands a shard to this one. */
   async take({ shard, when }: Extract<ShardRequest, { kind: "take" }>): Promise<ShardResponse> {
     const elsewhere: ShardResponse = { kind: "not-owner", shard, hint: this.hintOf(shard) };
     if (!this.#running || this.#state !== "up") return elsewhere;
     try {
       if (when === "prepare") await this.#ahead.prepare(shard);
-      else if (!(await this.#take(shard))) return elsewhere;
+      // The first may have been under way since before the shard was released.
+      else if (!(await this.#take(shard)) && !(await this.#take(shard))) return elsewhere;
     } catch (error) {
       this.#ports.report(`take shard ${shard}`, error);
       return { kind: "overloaded", retryAfterMs: this.#ports.settings.troubleMs };
@@ -246,7 +264,9 @@ export class Keeper {
 
   async #takeFree(): Promise<void> {
     const standing = this.#view.standing(new Set(this.#held.keys()));
-    const shards = toTake(standing).filter((shard) => this.#troubles.mayTry(shard));
+    const mono = this.#ports.clock.monotonicMs();
+    for (const [shard, untilMono] of this.#handedOver) if (untilMono < mono) this.#handedOver.delete(shard);
+    const shards = toTake(standing).filter((shard) => this.#troubles.mayTry(shard) && !this.#handedOver.has(shard));
     await inParallel(this.#ports.settings.takesMax, shards, async (shard) => {
       await this.#take(shard).catch((error: unknown) => this.#ports.report(`take shard ${shard}`, error));
     });
@@ -271,8 +291,19 @@ export class Keeper {
     return false;
   }
 
-  /** True when the shard is served here. */
-  async #take(shard: ShardId): Promise<boolean> {
+  /** True when the shard is served here. Asked for twice at once (a hand-over and a look around), it is taken once. */
+  #take(shard: ShardId): Promise<boolean> {
+    const under = this.#taking.get(shard);
+    if (under) return under;
+    const taking = this.#takeOver(shard).finally(() => {
+      this.#taking.delete(shard);
+      this.#arrivals.over(shard);
+    });
+    this.#taking.set(shard, taking);
+    return taking;
+  }
+
+  async #takeOver(shard: ShardId): Promise<boolean> {
     const { clock, node, settings, storeClock, row } = this.#ports;
     if (!this.#running || this.#state !== "up") return false;
     if (this.#held.has(shard)) return this.#held.get(shard)?.phase === "serving";
@@ -284,10 +315,6 @@ export class Keeper {
       this.#troubles.add(shard, new Fault("stale", "acquire shard", { why: acquired.why }));
     if (acquired.kind !== "acquired" || !this.#running) return false;
     const holding = new Holding(shard, acquired.epoch, new OwnerLease(this.#leaseFrom(sentMono)));
-    const older = this.#held.get(shard);
-    // Asked for twice at once (a hand-over and a look around): the newer epoch counts.
-    if (older && older.epoch > holding.epoch) return false;
-    if (older) this.#stepDown(older, "fenced");
     this.#held.set(shard, holding);
     try {
       await Promise.race([this.#load(holding), holding.over.promise]);
@@ -328,6 +355,7 @@ export class Keeper {
     if (address !== undefined) this.#view.send(shard, address);
     await host.drain(shard);
     const heir = successor === undefined || !isReady ? undefined : { node: successor, reservedMs: settings.reservedMs };
+    if (heir) this.#handedOver.set(shard, this.#ports.clock.monotonicMs() + heir.reservedMs);
     await this.#giveUp(holding, heir, address);
     if (address !== undefined && send && isReady)
       this.#ask(address, shard, "now").catch((error: unknown) => report(`tell the heir of shard ${shard}`, error));

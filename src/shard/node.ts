@@ -144,7 +144,9 @@ export class Node implements ShardService {
 
   async request(request: ShardRequest, signal?: AbortSignal): Promise<ShardResponse> {
     if (this.#cluster && !isShard(request.shard, this.#cluster.shards)) return noSuchShard;
-    return request.kind === "take" ? this.keeper.take(request) : this.host.request(request, signal);
+    if (request.kind === "take") return this.keeper.take(request);
+    if (this.keeper.isComing(request.shard)) await this.keeper.arrival(request.shard);
+    return this.host.request(request, signal);
   }
 
   watch(request: WatchRequest, signal: AbortSignal): AsyncIterable<WatchMessage> {
