@@ -26,6 +26,7 @@ import type { State } from "./state.ts";
 
 export function apply(state: State, event: Event): void {
   if ("at" in event && event.at > state.nowMs) state.nowMs = event.at;
+  if (state.superseded.length > 0) state.superseded = [];
   switch (event.kind) {
     case "took-over":
       return applyTookOver(state, event.epoch, event.at);

@@ -78,4 +78,45 @@ describe("history", () => {
     );
     equal(rows.attempts.map(({ outcome, reason }) => `${outcome} ${reason}`).join(), "planned plan-closed");
   });
+
+  test("tells of the attempt that lost to a second one, and of those that a new generation cut off", () => {
+    const outcomes = (story: string): unknown[] =>
+      rowsOf(story).attempts.map(({ task, token, outcome }) => [task, token, outcome]);
+    const lagging = `
+      submit j : a[x,y];speculate
+      reserve ada n=2 start
+      +1s
+      commit ada x
+      +4s
+      renew ada
+      +6s
+      reserve bea start
+      commit bea y
+      +20s
+    `;
+    deepEqual(outcomes(lagging), [
+      [1, 1, "committed"],
+      [2, 3, "committed"],
+      [2, 2, "superseded"],
+    ]);
+    const cutOff = `
+      submit j : a[x] b[p,q]<a
+      reserve ada
+      commit ada x
+      reserve ada n=2 start
+      invalidate x
+      +20s
+    `;
+    deepEqual(outcomes(cutOff), [
+      [1, 1, "committed"],
+      [2, 2, "superseded"],
+      [3, 3, "superseded"],
+    ]);
+    const late = `
+      submit j : a[x];attempt=2s;tries=1
+      reserve ada start
+      +20s
+    `;
+    deepEqual(outcomes(late), [[1, 1, "timed-out"]]);
+  });
 });

@@ -91,8 +91,10 @@ export function historyOf(state: State, event: Event, rows: Rows): void {
       rows.tasks.push(taskRow(state, task, event.at));
       if (event.kind === "committed" && state.endedClaim)
         rows.attempts.push(attemptRow(state, state.endedClaim, "committed", "", event.at));
-      return;
+      return supersededRows(state, event.at, rows);
     }
+    case "stage-reopened":
+      return supersededRows(state, event.at, rows);
     case "attempt-ended": {
       const task = state.task(event.task);
       if (state.endedClaim)
@@ -130,6 +132,11 @@ export function historyOf(state: State, event: Event, rows: Rows): void {
       return;
     default:
   }
+}
+
+/** Attempts that were at something which has been done, or is to be done otherwise. */
+function supersededRows(state: State, atMs: number, rows: Rows): void {
+  for (const claim of state.superseded) rows.attempts.push(attemptRow(state, claim, "superseded", "", atMs));
 }
 
 const reasonText = (event: { readonly reason: string; readonly message: string }): string =>

@@ -125,6 +125,7 @@ export function voidClaim(state: State, claim: Claim): void {
   if (claim.void) return;
   silence(state, claim);
   claim.void = true;
+  state.superseded.push(claim);
   state.endedClaim = claim;
 }
 

@@ -42,6 +42,8 @@ export class State {
   bytes = 0;
   /** The claim that the last event ended, for whoever writes history. */
   endedClaim: Claim | undefined;
+  /** Claims that the last event took the say from, though it was about something else. */
+  superseded: Claim[] = [];
   capture: Capture | undefined;
   captures = 0;
   readonly templates = new Map<string, TaskTemplate>();
