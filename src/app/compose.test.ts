@@ -2,7 +2,7 @@ import { equal, match, ok, rejects } from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { test } from "node:test";
+import { after, describe, test } from "node:test";
 import { isFault } from "#base/fault.ts";
 import { startNode } from "./compose.ts";
 import { Config } from "./config.ts";
@@ -10,6 +10,7 @@ import { dataFolder } from "./data-folder.ts";
 import { followJob, showJob } from "./job-view.ts";
 import { connectTo } from "./remote.ts";
 import { orderFromCommand } from "./shell-job.ts";
+import { startPostgres } from "#test/postgres.ts";
 import { until } from "#test/until.ts";
 
 test("a node in memory takes a job from a client that knows only its socket, and runs it", async () => {
@@ -38,44 +39,59 @@ test("a node in memory takes a job from a client that knows only its socket, and
   }
 });
 
-test(
-  "two nodes share a journal: either answers for both, and work goes on when one leaves",
-  { timeout: 120_000 },
-  async () => {
-    const root = await mkdtemp(join(tmpdir(), "millrace-two-"));
-    const config = Config.parse({
-      cluster: { shards: 6, ownerLease: "2s" },
-      journal: { kind: "sqlite", directory: join(root, "journal") },
-      blobs: { kind: "disk", directory: join(root, "blobs") },
-      node: { stopWithin: "100ms" },
-      worker: { slots: 2 },
+describe("two nodes share a journal: either answers for both, and work goes on when one leaves", async () => {
+  const postgres = await startPostgres({ durable: false });
+  after(() => postgres.stop());
+
+  test("SQLite", { timeout: 120_000 }, async () =>
+    withRoot((root) => twoNodes(root, { kind: "sqlite", directory: join(root, "journal") })),
+  );
+  test("PostgreSQL", { timeout: 120_000, skip: postgres.skip }, async () => {
+    const url = await postgres.server().freshDatabase();
+    await withRoot((root) => twoNodes(root, { kind: "postgres", url }));
+  });
+});
+
+async function withRoot(body: (root: string) => Promise<void>): Promise<void> {
+  const root = await mkdtemp(join(tmpdir(), "millrace-two-"));
+  try {
+    await body(root);
+  } finally {
+    await rm(root, { recursive: true });
+  }
+}
+
+async function twoNodes(root: string, journal: object): Promise<void> {
+  const config = Config.parse({
+    cluster: { shards: 6, ownerLease: "3s" },
+    journal,
+    blobs: { kind: "disk", directory: join(root, "blobs") },
+    node: { stopWithin: "100ms" },
+    worker: { slots: 2 },
+  });
+  const one = await startNode(config, dataFolder(join(root, "one")), { log: () => {} });
+  const two = await startNode(config, dataFolder(join(root, "two")), { log: () => {} });
+  let stopped = false;
+  try {
+    await until("both own shards", async () => {
+      const owners = new Set((await two.journal.ownerships()).map(({ owner }) => owner));
+      return owners.has(one.name) && owners.has(two.name);
     });
-    const quiet = { log: () => {} };
-    const one = await startNode(config, dataFolder(join(root, "one")), quiet);
-    const two = await startNode(config, dataFolder(join(root, "two")), quiet);
-    let stopped = false;
-    try {
-      await until("both own shards", async () => {
-        const owners = new Set((await two.journal.ownerships()).map(({ owner }) => owner));
-        return owners.has(one.name) && owners.has(two.name);
-      });
-      await using viaTwo = connectTo(two.node.address, { deadlineMs: 30_000 });
-      const orders = Array.from({ length: 12 }, () => orderFromCommand(["sleep", "0.2"], { tenant: "t" }));
-      const jobs = await Promise.all(orders.map((order) => viaTwo.work.submit(order)));
-      ok(new Set(jobs.map(({ jobId }) => jobId.split("-")[0])).size > 2, "the jobs are spread over shards");
-      stopped = true;
-      await one.stop();
-      for (const { jobId } of jobs) {
-        const follower = followJob(jobId);
-        for await (const message of viaTwo.work.watch(jobId, AbortSignal.timeout(60_000))) follower.lines(message);
-        equal(follower.phase, "SUCCEEDED", jobId);
-      }
-      const { jobs: listed } = await viaTwo.work.jobs({ limit: 100 });
-      equal(listed.length, jobs.length);
-    } finally {
-      if (!stopped) await one.stop();
-      await two.stop();
-      await rm(root, { recursive: true });
+    await using viaTwo = connectTo(two.node.address, { deadlineMs: 30_000 });
+    const orders = Array.from({ length: 12 }, () => orderFromCommand(["sleep", "0.2"], { tenant: "t" }));
+    const jobs = await Promise.all(orders.map((order) => viaTwo.work.submit(order)));
+    ok(new Set(jobs.map(({ jobId }) => jobId.split("-")[0])).size > 2, "the jobs are spread over shards");
+    stopped = true;
+    await one.stop();
+    for (const { jobId } of jobs) {
+      const follower = followJob(jobId);
+      for await (const message of viaTwo.work.watch(jobId, AbortSignal.timeout(60_000))) follower.lines(message);
+      equal(follower.phase, "SUCCEEDED", jobId);
     }
-  },
-);
+    const { jobs: listed } = await viaTwo.work.jobs({ limit: 100 });
+    equal(listed.length, jobs.length);
+  } finally {
+    if (!stopped) await one.stop();
+    await two.stop();
+  }
+}

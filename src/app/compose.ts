@@ -8,16 +8,14 @@ import { openDiskBlobs } from "#blobs/disk.ts";
 import { createMemoryBlobs } from "#blobs/memory.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import { planLabel, taskLabel } from "#doors/shell/plan.ts";
-import { shellPlanners, shellRunners } from "#doors/shell/run.ts";
 import type { Cluster, Journal } from "#journal/journal.ts";
 import { createClient, type WorkClient } from "#shard/client.ts";
 import { createNode, type Node } from "#shard/node.ts";
 import type { ShardService } from "#shard/protocol.ts";
 import { createRouter, type Router } from "#shard/router.ts";
-import { createTcpTransport } from "#shard/tcp.ts";
-import { createProcessRunner } from "#worker/process.ts";
-import { reclaimScratch, ScratchDir } from "#worker/scratch.ts";
-import { createWorker, type Worker } from "#worker/worker.ts";
+import { createTcpTransport, type TcpTransport } from "#shard/tcp.ts";
+import type { Worker } from "#worker/worker.ts";
+import { startWorker } from "./compose-worker.ts";
 import type { Config } from "./config.ts";
 import { lockFolder, nodeName, publishAddress, type DataFolder } from "./data-folder.ts";
 import { systemClock } from "./system-clock.ts";
@@ -57,29 +55,54 @@ export async function startNode(
   undo.defer(() => tcp.close());
 
   let worker: Worker | undefined; // shown in the node's facts, which are told before there is one
+  const parts: Parts = { config, name, journal, blobs, tcp, clock, random, log };
+  const { node, client } = joinParts(parts, () => worker?.status());
+  await node.start();
+  undo.defer(() => node.stop());
+  checkCluster(config, node.cluster, log);
+  const labels = [`os=${platform()}`, `arch=${arch()}`, `node=${name}`, taskLabel, planLabel, ...config.worker.labels];
+  const { shards } = node.cluster;
+  if (config.worker.enabled)
+    worker = await startWorker(config, folder, { name, client, blobs, clock, random, labels, log, shards });
+  undo.use(await publishAddress(folder, node.address));
+  undo.defer(async () => await worker?.drain(config.node.stopWithin));
+
+  const owned = undo.move();
+  return { name, node, client, worker, journal, labels, stop: () => owned.disposeAsync() };
+}
+
+type Parts = {
+  readonly config: Config;
+  readonly name: string;
+  readonly journal: Journal;
+  readonly blobs: BlobStore;
+  readonly tcp: TcpTransport;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: (line: string) => void;
+};
+
+/** A node serves its shards and, through its router, everybody's; the router asks this very node without the network. */
+function joinParts(parts: Parts, workerStatus: () => ReturnType<Worker["status"]> | undefined) {
+  const { config, name, journal, blobs, tcp, clock, random, log } = parts;
   const calls = directoryCalls(journal, () => node.status());
-  const transport = {
-    ...tcp,
-    listen: (service: ShardService) => tcp.listen(service, { routed: routedBy(router), calls }),
-  };
+  const listen = (service: ShardService) => tcp.listen(service, { routed: routedBy(router), calls });
   const node: Node = createNode({
     id: name,
     clock,
     journal,
     blobs,
     random: random.fork("node"),
-    transport,
+    transport: { ...tcp, listen },
     cluster: { shards: config.cluster.shards, clusterId: config.cluster.name },
     keeper: { leaseMs: config.cluster.ownerLease },
-    facts: () => ({
-      version,
-      pid: process.pid,
-      slots: worker?.status().slots ?? 0,
-      running: worker?.status().running ?? 0,
-    }),
+    facts: () => {
+      const { slots = 0, running = 0 } = workerStatus() ?? {};
+      return { version, pid: process.pid, slots, running };
+    },
     report: (doing, error) => log(`${doing}: ${error instanceof Error ? error.message : String(error)}`),
   });
-  const router = createRouter({
+  const router: Router = createRouter({
     self: node,
     get selfAddress() {
       return node.address;
@@ -89,28 +112,7 @@ export async function startNode(
     clock,
     random: random.fork("router"),
   });
-  const client = createClient({ router, directory: journal, random: random.fork("client") });
-
-  await node.start();
-  undo.defer(() => node.stop());
-  checkCluster(config, node.cluster, log);
-  const labels = [`os=${platform()}`, `arch=${arch()}`, `node=${name}`, taskLabel, planLabel, ...config.worker.labels];
-  if (config.worker.enabled)
-    worker = await startWorker(config, folder, {
-      name,
-      client,
-      blobs,
-      clock,
-      random,
-      labels,
-      log,
-      shards: node.cluster.shards,
-    });
-  undo.use(await publishAddress(folder, node.address));
-  undo.defer(async () => await worker?.drain(config.node.stopWithin));
-
-  const owned = undo.move();
-  return { name, node, client, worker, journal, labels, stop: () => owned.disposeAsync() };
+  return { node, client: createClient({ router, directory: journal, random: random.fork("client") }) };
 }
 
 /** The journal's word on the cluster counts: it was fixed when the store was created. */
@@ -158,48 +160,3 @@ async function openBlobs({ blobs }: Config, folder: DataFolder, clock: Clock): P
       return blobs satisfies never;
   }
 }
-
-type WorkerParts = {
-  readonly name: string;
-  readonly client: WorkClient;
-  readonly blobs: BlobStore;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly labels: readonly string[];
-  readonly shards: number;
-  readonly log: (line: string) => void;
-};
-
-async function startWorker(config: Config, folder: DataFolder, parts: WorkerParts): Promise<Worker> {
-  const { name, client, blobs, clock, random, labels, shards, log } = parts;
-  await reclaimScratch(folder.scratch);
-  const worker = createWorker({
-    client,
-    blobs,
-    clock,
-    random: random.fork("worker"),
-    executor: name,
-    offers: labels,
-    shards,
-    runners: shellRunners({
-      scratch: (task) => ScratchDir.create(folder.scratch, task),
-      processes: createProcessRunner(clock),
-      env: plainEnvironment(process.env),
-    }),
-    planners: shellPlanners,
-    options: { slots: config.worker.slots },
-    log,
-  });
-  worker.run(new AbortController().signal).catch((error: unknown) => log(`worker: ${String(error)}`));
-  return worker;
-}
-
-const passedOn = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "SYSTEMROOT", "COMSPEC", "PATHEXT"];
-
-/** What commands may see of this process's environment: nothing that could be a secret. */
-const plainEnvironment = (env: NodeJS.ProcessEnv): Record<string, string> =>
-  Object.fromEntries(
-    Object.entries(env).flatMap(([key, value]) =>
-      value !== undefined && (passedOn.includes(key.toUpperCase()) || key.startsWith("LC_")) ? [[key, value]] : [],
-    ),
-  );

@@ -98,7 +98,7 @@ function taskSet(stage: ShellStage): TaskSet {
     template: {
       kind: kinds[task.do],
       requires: [...new Set([taskLabel, ...stage.requires])].toSorted(),
-      leaseMs: 15_000,
+      leaseMs: 10_000,
       attemptsMax: stage.fail ? Math.max(stage.attempts, stage.fail.times + 1) : stage.attempts,
       retryOn: stage.fail ? "any" : stage.retry,
       backoffMs: stage.backoff,
