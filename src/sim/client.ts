@@ -119,6 +119,8 @@ export class Client {
     const { life, random } = this.#ports;
     await life.clock.sleep(random.below(4_000));
     const signal = { id: `${name}-${this.#habits.name}-${job}`, name, payload: "" };
+    // Some are impatient and say it again.
+    if (random.chance(0.2)) void this.ask(shard, { kind: "signal", job, stage, signal }, 5_000);
     for (let tries = 0; tries < 200; tries += 1) {
       const got = await this.ask(shard, { kind: "signal", job, stage, signal }, 15_000);
       if (got !== undefined) return;
@@ -139,7 +141,7 @@ export class Client {
       case "cancels":
         return void (await this.ask(shard, { kind: "cancel", job, reason: "changed its mind" }));
       case "leaves":
-        return void (await this.ask(shard, { kind: "leave", job, subscriber: submit.subscriber ?? "nobody" }));
+        return this.#leaves(submitted);
       case "repeats":
         return void (await Promise.all([this.ask(shard, submit), this.ask(shard, submit)]));
       case "forges":
@@ -164,6 +166,13 @@ export class Client {
       await this.#query(shard, this.#ports.random.pick(queriesOf(job)));
       await this.#ports.life.clock.sleep(this.#ports.random.below(3_000));
     }
+  }
+
+  /** Once, and sometimes again; and whoever else joined may leave as well. */
+  async #leaves({ shard, job, drawn }: Submitted): Promise<void> {
+    const subscriber = drawn.submit.subscriber ?? "nobody";
+    await this.ask(shard, { kind: "leave", job, subscriber });
+    if (this.#ports.random.chance(0.3)) await this.ask(shard, { kind: "leave", job, subscriber });
   }
 
   async #watches({ shard, job }: Submitted): Promise<void> {
@@ -213,7 +222,7 @@ export class Client {
 
   async #nonsense({ shard, job, drawn }: Submitted): Promise<void> {
     const { random } = this.#ports;
-    for (let i = 0; i < 6; i += 1)
+    for (let i = 0; i < 12; i += 1)
       await this.ask(shard, random.pick(badCommands)({ random, job, submit: drawn.submit }), 3_000);
   }
 
@@ -278,6 +287,14 @@ const queriesOf = (job: number): readonly Query[] => [
   { kind: "task", task: job },
   { kind: "stats" },
   { kind: "executors" },
+  { kind: "job", job, tenant: "tenant-0", tasksMax: 1 },
+  { kind: "job", job, tenant: "nobody" },
+  { kind: "jobs", limit: 2, before: job, door: "sim", tenant: "tenant-0" },
+  { kind: "jobs", limit: 1, door: "elsewhere" },
+  { kind: "task", task: job, tenant: "nobody" },
+  { kind: "plan-inputs", task: job, token: 1, limit: 1 },
+  { kind: "plan-inputs", task: job + 1_000, token: 1, limit: 1 },
+  { kind: "nothing" } as unknown as Query,
 ];
 
 /** Where a submission may be poisoned: each is read at another point of deciding. */

@@ -45,6 +45,7 @@ export class Cluster {
   readonly clients: readonly Client[];
   readonly limits: Limits;
   healed = false;
+  blobsSlowMs = 0;
   readonly #random: Random;
   readonly #runs = new Runs();
   readonly #misbehaviour: Map<Misbehaviour, number>;
@@ -62,7 +63,8 @@ export class Cluster {
       sleepMs: 1_500,
       keysInMemoryMax: profile.keysInMemoryMax,
       executorDrainMs: 20_000,
-      executorFadeMs: 60_000,
+      executorFadeMs: profile.executorFadeMs,
+      ...(profile.tight ? tightLimits(profile) : {}),
     };
     this.court = new Court(world, profile.shards, { pins: this.pins, runs: this.#runs, tally: this.tally, checkers });
     this.court.calm = profile.faults.size === 0;
@@ -92,6 +94,11 @@ export class Cluster {
     this.database.machine.setWallClock(byMs);
   }
 
+  /** How long the blob store takes; a fault may make it slow. */
+  blobLatencyMs(): number {
+    return this.profile.latencyMs + this.#random.fraction() * this.blobsSlowMs;
+  }
+
   evict(): void {
     for (const digest of this.pins.known) if (this.pins.evict(digest)) this.injected("blob-evicted");
   }
@@ -105,6 +112,7 @@ export class Cluster {
     Object.assign(this.network.conditions, calmNetwork(this.profile));
     Object.assign(this.database.conditions, calmDatabase(this.profile));
     this.database.cutOff.clear();
+    this.blobsSlowMs = 0;
     for (const each of [...this.nodes, ...this.executors]) {
       each.machine.resume();
       if (!each.machine.up) each.boot();
@@ -153,7 +161,7 @@ export class Cluster {
       const ports = {
         life,
         router: this.#router(life),
-        blobs: this.pins.connect(life, () => this.profile.latencyMs),
+        blobs: this.pins.connect(life, () => this.blobLatencyMs()),
         random,
         runs: this.#runs,
         waited: this.#waited,
@@ -245,6 +253,19 @@ export class Cluster {
     };
   }
 }
+
+const tightLimits = ({ executors }: Profile): Partial<Limits> => ({
+  jobsMax: 6,
+  tasksMax: 40,
+  executorsMax: executors + 3,
+  tenantsMax: 4,
+  stepsPerTaskMax: 3,
+  signalsPerStageMax: 2,
+  subscribersMax: 2,
+  classesMax: 4,
+  stateBytesMax: 60_000,
+  tickStepsMax: 3,
+});
 
 const calmNetwork = ({ latencyMs }: Profile): NetworkConditions => ({
   latencyMs,

@@ -217,6 +217,7 @@ export class Court {
       readonly task?: number;
       readonly token?: number;
       readonly executor?: string;
+      readonly tenant?: string;
     };
     if (request.kind === "command") {
       count(this.tally.commands, request.command.kind);
@@ -228,7 +229,7 @@ export class Court {
     return {
       atMs: this.world.nowMs,
       seq: model?.seq ?? 0,
-      jobKnown: job !== undefined && !job.forgotten,
+      jobKnown: job !== undefined && !job.forgotten && (asked.tenant === undefined || asked.tenant === job.tenant),
       tokenLive: claim?.live === true && claim.executor === asked.executor,
       claimsLive: model && request.kind === "command" ? liveTokens(model, request.command) : none,
       generation: task?.generation,

@@ -97,6 +97,7 @@ export class Executor {
         count: 1 + random.below(free),
         start: random.chance(0.5),
         nonce: `${this.ports.life.number}-${(this.#nonce += 1)}`,
+        ...(random.chance(0.1) ? { tenant: "tenant-0" } : {}),
       };
       const sentMono = this.#clock.monotonicMs();
       const got = await this.ask(shard, command, 8_000 + waitMs, waitMs);
@@ -162,6 +163,7 @@ export class Executor {
     }
     if (grant.planning) {
       const plan = await planFor(this, held);
+      if (this.ports.random.chance(0.3)) await this.#clock.sleep(this.ports.random.below(3_000));
       if (plan) await this.ask(shard, { kind: "record-plan", executor, task, token, plan });
       return;
     }

@@ -20,5 +20,6 @@ export const faultKinds = [
   "database-outage",
   "database-cut-off",
   "evictions",
+  "blobs-slow",
 ] as const;
 export type FaultKind = (typeof faultKinds)[number];

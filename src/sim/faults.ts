@@ -162,6 +162,13 @@ export const faults: Readonly<Record<FaultKind, FaultSpec>> = {
       return undefined;
     },
   },
+  "blobs-slow": {
+    everyMs: 4_000,
+    strike(cluster, random) {
+      cluster.blobsSlowMs = seconds(random, 0.2, 4);
+      return { forMs: seconds(random, 1, 10), end: () => (cluster.blobsSlowMs = 0) };
+    },
+  },
 };
 
 /** Lets the faults of the profile strike until the storm is over; then every one of them ends. */

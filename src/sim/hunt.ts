@@ -1,6 +1,7 @@
 /** Seed after seed: counts what happened in them, and stops at the first that breaks a promise. */
 import { count, newTally, type Tally } from "./court.ts";
 import { Coverage, type Unreached } from "./coverage.ts";
+import type { Focus } from "./profile.ts";
 import { runSeed, type SeedResult } from "./run.ts";
 
 export type HuntPlan = {
@@ -11,6 +12,7 @@ export type HuntPlan = {
   /** Every n-th seed is run twice and must give the same trace; 0 for none. */
   readonly doubleCheckEvery: number;
   readonly coverage: boolean;
+  readonly focus: Focus;
 };
 
 export type Totals = {
@@ -43,8 +45,8 @@ export async function hunt(plan: HuntPlan, wallMs: () => number, progress: (seed
     seed += plan.step
   ) {
     const double = plan.doubleCheckEvery > 0 && seeds % plan.doubleCheckEvery === 0;
-    const result = await runSeed(seed);
-    failure = failureOf(result) ?? (double ? await differs(result) : undefined);
+    const result = await runSeed(seed, { focus: plan.focus });
+    failure = failureOf(result) ?? (double ? await differs(result, plan.focus) : undefined);
     seeds += 1;
     doubled += double ? 1 : 0;
     simulatedMs += result.simulatedMs;
@@ -61,8 +63,8 @@ export function failureOf({ seed, violation, lastLines }: SeedResult): Failure |
 }
 
 /** The second run of a seed must be the first run again, line by line. */
-export async function differs(first: SeedResult): Promise<Failure | undefined> {
-  const second = await runSeed(first.seed);
+export async function differs(first: SeedResult, focus: Focus = []): Promise<Failure | undefined> {
+  const second = await runSeed(first.seed, { focus });
   if (second.hash === first.hash) return undefined;
   const what = `determinism: the second run gave trace ${second.hash}, the first ${first.hash}`;
   return { seed: first.seed, what, lastLines: second.lastLines };

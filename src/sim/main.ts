@@ -1,7 +1,7 @@
 /**
  * `npm run sim`       one seed (SIM_SEED, or any), run twice.
  * `npm run sim:hunt`  seed after seed until one fails: --seeds N --from N --minutes M --jobs N --double-check every|N|off
- * `--trace` prints every line of the seed's trace. A failing seed exits with 1 and says how to play it again.
+ * `--focus a,b` draws more of the named faults, whims, misbehaviours and shapes. `--trace FILE` keeps every line. A failing seed exits with 1 and says how to play it again.
  */
 import { execFileSync, fork } from "node:child_process";
 import { writeFileSync } from "node:fs";
@@ -21,10 +21,12 @@ const { values } = parseArgs({
     "no-coverage": { type: "boolean", default: false },
     quiet: { type: "boolean", default: false },
     trace: { type: "string" },
+    focus: { type: "string", default: "" },
     child: { type: "string" },
   },
 });
 
+const focus = values.focus.split(",").filter((name) => name !== "");
 const wallMs = (): number => Date.now();
 
 function commit(): string {
@@ -39,7 +41,8 @@ function commit(): string {
 function report({ seed, what, lastLines }: Failure): void {
   console.log(lastLines.join("\n"));
   console.log(`\nFAILED ${what}`);
-  console.log(`to play it again: SIM_SEED=${seed} npm run sim   (commit ${commit()})`);
+  const focused = focus.length > 0 ? ` -- --focus ${focus.join()}` : "";
+  console.log(`to play it again: SIM_SEED=${seed} npm run sim${focused}   (commit ${commit()})`);
   process.exitCode = 1;
 }
 
@@ -49,10 +52,10 @@ async function one(): Promise<void> {
   const lines: string[] = [];
   const sink = values.trace === undefined ? undefined : (line: string) => void lines.push(line);
   const startedMs = wallMs();
-  const result = await runSeed(seed, sink ? { sink } : {});
+  const result = await runSeed(seed, sink ? { sink, focus } : { focus });
   const tookMs = wallMs() - startedMs;
   if (values.trace !== undefined) writeFileSync(values.trace, `${lines.join("\n")}\n`);
-  const failure = failureOf(result) ?? (values["double-check"] === "off" ? undefined : await differs(result));
+  const failure = failureOf(result) ?? (values["double-check"] === "off" ? undefined : await differs(result, focus));
   if (failure) return report(failure);
   const { simulatedMs, turns, hash } = result;
   console.log(`passed: ${(simulatedMs / 1_000).toFixed(1)} simulated s, ${turns} turns in ${tookMs} ms, trace ${hash}`);
@@ -68,6 +71,7 @@ function planOf(): HuntPlan {
     untilMs: wallMs() + minutes * 60_000,
     doubleCheckEvery: check === "off" ? 0 : check === "every" ? 1 : Number(check),
     coverage: !values["no-coverage"],
+    focus,
   };
 }
 

@@ -17,7 +17,7 @@ export async function startNode(cluster: Cluster, life: Life): Promise<RunningNo
     id: life.machine.name,
     clock: life.clock,
     journal: database.connect(life),
-    blobs: pins.connect(life, () => profile.latencyMs * (0.5 + random.fraction())),
+    blobs: pins.connect(life, () => cluster.blobLatencyMs()),
     random,
     transport: network.transport(life),
     cluster: { shards: profile.shards, clusterId: "sim" },

@@ -32,6 +32,10 @@ export type Profile = {
   readonly faults: ReadonlyMap<FaultKind, number>;
   readonly whims: ReadonlyMap<Whim, number>;
   readonly misbehaviour: ReadonlyMap<Misbehaviour, number>;
+  /** Limits so low that they are met. */
+  readonly tight: boolean;
+  /** How long an executor that is not heard of is remembered. */
+  readonly executorFadeMs: number;
   readonly latencyMs: number;
   readonly clockDrift: number;
   /** The keys that a shard keeps in memory; beyond that the journal is asked. */
@@ -57,7 +61,10 @@ const sizes = {
   large: { shards: [8, 64], nodes: [3, 20], executors: [4, 12], jobs: [20, 80], stormMs: [10_000, 30_000] },
 } as const satisfies Record<Size, Record<string, readonly [number, number]>>;
 
-export function drawProfile(random: Random): Profile {
+/** Names of faults, whims, misbehaviours and shapes that a hunt wants to see more of. */
+export type Focus = readonly string[];
+
+export function drawProfile(random: Random, focus: Focus = []): Profile {
   const size: Size = random.chance(0.01) ? "large" : random.chance(0.2) ? "small" : "tiny";
   const range = sizes[size];
   const draw = ([low, high]: readonly [number, number]) => random.between(low, high);
@@ -77,10 +84,22 @@ export function drawProfile(random: Random): Profile {
     leaseMs,
     ownerLeaseMs: random.pick([3_000, 6_000]),
     reserveWaitMs: shards > 4 ? 0 : random.pick([0, 1_000, 5_000]),
-    shapes: some(random, Object.keys(shapes) as ShapeName[], 0.4),
-    faults: intensities(random, faultKinds, random.pick([0, 0.15, 0.15, 0.35])),
-    whims: new Map(some(random, whimKinds, 0.5).map((whim) => [whim, 0.1 + random.fraction() * 0.4])),
-    misbehaviour: new Map(some(random, misbehaviours, 0.3).map((kind) => [kind, random.fraction() * 0.25])),
+    shapes: wanted(some(random, Object.keys(shapes) as ShapeName[], 0.4), Object.keys(shapes) as ShapeName[], focus),
+    faults: forced(intensities(random, faultKinds, random.pick([0, 0.15, 0.15, 0.35])), faultKinds, focus, 1),
+    whims: forced(
+      new Map(some(random, whimKinds, 0.5).map((whim) => [whim, 0.1 + random.fraction() * 0.4])),
+      whimKinds,
+      focus,
+      0.8,
+    ),
+    misbehaviour: forced(
+      new Map(some(random, misbehaviours, 0.3).map((kind) => [kind, random.fraction() * 0.25])),
+      misbehaviours,
+      focus,
+      0.3,
+    ),
+    tight: random.chance(0.1),
+    executorFadeMs: random.pick([5_000, 60_000]),
     latencyMs: random.pick([0.5, 2, 20]),
     clockDrift: random.chance(0.5) ? 0 : random.fraction() * 0.001,
     keysInMemoryMax: random.chance(0.2) ? 2 : 1_000_000,
@@ -89,11 +108,26 @@ export function drawProfile(random: Random): Profile {
   };
 }
 
+function forced<K extends string>(
+  drawn: ReadonlyMap<K, number>,
+  kinds: readonly K[],
+  focus: Focus,
+  force: number,
+): ReadonlyMap<K, number> {
+  const more = kinds.filter((kind) => focus.includes(kind)).map((kind) => [kind, force] as const);
+  return new Map([...drawn, ...more]);
+}
+
+function wanted<K extends string>(drawn: readonly K[], kinds: readonly K[], focus: Focus): readonly K[] {
+  const chosen = kinds.filter((kind) => focus.includes(kind));
+  return chosen.length > 0 ? chosen : drawn;
+}
+
 const drawTenant = (random: Random, index: number, shards: number): TenantProfile => ({
   name: `tenant-${index}`,
   weight: random.pick([1, 1, 3]),
   runningMax: shards === 1 && random.chance(0.25) ? random.between(1, 4) : 0,
-  queuedMax: random.chance(0.15) ? random.between(4, 30) : 0,
+  queuedMax: random.chance(0.2) ? random.between(3, 20) : 0,
 });
 
 /** At least one of them. */

@@ -3,7 +3,7 @@ import { Random } from "#base/random.ts";
 import { Cluster } from "./cluster.ts";
 import type { Tally } from "./court.ts";
 import { unleash } from "./faults.ts";
-import { drawProfile, type Profile } from "./profile.ts";
+import { drawProfile, type Focus, type Profile } from "./profile.ts";
 import { replayDiffers } from "./replay.ts";
 import { Trace } from "./trace.ts";
 import { Violation } from "./violation.ts";
@@ -20,14 +20,18 @@ export type SeedResult = {
   readonly profile: Profile;
 };
 
-export type RunOptions = { readonly linesKept?: number; readonly sink?: (line: string) => void };
+export type RunOptions = {
+  readonly linesKept?: number;
+  readonly sink?: (line: string) => void;
+  readonly focus?: Focus;
+};
 
 /** After the storm: how long everything may take to end. */
 const calmMsMax = 30 * 60_000;
 
 export async function runSeed(seed: number, options: RunOptions = {}): Promise<SeedResult> {
   const random = new Random(seed);
-  const profile = drawProfile(random.fork("profile"));
+  const profile = drawProfile(random.fork("profile"), options.focus);
   const trace = new Trace(options.linesKept ?? 400, options.sink);
   const world = new World(random, trace);
   world.say(`profile ${describeProfile(profile)}`);

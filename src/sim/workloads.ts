@@ -1,7 +1,7 @@
 /** What is asked of the cluster, as data: shapes of jobs, each drawn from the seed. */
 import type { Random } from "#base/random.ts";
 import type { Submit } from "#kernel/command.ts";
-import type { FailReason, LockSpec, StageSpec, TaskTemplate } from "#kernel/model.ts";
+import type { FailReason, LockSpec, PlanSpec, StageSpec, TaskTemplate } from "#kernel/model.ts";
 import { type JobScript, type PlanScript, type TaskScript, writeScript } from "./script.ts";
 
 export type ShapeName = keyof typeof shapes;
@@ -90,6 +90,28 @@ export const shapes = {
       { ...stage(c, "critical", { tasks: c.random.between(1, 2), outside: true }), needs: [0], lock: lock(c, "stage") },
     ]),
 
+  /** Holds a lock, and runs longer than it may: the lock must wait until it has really stopped. */
+  lockedEndless(c: DrawContext) {
+    const attemptMs = 500 + c.random.below(3_000);
+    const template = { ...templateOf(c, true), attemptMs, attemptsMax: c.random.between(1, 2) };
+    const script = { ...taskScript(c), failures: 0, runMs: 30_000 };
+    const stages = [{ ...stage(c, "critical", { tasks: 1 }), tasks: taskSet(template, [script]) }];
+    const drawn = job(c, stages);
+    return {
+      ...drawn,
+      submit: { ...drawn.submit, lock: { ...lock(c, "job"), queueMax: 100, cancelInProgress: false } },
+    };
+  },
+
+  /** Nobody says what is to be done, until it is too late. */
+  unplanned(c: DrawContext) {
+    const plan = { ...planned(c, "late"), plan: { ...planSpec(c), deadlineMs: c.random.between(500, 6_000) } };
+    return job(c, [plan], { late: { ...planScript(c), waitMs: 20_000 } });
+  },
+
+  /** One tenant asks for very much at once. */
+  flood: (c: DrawContext) => job(c, [stage(c, "flood", { tasks: c.random.between(20, 60) })]),
+
   /** Many tasks of which one is slow: work for speculation. */
   straggler(c: DrawContext) {
     const template = { ...templateOf(c, false), speculate: true, leaseMs: c.leaseMs * 2 };
@@ -160,9 +182,16 @@ function stage(
   };
 }
 
+const planSpec = (c: DrawContext): PlanSpec => ({
+  kind: "sim",
+  requires: ["plan=sim-1"],
+  leaseMs: c.leaseMs,
+  attemptsMax: 50,
+  deadlineMs: 5 * hour,
+});
+
 function planned(c: DrawContext, name: string): StageSpec {
-  const plan = { kind: "sim", requires: ["plan=sim-1"], leaseMs: c.leaseMs, attemptsMax: 50, deadlineMs: 5 * hour };
-  return { name, needs: [], after: "success", plan, failFast: false, mayFail: false, parallelMax: 0 };
+  return { name, needs: [], after: "success", plan: planSpec(c), failFast: false, mayFail: false, parallelMax: 0 };
 }
 
 function planScript(c: DrawContext): PlanScript {
