@@ -51,6 +51,7 @@ export class Cluster {
   readonly workers: Child[] = [];
   readonly #ports: ClusterPorts;
   readonly #database: string;
+  readonly #onExit = (): void => rmSync(this.folder, { recursive: true, force: true, maxRetries: 3, retryDelay: 50 });
 
   private constructor(ports: ClusterPorts, database: string, folder: string, blobs: BlobStore) {
     this.#ports = ports;
@@ -63,6 +64,7 @@ export class Cluster {
     const random = ports.random.fork("edge");
     this.edge = createEdge({ clock: systemClock, random, addresses: () => this.addresses, tryMs: 2_000 });
     this.client = edgeClient(this.edge, ports.plan.shards, random);
+    process.on("exit", this.#onExit); // when the run is cut short
   }
 
   static async start(ports: ClusterPorts): Promise<Cluster> {
@@ -152,7 +154,8 @@ export class Cluster {
     await Promise.all(children.map((child) => child.kill()));
     await this.edge.close();
     await this.journal.close();
-    rmSync(this.folder, { recursive: true, force: true });
+    this.#onExit();
+    process.off("exit", this.#onExit);
   }
 
   #spawnNode(name: string, address: string): Child {

@@ -35,7 +35,7 @@ export async function play(
   const plan = { ...scenario.cluster, ...(smoke ? scenario.smokeCluster : {}) };
   const cluster = await Cluster.start({ plan, ...ports, random });
   const traffic = new Traffic(cluster, scenario.traffic ?? noTraffic, random.fork("traffic"));
-  const run: Run = { cluster, traffic, random, smoke, notes: new Map(), say };
+  const run: Run = { cluster, traffic, random, say };
   try {
     traffic.start();
     await scenario.prepare?.(run);
@@ -45,7 +45,7 @@ export async function play(
     const violations = [
       ...rounds.flatMap((round) => round.violations ?? []),
       ...findViolations(evidence),
-      ...(scenario.judge?.(run, evidence) ?? []),
+      ...(scenario.judge?.(evidence) ?? []),
     ];
     return { figures: sum(scenario, rounds, evidence, traffic, violations.length), violations };
   } finally {

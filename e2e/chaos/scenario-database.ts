@@ -19,7 +19,7 @@ export const database: Scenario = {
   smokeCluster: { leaseMs: 2_000 },
   traffic: { submitters: 2, pauseMsMax: 300, waitMsMax: 300, ...grace },
   round: databaseRound,
-  judge: (_run, { attempts }) =>
+  judge: ({ attempts }) =>
     [...rerun(attempts)].map(
       ([task, each]) =>
         `${task} was begun ${each.length} times: ${each.map(({ attempt, pid }) => `${attempt} by ${pid}`).join(", ")}`,
@@ -34,14 +34,15 @@ export const database: Scenario = {
 
 export async function databaseRound({ cluster, traffic, random }: Run, round: number): Promise<Round> {
   const outageMs = cluster.plan.leaseMs * leasesOut;
+  const shortMs = outageMs / 2;
   const before = traffic.acknowledged.length;
   const submit = (i: number): Promise<void> => {
     const key = `long-${round}-${i}-${random.next32().toString(36)}`;
     // Some end while the database is away, some after.
-    return traffic.submit("one", { key, ...grace, waitMsMin: 6_000, waitMsMax: outageMs + 10_000 }, random);
+    return traffic.submit("one", { key, ...grace, waitMsMin: shortMs, waitMsMax: outageMs + 10_000 }, random);
   };
   await Promise.all(Array.from({ length: tasksAtOnce }, (_, i) => submit(i)));
-  const running = await untilRunning(cluster.attemptsFolder, Math.floor(tasksAtOnce * 0.9));
+  const running = await untilRunning(cluster.attemptsFolder, tasksAtOnce);
   const how = random.pick(["fast", "immediate"] as const);
   const owned = (await cluster.journal.ownerships()).filter(({ remainingMs }) => remainingMs > 0);
   await cluster.postgres.stop(how);

@@ -16,7 +16,7 @@ export type Scenario = {
   readonly prepare?: (run: Run) => Promise<void>;
   readonly round: (run: Run, round: number) => Promise<Round>;
   /** What this scenario asks for besides the checks that all of them have. */
-  readonly judge?: (run: Run, evidence: Evidence) => readonly string[];
+  readonly judge?: (evidence: Evidence) => readonly string[];
   /** What is counted over all rounds. */
   readonly sum: (rounds: readonly Round[], evidence: Evidence) => Figures;
 };
@@ -34,8 +34,5 @@ export type Run = {
   readonly cluster: Cluster;
   readonly traffic: Traffic;
   readonly random: Random;
-  readonly smoke: boolean;
-  /** What rounds leave for each other and for the judge. */
-  readonly notes: Map<string, unknown>;
   readonly say: (line: string) => void;
 };
