@@ -31,7 +31,7 @@ function remedyOf({ code, doing, facts }: Fault): string | undefined {
       : "start it with: npm start, or name another with --node";
   if (doing === "lock data folder" && code === "exhausted")
     return "millrace nodes, or start another with: millrace up --data FOLDER";
-  if (doing === "read job id") return "millrace job list";
+  if (doing === "read job id" || doing === "find owner") return "millrace job list";
   if (doing === "read job file" && code === "not-found") return "millrace help job submit";
   if (code === "unavailable" || code === "unknown-outcome") return "millrace shards";
   return undefined;

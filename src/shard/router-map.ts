@@ -14,6 +14,8 @@ export class OwnerMap {
   readonly #addresses = new Map<ShardId, Address>();
   #readAtMs = Number.NEGATIVE_INFINITY;
   #reading: Promise<void> | undefined;
+  /** How many there are; 0 before the map has been read. */
+  #shards = 0;
 
   constructor(source: OwnerSource, clock: Clock, refreshMsMin: number) {
     this.#source = source;
@@ -26,6 +28,9 @@ export class OwnerMap {
     const known = this.#addresses.get(shard);
     if (known !== undefined) return known;
     await this.#read();
+    // Shards are fixed when the cluster is made: one that is not in the map will never be (a mistyped id, mostly).
+    if (this.#shards > 0 && shard >= this.#shards)
+      throw new Fault("not-found", "find owner", { shard, shards: this.#shards, why: "there is no such shard" });
     return this.#addresses.get(shard);
   }
 
@@ -61,6 +66,7 @@ export class OwnerMap {
     if (restMs > 0) await this.#clock.sleep(restMs);
     try {
       const ownerships = await this.#source();
+      this.#shards = ownerships.reduce((most, { shard }) => Math.max(most, shard + 1), this.#shards);
       for (const { shard, address, remainingMs } of ownerships) {
         if (address !== undefined && remainingMs > 0) this.#addresses.set(shard, address);
         else this.#addresses.delete(shard);

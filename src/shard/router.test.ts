@@ -208,6 +208,12 @@ describe("a request", () => {
     equal(asked.length, 1);
   });
 
+  test("to a shard that does not exist is refused at once", async () => {
+    const { router, node } = await world();
+    await node("a", answered(1, 1));
+    await rejects(router.request(ask(1)), (e) => isFault(e, "not-found"));
+  });
+
   test("to the node's own shards does not touch the network", async () => {
     const network = new MemoryNetwork();
     const router = createRouter({
