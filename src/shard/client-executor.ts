@@ -104,20 +104,22 @@ export function executorClient(command: AskCommand, query: AskQuery, random: Ran
       const release = { kind: "release", ...numbered(claim) } as const;
       return (await command(taskRef(claim.taskId).shard, release, options)).released;
     },
-    async planInputs(claim, options) {
-      const { shard } = taskRef(claim.taskId);
-      const { task, token } = numbered(claim);
-      const first = await query(shard, { kind: "plan-inputs", task, token, limit: planInputsPage }, options);
-      const results = [...first.results];
-      for (let from = first.next; from !== undefined;) {
-        const page = await query(shard, { kind: "plan-inputs", task, token, from, limit: planInputsPage }, options);
-        results.push(...page.results);
-        from = page.next;
-      }
-      return { ...first, results, next: undefined };
-    },
+    planInputs: (claim, options) => allPlanInputs(query, claim, options),
     stats: (shard, options) => query(shard, { kind: "stats" }, options),
   };
+}
+
+async function allPlanInputs(query: AskQuery, claim: ClaimRef, options?: AskOptions): Promise<PlanInputs> {
+  const { shard } = taskRef(claim.taskId);
+  const { task, token } = numbered(claim);
+  const first = await query(shard, { kind: "plan-inputs", task, token, limit: planInputsPage }, options);
+  const results = [...first.results];
+  for (let from = first.next; from !== undefined;) {
+    const page = await query(shard, { kind: "plan-inputs", task, token, from, limit: planInputsPage }, options);
+    results.push(...page.results);
+    from = page.next;
+  }
+  return { ...first, results, next: undefined };
 }
 
 const numbered = ({ executor, taskId, token }: ClaimRef) => ({ executor, task: taskRef(taskId).task, token });

@@ -3,7 +3,7 @@
  * A refused command throws a RejectedError, a failing world a Fault. Every call may be given a deadline and a signal.
  */
 import { Fault } from "#base/fault.ts";
-import { formatJob, formatTask, type ShardId } from "#base/ids.ts";
+import { formatJob, formatTask, type JobRef, type ShardId } from "#base/ids.ts";
 import { hash32, type Random } from "#base/random.ts";
 import type { Submit } from "#kernel/command.ts";
 import type { JobPhase, Signal } from "#kernel/model.ts";
@@ -109,13 +109,7 @@ export function createClient(ports: ClientPorts): WorkClient {
     async signal(jobId, stageName, { id, name, payload }, options) {
       const ref = jobRef(jobId);
       const { view } = await job(jobId, { ...options, tasksMax: 0 });
-      const stage = view.stages.find((each) => each.name === stageName)?.stage;
-      if (stage === undefined)
-        throw new Fault("not-found", "signal stage", {
-          job: jobId,
-          stage: stageName,
-          stages: view.stages.map((s) => s.name).join(","),
-        });
+      const stage = stageNamed(jobId, view, stageName);
       const signal = { id: id ?? `s${random.next32().toString(36)}${random.next32().toString(36)}`, name, payload };
       return (await command(ref.shard, { kind: "signal", job: ref.job, stage, signal }, options)).recorded;
     },
@@ -125,21 +119,34 @@ export function createClient(ports: ClientPorts): WorkClient {
       return (await command(ref.shard, { kind: "leave", job: ref.job, subscriber }, options)).left;
     },
 
-    async *watch(jobId, signal, after) {
-      const { shard, job: number } = jobRef(jobId);
-      for await (const message of router.watch({ shard, job: number, ...(after && { after }) }, signal)) {
-        if (message.kind !== "rejected") {
-          yield message;
-          continue;
-        }
-        const history =
-          message.rejection.kind === "job-unknown" ? await directory.history.job(shard, number) : undefined;
-        if (!history) throw new RejectedError("watch job", shard, message.rejection);
-        yield { kind: "snapshot", stamp: message.stamp, view: viewOfHistory(history) };
-        yield { kind: "end", stamp: message.stamp };
-      }
-    },
+    watch: (jobId, signal, after) => watchJob(ports, jobRef(jobId), signal, after),
   };
+}
+
+/** A job that has left memory is told from history: one snapshot, and the end. */
+async function* watchJob(
+  { router, directory }: ClientPorts,
+  { shard, job }: JobRef,
+  signal: AbortSignal,
+  after: Stamp | undefined,
+): AsyncGenerator<Watched> {
+  for await (const message of router.watch({ shard, job, ...(after && { after }) }, signal)) {
+    if (message.kind !== "rejected") {
+      yield message;
+      continue;
+    }
+    const history = message.rejection.kind === "job-unknown" ? await directory.history.job(shard, job) : undefined;
+    if (!history) throw new RejectedError("watch job", shard, message.rejection);
+    yield { kind: "snapshot", stamp: message.stamp, view: viewOfHistory(history) };
+    yield { kind: "end", stamp: message.stamp };
+  }
+}
+
+function stageNamed(jobId: string, { stages }: JobView, name: string): number {
+  const found = stages.find((stage) => stage.name === name);
+  if (found) return found.stage;
+  const known = stages.map((stage) => stage.name).join(",");
+  throw new Fault("not-found", "signal stage", { job: jobId, stage: name, stages: known });
 }
 
 export const shardOf = (shardKey: string, shards: number): ShardId => hash32(shardKey) % shards;
