@@ -1,5 +1,5 @@
 import { deepEqual, equal } from "node:assert/strict";
-import { faults, own, scene, type MakeStore } from "./exercise-support.ts";
+import { faults, fill, own, scene, type MakeStore } from "./exercise-support.ts";
 import type { HistoryRows, JobRow } from "./journal.ts";
 
 export const jobRow = (shard: number, job: number, part: Partial<JobRow> = {}): JobRow => ({
@@ -127,6 +127,38 @@ export function exerciseHistory(makeStore: MakeStore): void {
     await journal.history.record(0, { epoch: next, throughSeq: 1 }, jobRows(0, 1));
     equal(await journal.history.cursor(0), 1);
   });
+
+  scene(
+    makeStore,
+    "a history that was reset is written anew from the first batch, over what is there",
+    async ({ journal, node }) => {
+      const { history } = journal;
+      const epoch = await own(journal, 0);
+      await fill(journal, { shard: 0, epoch, count: 4 });
+      await history.reset(0, epoch);
+      const rows = jobRows(0, 1, { name: "as it was" });
+      await history.record(0, { epoch, throughSeq: 4 }, merged(rows, jobRows(0, 2)));
+      await history.record(0, { epoch, throughSeq: 1 }, jobRows(0, 1, { name: "ignored" }));
+      await history.reset(0, epoch);
+      const other = await node();
+      equal(await other.history.cursor(0), 0);
+      deepEqual(await other.history.job(0, 1), asHistory(rows), "rows stay");
+      await faults(journal.trim(0, epoch, 1), "invalid");
+      const anew = jobRows(0, 1, { name: "anew" });
+      await history.record(0, { epoch, throughSeq: 1 }, anew);
+      equal(await other.history.cursor(0), 1);
+      deepEqual(await other.history.job(0, 1), asHistory(anew));
+      deepEqual(await other.history.job(0, 2), asHistory(jobRows(0, 2)));
+
+      const next = await own(other, 0);
+      await faults(history.reset(0, epoch), "stale");
+      equal(await history.cursor(0), 1);
+      await other.history.reset(0, next);
+      equal(await history.cursor(0), 0);
+      await history.reset(1, await own(journal, 1));
+      equal(await history.cursor(1), 0);
+    },
+  );
 
   scene(makeStore, "text that no database likes is kept as well as it goes", async ({ journal }) => {
     const epoch = await own(journal, 0);

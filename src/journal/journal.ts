@@ -191,6 +191,11 @@ export type History = {
   record(shard: ShardId, at: { readonly epoch: Epoch; readonly throughSeq: Seq }, rows: HistoryRows): Promise<void>;
   /** The last batch whose rows are all written; 0 at first. */
   cursor(shard: ShardId): Promise<Seq>;
+  /**
+   * Moves the cursor back to 0, so that all rows can be written anew; those that are there stay until they are
+   * written over. Fenced like an append.
+   */
+  reset(shard: ShardId, epoch: Epoch): Promise<void>;
   job(shard: ShardId, job: number): Promise<JobHistory | undefined>;
   /** Newest end first; at most 1,000 a page. `cursor` is what the last page gave back. */
   jobs(query: {

@@ -29,10 +29,14 @@ export function memoryHistory(epochOf: (shard: ShardId) => Epoch | undefined): H
     return fresh;
   };
 
+  const checkCurrent = (doing: string, shard: ShardId, epoch: Epoch): void => {
+    const current = epochOf(shard);
+    if (current !== epoch) throw new Fault("stale", doing, { shard, epoch, current });
+  };
+
   return {
     async record(shard, { epoch, throughSeq }, rows) {
-      const current = epochOf(shard);
-      if (current !== epoch) throw new Fault("stale", "record history", { shard, epoch, current });
+      checkCurrent("record history", shard, epoch);
       const kept = shelf(shard);
       if (throughSeq < kept.through) return;
       kept.through = throughSeq;
@@ -44,6 +48,11 @@ export function memoryHistory(epochOf: (shard: ShardId) => Epoch | undefined): H
     },
 
     cursor: async (shard) => shelves.get(shard)?.through ?? 0,
+
+    async reset(shard, epoch) {
+      checkCurrent("reset history", shard, epoch);
+      shelf(shard).through = 0;
+    },
 
     async job(shard, job) {
       const kept = shelves.get(shard);

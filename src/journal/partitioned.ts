@@ -123,6 +123,7 @@ function historyOver(databases: readonly Journal[], at: (shard: ShardId) => Jour
   return {
     record: (shard, position, rows) => at(shard).history.record(shard, position, rows),
     cursor: (shard) => at(shard).history.cursor(shard),
+    reset: (shard, epoch) => at(shard).history.reset(shard, epoch),
     job: (shard, job) => at(shard).history.job(shard, job),
     async jobs(query) {
       jobsPlace(query);

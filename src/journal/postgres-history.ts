@@ -40,6 +40,11 @@ export function historyIn({ lane, schema }: { readonly lane: Lane; readonly sche
       return found?.seq ?? 0;
     },
 
+    async reset(shard, epoch) {
+      const moved = await lane.write("reset history", { text: resetSql(schema), values: [shard, epoch] });
+      if (moved.length === 0) throw new Fault("stale", "reset history", { shard, epoch });
+    },
+
     job: (shard, job) =>
       lane.transaction("read job history", async (run) => {
         await run({ text: "set transaction isolation level repeatable read, read only" });
@@ -140,6 +145,13 @@ const moveSql = (schema: string): string => `
   insert into ${schema}.history_cursors as c (shard, seq)
   select shard, $3::int8 from ${schema}.shards where shard = $1::int4 and epoch = $2::int8
   on conflict (shard) do update set seq = greatest(c.seq, excluded.seq) returning seq`;
+
+const resetSql = (schema: string): string => `
+  with owned as materialized (
+    select shard from ${schema}.shards where shard = $1::int4 and epoch = $2::int8 for share
+  )
+  insert into ${schema}.history_cursors (shard, seq) select shard, 0 from owned
+  on conflict (shard) do update set seq = 0 returning seq`;
 
 /** Of several rows with one key the last is the one that stays. */
 function withoutRepeats(rows: HistoryRows): HistoryRows {

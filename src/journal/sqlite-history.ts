@@ -34,15 +34,19 @@ export function sqliteHistory(db: DatabaseSync, epochOf: (shard: ShardId) => Epo
     (cursorOf.get(shard) as { epoch: Epoch; seq: Seq } | undefined) ?? { epoch: 0, seq: 0 };
   const select = (name: TableName, where: string, ...args: SQLInputValue[]): Record<string, unknown>[] =>
     db.prepare(`select * from ${name} where ${where} order by ${byKey(historyTables[name])}`).all(...args);
+  /** Where the cursor stands, for whoever may move it. */
+  const mine = (doing: string, shard: ShardId, epoch: Epoch): { epoch: Epoch; seq: Seq } => {
+    const current = epochOf(shard);
+    const known = placed(shard);
+    // The log is another file, so a takeover can slip in after the look at it; the new owner's epoch stands
+    // here from its first write on, and until then the rows come from the same records.
+    if (current !== epoch || epoch < known.epoch) throw new Fault("stale", doing, { shard, epoch, current });
+    return known;
+  };
 
   return {
     record(shard: ShardId, at: { readonly epoch: Epoch; readonly throughSeq: Seq }, rows: HistoryRows): void {
-      const current = epochOf(shard);
-      const known = placed(shard);
-      // The log is another file, so a takeover can slip in after the look at it; the new owner's epoch stands
-      // here from its first write on, and until then the rows come from the same records.
-      if (current !== at.epoch || at.epoch < known.epoch)
-        throw new Fault("stale", "record history", { shard, epoch: at.epoch, current });
+      const known = mine("record history", shard, at.epoch);
       if (at.throughSeq < known.seq) return;
       for (const name of tableNames) {
         const { columns } = historyTables[name];
@@ -52,6 +56,11 @@ export function sqliteHistory(db: DatabaseSync, epochOf: (shard: ShardId) => Epo
     },
 
     cursor: (shard: ShardId): Seq => placed(shard).seq,
+
+    reset(shard: ShardId, epoch: Epoch): void {
+      mine("reset history", shard, epoch);
+      putCursor.run(shard, epoch, 0);
+    },
 
     job(shard: ShardId, job: number): JobHistory | undefined {
       const rowsOf = <T>(name: TableName, where: string): T[] =>

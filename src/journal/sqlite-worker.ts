@@ -81,7 +81,8 @@ function historyRole({ path, logPath, busyTimeoutMs }: WorkerSetup): Role {
   return {
     run(op, _offsetMs, args) {
       const operation = must(operations[op], `operation ${op}`);
-      if (op === "record" || op === "trim") return transaction(db, "immediate", () => operation(...args));
+      if (op === "record" || op === "reset" || op === "trim")
+        return transaction(db, "immediate", () => operation(...args));
       return transaction(db, "deferred", () => operation(...args));
     },
     close() {

@@ -35,6 +35,7 @@ export function sqliteJournal(options: SqliteOptions): Journal {
   const history: History = {
     record: (shard, at, rows) => callPast("record", shard, at, rows),
     cursor: (shard) => callPast("cursor", shard),
+    reset: (shard, epoch) => callPast("reset", shard, epoch),
     job: (shard, job) => callPast("job", shard, job),
     jobs: (query) => callPast("jobs", query),
     trim: (shard, endedBeforeMs, limit) => callPast("trim", shard, endedBeforeMs, limit),

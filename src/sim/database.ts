@@ -101,7 +101,7 @@ export class Database {
         return found && ({ ...found, chunks: this.#stream(life, "chunk", () => found.chunks) } satisfies Snapshot);
       },
       history: {
-        ...this.#wrap(life, inner.history, true)("record", "trim"),
+        ...this.#wrap(life, inner.history, true)("record", "reset", "trim"),
         ...this.#wrap(life, inner.history, false)("cursor", "job", "jobs"),
       },
       close: async () => {},
