@@ -119,13 +119,15 @@ export const oneOwnerSpeaks: Checker = {
     // A command that broke the shard is refused at once, whatever is under way: it says nothing of the shard.
     if (response.kind === "rejected" && response.rejection.kind === "broken") return undefined;
     if (response.stamp.seq >= arrival.seq) return undefined;
-    // Reads lean on the owner's lease, and the lease on the store's clock running on evenly: see the promise in
-    // shard/host. Only in the lease after a leap may a read be old; refusals and writes never.
+    // Reads and most refusals lean on the owner's lease, and the lease on the store's clock running on evenly. Only in
+    // the lease after a leap may one be old; that something is not there is never said on a lease alone.
     const leapt = court.world.nowMs - court.storeJumpedAtMs < ownerLeaseMsMax;
-    if (leapt && response.kind !== "rejected") return undefined;
+    if (leapt && !(response.kind === "rejected" && tellsAbsence.has(response.rejection.kind))) return undefined;
     return `${what()}: the log had reached ${arrival.seq} when it arrived`;
   },
 };
+
+const tellsAbsence = new Set(["job-unknown", "stage-unknown", "task-unknown", "token-stale", "generation-stale"]);
 
 function falselyAbsent({ model, request, arrival }: Said, rejection: Rejection): string | undefined {
   if (request.kind === "command" && "tenant" in request.command && rejection.kind === "tenant-mismatch")

@@ -17,6 +17,8 @@ import { shapes, type Drawn, type ShapeName } from "./workloads.ts";
 export type ClientPorts = {
   readonly life: Life;
   readonly router: Router;
+  /** Another way in, with beliefs of its own about who owns what: often older ones. */
+  readonly otherRouter: Router;
   readonly random: Random;
   readonly injected: (kind: string) => void;
   /** No more mischief: everything has been healed. */
@@ -75,7 +77,9 @@ export class Client {
   }
 
   async #submitLoop(): Promise<void> {
-    const { life, random } = this.#ports;
+    const { life, random, otherRouter } = this.#ports;
+    for (let shard = 0; shard < this.#habits.shards; shard += 1)
+      void otherRouter.request({ kind: "query", shard, query: { kind: "stats" } }).catch(() => {});
     while (this.#serial < this.#habits.jobs) {
       this.#serial += 1;
       this.open += 1;
@@ -254,6 +258,10 @@ export class Client {
     this.open -= 1;
   }
 
+  #way(): Router {
+    return this.#ports.random.chance(0.3) ? this.#ports.otherRouter : this.#ports.router;
+  }
+
   async #view(shard: number, job: number): Promise<JobView | undefined> {
     const got = await this.#query(shard, { kind: "job", job, tasksMax: 50 });
     return got?.kind === "answer" ? (got.answer as JobView) : undefined;
@@ -261,7 +269,7 @@ export class Client {
 
   async #query(shard: number, query: Query): Promise<Settled | undefined> {
     try {
-      return await this.#ports.router.request({ kind: "query", shard, query }, { deadlineMs: 10_000 });
+      return await this.#way().request({ kind: "query", shard, query }, { deadlineMs: 10_000 });
     } catch (error) {
       if (isFault(error)) return undefined;
       throw error;
@@ -270,7 +278,7 @@ export class Client {
 
   async ask(shard: number, command: Command, deadlineMs = 10_000): Promise<Settled | undefined> {
     try {
-      return await this.#ports.router.request({ kind: "command", shard, command }, { deadlineMs });
+      return await this.#way().request({ kind: "command", shard, command }, { deadlineMs });
     } catch (error) {
       if (isFault(error)) return undefined;
       throw error;

@@ -161,6 +161,7 @@ export class Cluster {
       const ports = {
         life,
         router: this.#router(life),
+        otherRouter: this.#router(life),
         blobs: this.pins.connect(life, () => this.blobLatencyMs()),
         random,
         runs: this.#runs,
@@ -187,7 +188,14 @@ export class Cluster {
     const { profile } = this;
     const jobs = Math.ceil(profile.jobs / profile.clients);
     return new Client(
-      { life, router: this.#router(life), random, injected: this.injected, healed: () => this.healed },
+      {
+        life,
+        router: this.#router(life),
+        otherRouter: this.#router(life),
+        random,
+        injected: this.injected,
+        healed: () => this.healed,
+      },
       {
         name,
         shards: profile.shards,

@@ -20,6 +20,8 @@ import { readTask } from "./script.ts";
 export type ExecutorPorts = {
   readonly life: Life;
   readonly router: Router;
+  /** Another way in, with beliefs of its own about who owns what. */
+  readonly otherRouter: Router;
   readonly blobs: BlobStore;
   readonly random: Random;
   readonly runs: Runs;
@@ -71,7 +73,8 @@ export class Executor {
   async ask(shard: number, command: Command, deadlineMs = 20_000, waitMs?: number): Promise<Settled | undefined> {
     const request = { kind: "command" as const, shard, command, ...(waitMs === undefined ? {} : { waitMs }) };
     try {
-      return await this.ports.router.request(request, { deadlineMs });
+      const { random, router, otherRouter } = this.ports;
+      return await (random.chance(0.3) ? otherRouter : router).request(request, { deadlineMs });
     } catch (error) {
       if (isFault(error)) return undefined;
       throw error;

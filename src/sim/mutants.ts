@@ -2,7 +2,7 @@
  * The checkers bite: each guard that keeps a promise is taken out of a copy of the source, and the hunt over the copy
  * must find that the promise is broken. A guard that can be taken out unnoticed is not watched by anybody.
  *
- * `node bin/node.js src/sim/mutants.ts [name...]` hunts them one after the other.
+ * `node bin/node.js src/sim/mutants.ts [--focused] [name...]` hunts them one after the other.
  */
 import { spawn } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -15,6 +15,8 @@ export type Mutant = {
   /** Must occur exactly once. */
   readonly find: string;
   readonly replace: string;
+  /** What brings it to light soonest; a hunt without a focus finds it too, later. */
+  readonly focus: readonly string[];
 };
 
 export const mutants: readonly Mutant[] = [
@@ -23,6 +25,7 @@ export const mutants: readonly Mutant[] = [
     file: "journal/engine-log.ts",
     find: "if (row.epoch !== epoch) return undefined;",
     replace: "",
+    focus: ["node-stop", "database-late"],
   },
   {
     name: "fence on refusals",
@@ -31,24 +34,28 @@ export const mutants: readonly Mutant[] = [
       return true;`,
     replace: `    case "generation-stale":
       return false;`,
+    focus: ["store-clock-jump", "database-cut-off", "asks"],
   },
   {
     name: "fence on reads",
     file: "shard/host-shard.ts",
     find: "return this.lease.standsAt(this.#clock.monotonicMs());",
     replace: "return true;",
+    focus: ["node-stop", "asks"],
   },
   {
     name: "durability before reply",
     file: "shard/host-committer.ts",
     find: "if (flight.batch.payload === undefined && !flight.batch.needsConfirm) this.#finish(flight);",
     replace: "if (!flight.batch.needsConfirm) this.#finish(flight);",
+    focus: [],
   },
   {
     name: "the outcome of an append is unknown",
     file: "shard/host-committer.ts",
     find: `if (isFault(error, "unknown-outcome")) doubtful = true;`,
     replace: `if (isFault(error, "unknown-outcome")) return pending.forEach((flight) => this.#finish(flight));`,
+    focus: ["database-loses"],
   },
   {
     name: "double plan",
@@ -62,6 +69,7 @@ export const mutants: readonly Mutant[] = [
     if (task && task === task.stage.planning && task.stage.phase === "RUNNING")
       return accept({ recorded: true, plan: command.plan.kind }, planEvents(state, task, command, nowMs));
     if (task && task === task.stage.planning && task.phase === "SUCCEEDED")`,
+    focus: ["repeats", "gated", "planned"],
   },
   {
     name: "double commit",
@@ -77,30 +85,35 @@ export function applyReused`,
 }
 
 export function applyReused`,
+    focus: ["straggler"],
   },
   {
     name: "a token is its executor's own",
     file: "kernel/decide-claim.ts",
     find: "if (claim?.token === command.token && claim.executor.id === command.executor) return { claim };",
     replace: "if (claim?.token === command.token) return { claim };",
+    focus: ["lies"],
   },
   {
     name: "lost requeue",
     file: "kernel/decide-due.ts",
     find: `return does({ kind: "requeued", task: task.no, at: nowMs });`,
     replace: "return nothing;",
+    focus: [],
   },
   {
     name: "expiry by a jumped store clock",
     file: "shard/kernel-clock.ts",
     find: "const makeUpMs = passedMs * slew;",
     replace: "const makeUpMs = Number.MAX_SAFE_INTEGER;",
+    focus: ["store-clock-jump"],
   },
   {
     name: "expiry by a sleep of the owner",
     file: "kernel/step.ts",
     find: `if (passedMs > state.limits.sleepMs && state.nowMs > 0 && kind !== "take-over")`,
     replace: "if (passedMs < 0)",
+    focus: ["node-stop"],
   },
   {
     name: "a fresh lease for every claim at a take-over",
@@ -108,37 +121,42 @@ export function applyReused`,
     find: `  state.epoch = epoch;
   refreshLeases(state, at);`,
     replace: "  state.epoch = epoch;",
+    focus: ["node-crash"],
   },
   {
     name: "commit without pin",
     file: "kernel/decide-finish.ts",
     find: "if (unproven) return reject(unproven);",
     replace: "",
+    focus: ["invents"],
   },
   {
     name: "key reuse",
     file: "kernel/decide-submit.ts",
     find: "if (known.payloadHash !== submit.payloadHash)",
     replace: "if (known.payloadHash === undefined)",
+    focus: ["forges"],
   },
   {
     name: "a key that only the journal remembers",
     file: "kernel/decide-submit.ts",
     find: "return submit.keyFound;",
     replace: "return undefined;",
+    focus: ["repeats"],
   },
   {
     name: "lock handed on too early",
     file: "kernel/locks.ts",
     find: "stage ? isEnded(stage.phase) && stage.claims === 0 : isEnded(job.phase) && job.claims === 0;",
     replace: "stage ? isEnded(stage.phase) : isEnded(job.phase);",
+    focus: ["lockedEndless", "stalls"],
   },
 ];
 
 export type Hunted = { readonly found: boolean; readonly what: string };
 
 /** Takes the guard out of a copy of the source and hunts there. */
-export async function huntMutant(mutant: Mutant, root: string, seeds: number, from = 1): Promise<Hunted> {
+export async function huntMutant(mutant: Mutant, root: string, seeds: number, focused: boolean): Promise<Hunted> {
   const copy = mkdtempSync(join(tmpdir(), "millrace-mutant-"));
   try {
     for (const name of ["package.json", "bin"]) cpSync(join(root, name), join(copy, name), { recursive: true });
@@ -146,7 +164,7 @@ export async function huntMutant(mutant: Mutant, root: string, seeds: number, fr
     mkdirSync(join(copy, ".git"), { recursive: true });
     symlinkSync(join(root, "node_modules"), join(copy, "node_modules"));
     plant(mutant, join(copy, "src"));
-    return await hunt(copy, seeds, from);
+    return await hunt(copy, seeds, focused ? mutant.focus : []);
   } finally {
     rmSync(copy, { recursive: true, force: true });
   }
@@ -163,18 +181,9 @@ export function plant({ name, file, find, replace }: Mutant, src: string): void 
   );
 }
 
-async function hunt(copy: string, seeds: number, from: number): Promise<Hunted> {
-  const args = [
-    "--hunt",
-    "--seeds",
-    `${seeds}`,
-    "--from",
-    `${from}`,
-    "--double-check",
-    "off",
-    "--no-coverage",
-    "--quiet",
-  ];
+async function hunt(copy: string, seeds: number, focus: readonly string[]): Promise<Hunted> {
+  const plan = ["--hunt", "--from", "1", "--seeds", `${seeds}`, "--focus", focus.join()];
+  const args = [...plan, "--double-check", "off", "--no-coverage", "--quiet"];
   const child = spawn(process.execPath, [join(copy, "src/sim/main.ts"), ...args], { cwd: copy });
   let text = "";
   child.stdout.on("data", (part: Buffer) => (text += part.toString()));
@@ -187,10 +196,11 @@ async function hunt(copy: string, seeds: number, from: number): Promise<Hunted> 
 
 if (import.meta.main) {
   const root = join(import.meta.dirname, "..", "..");
-  const wanted = process.argv.slice(2);
+  const focused = process.argv.includes("--focused");
+  const wanted = process.argv.slice(2).filter((argument) => argument !== "--focused");
   for (const mutant of mutants) {
     if (wanted.length > 0 && !wanted.some((part) => mutant.name.includes(part))) continue;
-    const { found, what } = await huntMutant(mutant, root, 1_000);
+    const { found, what } = await huntMutant(mutant, root, 1_000, focused);
     console.log(`${found ? "found   " : "SURVIVED"} ${mutant.name}: ${what}`);
     if (!found) process.exitCode = 1;
   }

@@ -1,0 +1,21 @@
+/** The checkers bite: with any one guard taken out, a hunt finds the promise broken. See mutants.ts. */
+import { ok } from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { huntMutant, mutants } from "./mutants.ts";
+
+const root = join(import.meta.dirname, "..", "..");
+
+describe("a hunt notices when a guard is missing", () => {
+  for (const mutant of mutants) {
+    test(`${mutant.name}: the guard is where the mutant looks for it`, () => {
+      const text = readFileSync(join(root, "src", mutant.file), "utf8");
+      ok(text.split(mutant.find).length === 2, `the text occurs ${text.split(mutant.find).length - 1} times`);
+    });
+    test(`${mutant.name}: found`, async () => {
+      const { found, what } = await huntMutant(mutant, root, 1_000, true);
+      ok(found, what);
+    });
+  }
+});
