@@ -32,7 +32,10 @@ const parentOf = (pid: number): number => statOf(pid)?.parent ?? 0;
 function statOf(pid: number): { readonly parent: number; readonly own: number; readonly ended: number } | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ").map(Number);
+    const fields = stat
+      .slice(stat.lastIndexOf(")") + 2)
+      .split(" ")
+      .map(Number);
     const at = (i: number): number => fields[i] ?? 0;
     return { parent: at(1), own: at(11) + at(12), ended: at(13) + at(14) };
   } catch {
@@ -71,12 +74,15 @@ export function percentile(values: readonly number[], share: number): number {
 
 export const median = (values: readonly number[]): number => percentile(values, 0.5);
 
-/** Does `run` again and again, so many at once, until the time is up; answers how often. */
-export async function loops(atOnce: number, forMs: number, run: (lane: number) => Promise<number>): Promise<number> {
+export type LoopLimits = { readonly atOnce: number; readonly forMs: number; readonly countMax?: number };
+
+/** Does `run` again and again, so many at once, until the time is up; answers the sum of what it answers. */
+export async function loops(limits: LoopLimits, run: (lane: number) => Promise<number>): Promise<number> {
+  const { atOnce, forMs, countMax = Number.POSITIVE_INFINITY } = limits;
   const untilMono = performance.now() + forMs;
   let count = 0;
   const lane = async (no: number): Promise<void> => {
-    while (performance.now() < untilMono) {
+    while (performance.now() < untilMono && count < countMax) {
       const more = await run(no);
       count += more; // not in one statement: the sum would be read before the wait
     }

@@ -6,16 +6,21 @@ import type { Digest } from "#base/digest.ts";
 import { Random } from "#base/random.ts";
 import { systemClock } from "#app/system-clock.ts";
 import { createMemoryBlobs } from "#blobs/memory.ts";
-import { sha256Digest } from "#blobs/sha256.ts";
+import { sha256Digest, verified } from "#blobs/sha256.ts";
+import type { BlobStore } from "#blobs/store.ts";
 import type { Command, CommandOf } from "#kernel/command.ts";
+import type { Rejection } from "#kernel/rejection.ts";
 import type { Replies } from "#kernel/reply.ts";
 import type { Journal } from "#journal/journal.ts";
 import { postgresJournal } from "#journal/postgres.ts";
 import { sqliteJournal } from "#journal/sqlite.ts";
 import { createNode, type Node, type NodeOptions } from "#shard/node.ts";
+import type { ShardResponse } from "#shard/protocol.ts";
 import type { PostgresServer } from "#test/postgres.ts";
 
-export type Store = { readonly kind: "sqlite" } | { readonly kind: "postgres"; readonly server: PostgresServer };
+export type Store =
+  | { readonly kind: "sqlite"; readonly directory?: string }
+  | { readonly kind: "postgres"; readonly server: PostgresServer };
 
 export type RigOptions = Pick<NodeOptions, "host" | "projector" | "snapshots" | "limits"> & {
   readonly store: Store;
@@ -34,9 +39,14 @@ export class Rig implements AsyncDisposable {
   readonly digests: readonly Digest[];
   readonly shards: number;
   readonly reports: string[];
+  /** How often the node said that it had no room. */
+  refused = 0;
   readonly #dispose: () => Promise<void>;
 
-  private constructor(parts: Pick<Rig, "node" | "journal" | "log" | "digests" | "shards" | "reports">, end: () => Promise<void>) {
+  private constructor(
+    parts: Pick<Rig, "node" | "journal" | "log" | "digests" | "shards" | "reports">,
+    end: () => Promise<void>,
+  ) {
     this.node = parts.node;
     this.journal = parts.journal;
     this.log = parts.log;
@@ -75,11 +85,21 @@ export class Rig implements AsyncDisposable {
     });
   }
 
-  /** The reply to a command that must be accepted; anything else ends the benchmark. */
+  /** The reply to a command. One that the node has no room for is asked again; any other refusal ends the benchmark. */
   async ask<K extends Command["kind"]>(shard: number, command: CommandOf<K>, waitMs = 0): Promise<Replies[K]> {
-    const response = await this.node.request({ kind: "command", shard, command: command as Command, waitMs });
-    if (response.kind !== "reply") throw new Error(`${command.kind} was answered with ${JSON.stringify(response)}`);
-    return response.reply as Replies[K];
+    for (;;) {
+      const response = await this.node.request({ kind: "command", shard, command: command as Command, waitMs });
+      if (response.kind === "reply") return response.reply as Replies[K];
+      const isFull = response.kind === "overloaded" || (response.kind === "rejected" && isRoom(response.rejection));
+      if (!isFull) throw new Error(this.#complaint(command.kind, response));
+      this.refused += 1;
+      await systemClock.sleep(retryMs);
+    }
+  }
+
+  #complaint(kind: string, response: ShardResponse): string {
+    const reports = this.reports.slice(-5).join("; ");
+    return `${kind} was answered with ${JSON.stringify(response)}; the node said: ${reports || "nothing"}`;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -87,21 +107,26 @@ export class Rig implements AsyncDisposable {
   }
 }
 
+const retryMs = 20;
+const isRoom = ({ kind }: Rejection): boolean => kind === "shard-full" || kind === "queue-full";
+
 async function openStore(store: Store): Promise<{ readonly journal: Journal; close(): Promise<void> }> {
   if (store.kind === "postgres") {
     const journal = postgresJournal({ url: await store.server.freshDatabase() });
     return { journal, close: () => journal.close() };
   }
-  const directory = mkdtempSync(join(tmpdir(), "millrace-bench-"));
+  const directory = store.directory ?? temporaryDirectory();
   const journal = sqliteJournal({ directory });
   return {
     journal,
     async close() {
       await journal.close();
-      rmSync(directory, { recursive: true, force: true });
+      if (store.directory === undefined) rmSync(directory, { recursive: true, force: true });
     },
   };
 }
+
+export const temporaryDirectory = (): string => mkdtempSync(join(tmpdir(), "millrace-bench-"));
 
 function counting(journal: Journal, log: LogCount): Journal {
   return {
@@ -116,14 +141,29 @@ function counting(journal: Journal, log: LogCount): Journal {
 
 const blobsCount = 3_000;
 
-async function blobStore() {
-  const blobs = createMemoryBlobs({ clock: systemClock, sizeBytesMax: 1 << 26 });
+/**
+ * Results are few and small and stay in memory. The log's archived segments are checked like any blob and then thrown
+ * away: a minute of them would be the benchmark's memory.
+ */
+async function blobStore(): Promise<{ readonly blobs: BlobStore; readonly digests: readonly Digest[] }> {
+  const results = createMemoryBlobs({ clock: systemClock, sizeBytesMax: 1 << 20 });
+  const archived = new Set<Digest>();
   const digests: Digest[] = [];
   for (let i = 0; i < blobsCount; i += 1) {
     const bytes = Buffer.from(`blob ${i}`);
     const digest = sha256Digest(bytes);
-    await blobs.write(digest, bytes);
+    await results.write(digest, bytes);
     digests.push(digest);
   }
+  const blobs: BlobStore = {
+    missing: (wanted) => results.missing(wanted),
+    read: (digest, range) => results.read(digest, range),
+    async write(digest, source) {
+      for await (const _part of verified(digest, source));
+      archived.add(digest);
+    },
+    pin: async (wanted, forMs) =>
+      archived.has(wanted[0] ?? "") ? { digests: wanted, pinnedForMs: forMs } : results.pin(wanted, forMs),
+  };
   return { blobs, digests };
 }

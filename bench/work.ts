@@ -23,8 +23,14 @@ const template: TaskTemplate = {
 
 export const offers = ["arch=x64", "os=linux", "pool=default"];
 
-/** One job of one stage with so many tasks, bound to a request key as every door's are. */
-export function jobOf(tenant: string, id: string, tasks: number): Submit {
+export type JobOptions = {
+  readonly tenant?: string;
+  /** Binds the job to a request key, so that submitting it again is no second job. None of the peers does so. */
+  readonly keyed?: boolean;
+};
+
+/** One job of one stage with so many tasks. */
+export function jobOf(id: string, tasks: number, { tenant = "tenant-a", keyed = false }: JobOptions = {}): Submit {
   const plans = Array.from({ length: tasks }, (_, i) => ({ key: `t${i}`, spec: `${id}:${i}` }));
   const stage = { name: "run", needs: [], after: "success", failFast: false, mayFail: false, parallelMax: 0 } as const;
   return {
@@ -32,7 +38,7 @@ export function jobOf(tenant: string, id: string, tasks: number): Submit {
     tenant,
     door: "shell",
     name: id,
-    requestKey: id,
+    ...(keyed && { requestKey: id }),
     payloadHash: id,
     priority: 0,
     spec: id,
@@ -45,8 +51,8 @@ export function jobOf(tenant: string, id: string, tasks: number): Submit {
 let lastNo = 0;
 export const nextNo = (): number => (lastNo += 1);
 
-export const submitJob = (rig: Rig, shard: number, tasks: number, tenant = "tenant-a") =>
-  rig.ask<"submit">(shard, jobOf(tenant, `job-${nextNo()}`, tasks));
+export const submitJob = (rig: Rig, shard: number, tasks: number, options?: JobOptions) =>
+  rig.ask<"submit">(shard, jobOf(`job-${nextNo()}`, tasks, options));
 
 export type Reserving = {
   readonly executor: string;

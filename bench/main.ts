@@ -1,0 +1,53 @@
+/**
+ * `npm run bench [NAME] -- [--check] [--json FILE] [--peers] [--smoke]`: without a name the canonical workload and its
+ * two numbers. Exit code: 0 done, 1 a target was missed (with --check), 2 wrong command line, 3 a target could not be
+ * shown (with --check), as when a peer is not installed.
+ */
+import { parseArgs } from "node:util";
+import { canonical } from "./canonical.ts";
+import { growth } from "./growth.ts";
+import { kernel } from "./kernel.ts";
+import { exitCodes, Report } from "./report.ts";
+import type { Suite } from "./suite.ts";
+
+const suites: readonly Suite[] = [canonical, kernel, growth];
+
+async function main(args: readonly string[]): Promise<number> {
+  let given;
+  try {
+    given = parseArgs({
+      args: [...args],
+      allowPositionals: true,
+      options: {
+        check: { type: "boolean", default: false },
+        json: { type: "string" },
+        peers: { type: "boolean", default: false },
+        smoke: { type: "boolean", default: false },
+        help: { type: "boolean", default: false },
+      },
+    });
+  } catch (error) {
+    console.error(`${error instanceof Error ? error.message : String(error)}\n${usage()}`);
+    return exitCodes.wrongUse;
+  }
+  const { values, positionals } = given;
+  const [name = canonical.name, ...rest] = positionals;
+  const suite = suites.find((one) => one.name === name);
+  if (values.help || !suite || rest.length > 0) {
+    console.error(usage());
+    return values.help ? exitCodes.done : exitCodes.wrongUse;
+  }
+  const report = new Report(suite.name);
+  report.say(`bench ${suite.name}: ${suite.about}`);
+  if (values.smoke) report.say("Smoke run: shows that it works; the figures mean nothing.");
+  await suite.run(report, { smoke: values.smoke, peers: values.peers });
+  return report.end({ check: values.check, json: values.json, notMeasured: suite.notMeasured });
+}
+
+const usage = (): string =>
+  [
+    "npm run bench [NAME] -- [--check] [--json FILE] [--peers] [--smoke]",
+    ...suites.map(({ name, about }) => `  ${name.padEnd(10)} ${about}`),
+  ].join("\n");
+
+process.exitCode = await main(process.argv.slice(2));

@@ -1,0 +1,104 @@
+/** Claim + complete against other queues on the same PostgreSQL, in turns, so that a noisy neighbour hits all alike. */
+import { median, serverCpu, stretch, type ServerCpu, type Stretch } from "./measure.ts";
+import { libraries, type Library } from "./peers/libraries.ts";
+import type { Peer } from "./peers/peer.ts";
+import { skipLocked } from "./peers/skip-locked.ts";
+import type { Figure, Report } from "./report.ts";
+import { Rig } from "./rig.ts";
+import { drain, enqueue } from "./throughput.ts";
+import type { PostgresServer } from "#test/postgres.ts";
+
+export type RivalOptions = { readonly tasks: number; readonly rounds: number; readonly peers: boolean };
+
+export async function compare(report: Report, server: PostgresServer, options: RivalOptions): Promise<void> {
+  const { tasks, rounds, peers } = options;
+  const cpu = await serverCpu(server);
+  const byHand = await skipLocked(await server.freshDatabase());
+  const found = peers ? await libraries(() => server.freshDatabase()) : notAsked;
+  const store = { kind: "postgres", server } as const;
+  await using history = await Rig.start({ store, history: true });
+  await using bare = await Rig.start({ store, history: false });
+  const contestants: readonly Contestant[] = [
+    { name: "ours, with history", how: ours, run: () => rate(history, tasks, cpu) },
+    { name: "ours, without history", how: ours, run: () => rate(bare, tasks, cpu) },
+    contestantOf(byHand, tasks, cpu),
+    ...found.flatMap(({ found: one }) => ("peer" in one ? [contestantOf(one.peer, tasks, cpu)] : [])),
+  ];
+  const rates = new Map<string, Rate[]>(contestants.map(({ name }) => [name, []]));
+  for (let round = 0; round < rounds; round += 1)
+    for (const { name, run } of contestants) rates.get(name)?.push(await run());
+  for (const peer of [byHand, ...found.flatMap(({ found: one }) => ("peer" in one ? [one.peer] : []))])
+    await peer.close();
+  judge(
+    report,
+    contestants.map(({ name, how }) => summary(name, how, rates.get(name) ?? [])),
+    found,
+  );
+}
+
+const ours = "in this process; claim 100, complete one by one with 3 digests; every answer durable";
+const notAsked: readonly Library[] = ["graphile-worker", "pg-boss", "BullMQ"].map((name) => ({
+  name,
+  found: { missing: "run with --peers" },
+}));
+
+type Rate = { readonly perSecond: number; readonly cpuUs: number };
+type Contestant = { readonly name: string; readonly how: string; run(): Promise<Rate> };
+type Summary = Rate & { readonly name: string; readonly how: string; readonly min: number; readonly max: number };
+
+const contestantOf = (peer: Peer, tasks: number, cpu: ServerCpu): Contestant => ({
+  name: peer.name,
+  how: peer.how,
+  async run() {
+    await peer.fill(tasks);
+    let tookMs = Number.NaN;
+    const measured = await stretch(async () => {
+      tookMs = await peer.drain(tasks);
+      return tasks;
+    }, cpu);
+    return { perSecond: (tasks * 1_000) / tookMs, cpuUs: wholeCpu(measured) };
+  },
+});
+
+const wholeCpu = ({ cpuUs, serverCpuUs = 0 }: Stretch): number => cpuUs + serverCpuUs;
+
+async function rate(rig: Rig, tasks: number, cpu: ServerCpu): Promise<Rate> {
+  await enqueue(rig, { tasksPerJob: 1 }, tasks);
+  const measured = await drain(rig, cpu);
+  return { perSecond: measured.perSecond, cpuUs: wholeCpu(measured) };
+}
+
+function summary(name: string, how: string, rates: readonly Rate[]): Summary {
+  const perSecond = rates.map((one) => one.perSecond);
+  const cpuUs = median(rates.map((one) => one.cpuUs));
+  return { name, how, cpuUs, perSecond: median(perSecond), min: Math.min(...perSecond), max: Math.max(...perSecond) };
+}
+
+function judge(report: Report, [history, bare, ...others]: readonly Summary[], found: readonly Library[]): void {
+  if (!history || !bare) return;
+  const rows = [history, bare, ...others].map(({ name, perSecond, min, max, cpuUs, how }): readonly Figure[] => {
+    const ratio = `${(history.perSecond / perSecond).toFixed(2)}x / ${(bare.perSecond / perSecond).toFixed(2)}x`;
+    return [name, perSecond, min, max, cpuUs, ratio, how];
+  });
+  const absent = found.flatMap(({ name, found: one }): (readonly Figure[])[] =>
+    "missing" in one ? [[name, "not shown", "", "", "", "", one.missing]] : [],
+  );
+  report.table(
+    "Claim + complete on one PostgreSQL, in turns; ratio of ours with / without history",
+    ["", "tasks/s", "min", "max", "CPU us", "ratio", "how"],
+    [...rows, ...absent],
+  );
+  report.say("CPU is this process and the server together.");
+  const byHand = others[0]?.perSecond ?? Number.NaN;
+  report.figure("hand_written_per_s", byHand);
+  report.figure("ratio_to_hand_written", bare.perSecond / byHand);
+  const what = "claim+complete without history / SKIP LOCKED by hand";
+  report.target({ what, atLeast: 1.5, got: bare.perSecond / byHand });
+  for (const { name, found: one } of found) {
+    const rival = others.find((other) => other.name.startsWith(name));
+    const ratio = rival && history.perSecond / rival.perSecond;
+    const missing = "missing" in one ? one.missing : "it gave no figure";
+    report.target({ what: `claim+complete with history / ${name}`, atLeast: 5, got: ratio, missing });
+    if (ratio !== undefined) report.figure(`ratio_to_${name.toLowerCase().replaceAll("-", "_")}`, ratio);
+  }
+}

@@ -1,0 +1,15 @@
+import type { Report } from "./report.ts";
+
+export type BenchOptions = {
+  /** A few seconds, to see that it runs: the figures mean nothing. */
+  readonly smoke: boolean;
+  /** Libraries too, installed on demand. */
+  readonly peers: boolean;
+};
+
+export type Suite = {
+  readonly name: string;
+  readonly about: string;
+  readonly notMeasured: readonly string[];
+  run(report: Report, options: BenchOptions): Promise<void>;
+};
