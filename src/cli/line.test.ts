@@ -48,6 +48,19 @@ describe("the commands", () => {
     match((await run("job", "show", "j0-1", "--json")).out[0] ?? "", /"phase":"CANCELLED"/);
   });
 
+  test("a tenant's quota holds from then on, in every shard", async () => {
+    const { run } = await scene();
+    const set = await run("tenant", "set", "night", "--running", "1", "--queued", "2");
+    deepEqual([set.code, set.out], [0, ["night: weight 1, at most 1 running, at most 2 queued"]]);
+    const submit = () => run("job", "submit", "--tenant", "night", "--", "true");
+    deepEqual([(await submit()).code, (await submit()).code], [0, 0]);
+    const third = await submit();
+    equal(third.code, 1);
+    match(third.notes[0] ?? "", /queue-full/);
+    equal((await run("tenant", "set", "night", "--running", "many")).code, 2);
+    equal((await run("tenant", "set", "night", "--weight", "0")).code, 1);
+  });
+
   test("the same key gives the same job", async () => {
     const { run } = await scene();
     await run("job", "submit", "--key", "k", "--", "true");

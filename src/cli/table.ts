@@ -9,6 +9,7 @@ import { jobWatch } from "./job-watch.ts";
 import { jobWhy } from "./job-why.ts";
 import { nodes } from "./nodes.ts";
 import { shards } from "./shards.ts";
+import { tenantSet } from "./tenant-set.ts";
 import { up } from "./up.ts";
 
 /** Every command but `help` and `version`, which are about this table. */
@@ -21,6 +22,7 @@ export const table: readonly Command[] = [
   jobCancel,
   jobWhy,
   jobSignal,
+  tenantSet,
   nodes,
   shards,
   bench,

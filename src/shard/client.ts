@@ -24,6 +24,9 @@ export type ClientPorts = { readonly router: Router; readonly directory: Directo
 export type Order = Omit<Submit, "kind" | "keyFound" | "reuseEvidence"> & { readonly shardKey: string };
 export type Submitted = { readonly jobId: string; readonly created: boolean; readonly merged: boolean };
 
+/** A tenant's weight next to others', and how much of it may run (over all shards) and wait (in each); 0: no limit. */
+export type TenantStanding = { readonly weight: number; readonly runningMax: number; readonly queuedMax: number };
+
 export type Job = {
   readonly jobId: string;
   /** False: it has left memory, and this is what history kept of it. */
@@ -49,6 +52,8 @@ export type WorkClient = ExecutorClient & {
     signal: Omit<Signal, "id"> & { readonly id?: string },
     options?: AskOptions,
   ): Promise<boolean>;
+  /** In every shard, one after the other; asked again, it changes nothing where it has been set already. */
+  setTenant(tenant: string, standing: TenantStanding, options?: AskOptions): Promise<void>;
   leave(jobId: string, subscriber: string, options?: AskOptions): Promise<boolean>;
   /** Ends when the job has ended and everything has been said. */
   watch(jobId: string, signal: AbortSignal, after?: Stamp): AsyncIterable<Watched>;
@@ -112,6 +117,13 @@ export function createClient(ports: ClientPorts): WorkClient {
       const stage = stageNamed(jobId, view, stageName);
       const signal = { id: id ?? `s${random.next32().toString(36)}${random.next32().toString(36)}`, name, payload };
       return (await command(ref.shard, { kind: "signal", job: ref.job, stage, signal }, options)).recorded;
+    },
+
+    async setTenant(tenant, standing, options) {
+      const { shards } = await directory.cluster();
+      const home = shardOf(tenant, shards);
+      for (let shard = 0; shard < shards; shard += 1)
+        await command(shard, { kind: "set-tenant", tenant, ...standing, home }, options);
     },
 
     async leave(jobId, subscriber, options) {
