@@ -169,6 +169,17 @@ describe("locks of stages", () => {
     `);
   });
 
+  test("a stage that has ended holds its lock until its every claim is gone", () => {
+    specify(`
+      submit i : a[x];lock=l;attempt=5s;tries=1 -> job 1 new; x READY, a i RUNNING
+      submit j : b[z];lock=l                    -> job 2 new; z HELD, b BLOCKED, j RUNNING
+      reserve ada start                         -> x#1; x RUNNING
+      +5s                                       -> x a i FAILED
+      why j                                     -> b lock name=l heldBy=1 ahead=0
+      fail ada x timed-out                      -> REFUSED token-stale task=1 offered=1 current=0; z READY, b RUNNING
+    `);
+  });
+
   test("a planned stage holds its lock through its planning", () => {
     specify(`
       submit i : a[?];lock=l -> job 1 new; a/plan a READY, i RUNNING
