@@ -12,6 +12,7 @@ import { jobOf, nextNo, offers } from "./work.ts";
 
 const tenants = 20;
 const cyclesPerRound = 2_000;
+const warmUpCycles = 40_000;
 const rounds = 7;
 
 export function measureQueue(report: Report, sizes: readonly number[]): void {
@@ -38,7 +39,7 @@ export function measureQueue(report: Report, sizes: readonly number[]): void {
     ask(state, { kind: "forget", jobs: [job] });
   };
   for (let i = 0; i < 200; i += 1) submit(nextNo());
-  for (let i = 0; i < 5 * cyclesPerRound; i += 1) cycle(); // compiled by now
+  for (let i = 0; i < warmUpCycles; i += 1) cycle(); // compiled by now
   const rows: Figure[][] = [];
   const measured = sizes.map((size) => {
     while (state.ready.size < size) submit(nextNo());

@@ -12,14 +12,17 @@ const lanes = 20;
 export async function measureRestore(report: Report, directory: string, tasks: number): Promise<void> {
   const latencies = await fillAndSnapshot(report, directory, tasks);
   const startedMono = performance.now();
+  const cpuBefore = process.cpuUsage();
   {
     await using rig = await Rig.start({ store: { kind: "sqlite", directory } });
     const restoredMs = performance.now() - startedMono;
+    const { user, system } = process.cpuUsage(cpuBefore);
+    const restoredCpuMs = (user + system) / 1_000;
     const found = rig.node.host.shards.get(0)?.state.tasks.size ?? 0;
     if (found < tasks) throw new Error(`${found} of ${tasks} tasks came back`);
     report.table(
       `${tasks.toLocaleString("en-US")} tasks on SQLite: ${lanes} clients while a snapshot is taken, then a restart`,
-      ["", "calm p99 ms", "p50 ms", "p99 ms", "worst ms", "snapshot s", "restored s"],
+      ["", "calm p99 ms", "p50 ms", "p99 ms", "worst ms", "snapshot s", "restored s", "its CPU s"],
       [
         [
           "tasks in memory",
@@ -29,11 +32,13 @@ export async function measureRestore(report: Report, directory: string, tasks: n
           latencies.worstMs,
           latencies.snapshotMs / 1_000,
           restoredMs / 1_000,
+          restoredCpuMs / 1_000,
         ],
       ],
     );
     report.figure("snapshot_p99_ms", latencies.p99Ms);
     report.figure("restored_s", restoredMs / 1_000);
+    report.figure("restored_cpu_s", restoredCpuMs / 1_000);
     report.target({ what: "p99 of a command while a snapshot is taken, ms", atMost: 50, got: latencies.p99Ms });
     report.target({ what: "seconds until served again from snapshot and log", atMost: 10, got: restoredMs / 1_000 });
   }

@@ -43,7 +43,7 @@ const notAsked: readonly Library[] = ["graphile-worker", "pg-boss", "BullMQ"].ma
 }));
 
 type Rate = { readonly perSecond: number; readonly cpuUs: number };
-type Contestant = { readonly name: string; readonly how: string; run(): Promise<Rate> };
+type Contestant = { readonly name: string; readonly how: string; readonly run: () => Promise<Rate> };
 type Summary = Rate & { readonly name: string; readonly how: string; readonly min: number; readonly max: number };
 
 const contestantOf = (peer: Peer, tasks: number, cpu: ServerCpu): Contestant => ({

@@ -3,8 +3,8 @@ import { loadPeer, versions } from "./install.ts";
 import type { Peer } from "./peer.ts";
 
 type Library = {
-  run(options: object): Promise<{ stop(): Promise<void> }>;
-  makeWorkerUtils(options: object): Promise<{
+  readonly run: (options: object) => Promise<{ stop(): Promise<void> }>;
+  readonly makeWorkerUtils: (options: object) => Promise<{
     migrate(): Promise<void>;
     addJobs(jobs: readonly { identifier: string; payload: object }[]): Promise<unknown>;
     withPgClient<T>(run: (client: { query(text: string): Promise<{ rows: T[] }> }) => Promise<T[]>): Promise<T[]>;
@@ -52,7 +52,7 @@ export async function graphileWorker(url: string): Promise<Peer> {
       await runner.stop(); // waits until all of them are marked as done
       const tookMs = performance.now() - startedMono;
       const left = await utils.withPgClient<{ count: string }>(
-        async (client) => (await client.query("select count(*) from graphile_worker.jobs")).rows as { count: string }[],
+        async (client) => (await client.query("select count(*) from graphile_worker.jobs")).rows,
       );
       if (left[0]?.count !== "0") throw new Error(`graphile-worker left ${left[0]?.count} jobs`);
       return tookMs;
