@@ -41,6 +41,8 @@ export class Rig implements AsyncDisposable {
   readonly reports: string[];
   /** How often the node said that it had no room. */
   refused = 0;
+  /** How often it said that the shard was not its own: its lease ran out because the machine stood still. */
+  homeless = 0;
   readonly #dispose: () => Promise<void>;
 
   private constructor(
@@ -90,9 +92,10 @@ export class Rig implements AsyncDisposable {
     for (;;) {
       const response = await this.node.request({ kind: "command", shard, command: command as Command, waitMs });
       if (response.kind === "reply") return response.reply as Replies[K];
-      const isFull = response.kind === "overloaded" || (response.kind === "rejected" && isRoom(response.rejection));
-      if (!isFull) throw new Error(this.#complaint(command.kind, response));
-      this.refused += 1;
+      if (response.kind === "not-owner") this.homeless += 1;
+      else if (response.kind === "overloaded" || (response.kind === "rejected" && isRoom(response.rejection)))
+        this.refused += 1;
+      else throw new Error(this.#complaint(command.kind, response));
       await systemClock.sleep(retryMs);
     }
   }
