@@ -1,13 +1,13 @@
 /**
  * Keeps the log short without losing any of it: what lies behind both snapshot and history is written to the store as
- * blobs, recorded, and only then trimmed (J5). A segment is text, one batch a line.
+ * blobs, recorded, and only then trimmed (J5).
  */
-import { createHash } from "node:crypto";
 import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
 import type { BlobStore } from "#blobs/store.ts";
-import type { Epoch, Journal, LogRecord, Seq } from "#journal/journal.ts";
+import type { Epoch, Journal, Seq } from "#journal/journal.ts";
+import { digestOf, encodeLine } from "./codec-segment.ts";
 
 export type ArchiverSettings = {
   readonly archive: boolean;
@@ -71,7 +71,7 @@ export class Archiver {
     let bytes = 0;
     for await (const record of journal.read(shard, from)) {
       if (record.seq > throughSeq) break;
-      const line = lineOf(record);
+      const line = encodeLine(record);
       lines.push(line);
       bytes += line.length;
       if (bytes < settings.segmentBytes && record.seq < throughSeq) continue;
@@ -96,7 +96,7 @@ export class Archiver {
     const { blobs, journal } = this.#ports;
     const { shard, epoch, fromSeq, throughSeq } = at;
     const segment = Buffer.concat(lines);
-    const digest = `${createHash("sha256").update(segment).digest("hex")}/${segment.length}`;
+    const digest = digestOf(segment);
     await blobs.write(digest, segment);
     const pin = await blobs.pin([digest], keepMs);
     if ("missing" in pin) throw new Fault("not-found", "pin log segment", { shard, digest });
@@ -113,9 +113,3 @@ export class Archiver {
     return !this.#stopped && this.#ports.isOurs(shard, epoch);
   }
 }
-
-const encoder = new TextEncoder();
-
-/** The payload is JSON without line breaks already. */
-const lineOf = ({ seq, epoch, payload }: LogRecord): Uint8Array =>
-  Buffer.concat([encoder.encode(`{"seq":${seq},"epoch":${epoch},"batch":`), payload, encoder.encode("}\n")]);

@@ -40,3 +40,20 @@ function lastOfEach<T>(rows: readonly T[], keyOf: (row: T) => string | number, i
   for (const row of rows) byKey.set(keyOf(row), row);
   for (const row of byKey.values()) into.push(row);
 }
+
+/** The same rows in parts of at most so many. */
+export function splitRows({ jobs, stages, tasks, attempts, steps }: Rows, rowsMax: number): readonly Rows[] {
+  const cut = <T>(rows: readonly T[], as: (part: T[]) => Partial<Rows>): readonly Partial<Rows>[] =>
+    Array.from({ length: Math.ceil(rows.length / rowsMax) }, (_, i) => as(rows.slice(i * rowsMax, (i + 1) * rowsMax)));
+  const whole = { jobs, stages, tasks, attempts, steps };
+  if (countRows(whole) <= rowsMax) return [whole];
+  // A job comes after all that is its own.
+  const parts = [
+    ...cut(stages, (part) => ({ stages: part })),
+    ...cut(tasks, (part) => ({ tasks: part })),
+    ...cut(attempts, (part) => ({ attempts: part })),
+    ...cut(steps, (part) => ({ steps: part })),
+    ...cut(jobs, (part) => ({ jobs: part })),
+  ];
+  return parts.map((part) => ({ ...noRows(), ...part }));
+}
