@@ -13,66 +13,119 @@ export type ReadAheadPorts = {
 };
 
 const preparedMax = 4;
+/** Logs read at once: more of them would only all be ready later. */
+const readingMax = 2;
+
+/**
+ * "announced": another node says that the shard will come. "taking": it is free, and this node is about to acquire it.
+ * "guessed": its owner is late; gives way to what is sure to come.
+ */
+export type Reason = "announced" | "taking" | "guessed";
+
+type Prepared = {
+  readonly replay: Promise<Replay>;
+  readonly reason: Reason;
+  /** Nobody waits longer for what has been read; what is still being read is kept. */
+  untilMono: number;
+};
 
 export class ReadAhead {
   readonly #ports: ReadAheadPorts;
-  /** One log at a time: what is taken over meanwhile must not wait for its turn behind many. */
-  #reading: Promise<unknown> = Promise.resolve();
-  readonly #prepared = new Map<ShardId, { readonly replay: Promise<Replay>; readonly untilMono: number }>();
+  readonly #prepared = new Map<ShardId, Prepared>();
+  readonly #waiting: (() => void)[] = [];
+  #reading = 0;
 
   constructor(ports: ReadAheadPorts) {
     this.#ports = ports;
   }
 
-  has(shard: ShardId): boolean {
-    return this.#prepared.has(shard);
+  /** Whether another node has said that the shard will come. */
+  isAnnounced(shard: ShardId): boolean {
+    return this.#prepared.get(shard)?.reason === "announced";
   }
 
-  get isFull(): boolean {
-    return this.#prepared.size >= preparedMax;
+  /** For shards whose owners are late: as many as there is room for, and no others. */
+  guess(shards: ReadonlySet<ShardId>, failed: (shard: ShardId, error: unknown) => void): void {
+    for (const [shard, { reason }] of this.#prepared)
+      if (reason === "guessed" && !shards.has(shard)) this.#prepared.delete(shard);
+    this.#tidy();
+    for (const shard of shards)
+      if (!this.#prepared.has(shard) && this.#hasRoom)
+        this.prepare(shard, "guessed").catch((error: unknown) => failed(shard, error));
   }
 
-  async prepare(shard: ShardId): Promise<void> {
-    this.tidy();
-    const before = this.#prepared.get(shard)?.replay;
-    if (!before && this.isFull) throw new Fault("exhausted", "prepare shard", { shard });
-    const replay = this.#reading.then(() => this.#readToTail(shard, before));
-    this.#reading = replay.catch(() => {});
-    const entry = { replay, untilMono: this.#ports.clock.monotonicMs() + this.#ports.keepMs };
+  /** Reads the shard's log to its end, or on from where it was read before. */
+  async prepare(shard: ShardId, reason: Reason): Promise<void> {
+    this.#tidy();
+    const before = this.#prepared.get(shard);
+    if (!before && reason !== "taking") this.#makeRoom(shard);
+    const replay = this.#readToTail(shard, before?.replay);
+    const entry: Prepared = { replay, reason, untilMono: Number.POSITIVE_INFINITY };
     this.#prepared.set(shard, entry);
     try {
       await replay;
+      entry.untilMono = this.#ports.clock.monotonicMs() + this.#ports.keepMs;
     } catch (error) {
-      if (this.#prepared.get(shard) === entry) this.#prepared.delete(shard);
+      this.forget(shard, entry);
       throw error;
     }
   }
 
   /** The prepared state, read on to the batch; undefined when there is none or it can no longer be read on. */
   async readOn(shard: ShardId, seq: Seq): Promise<Replay | undefined> {
-    // What is still being read is waited for: to begin anew would take longer.
-    const replay = await this.#prepared.get(shard)?.replay.catch(() => undefined);
+    const entry = this.#prepared.get(shard);
+    // Before anything is waited for: nobody else may read on in a state that is about to be served.
     this.#prepared.delete(shard);
-    if (!replay) return undefined;
-    try {
-      await replay.readTo(seq);
-      return replay;
-    } catch (error) {
-      // Trimmed meanwhile: there is a newer snapshot to begin from.
-      if (isFault(error, "not-found")) return undefined;
-      throw error;
-    }
+    // What is still being read is waited for: to begin anew would take longer.
+    const replay = await entry?.replay.catch(() => undefined);
+    return replay && (await isReadTo(replay, seq)) ? replay : undefined;
+  }
+
+  forget(shard: ShardId, entry = this.#prepared.get(shard)): void {
+    if (this.#prepared.get(shard) === entry) this.#prepared.delete(shard);
+  }
+
+  get #hasRoom(): boolean {
+    return [...this.#prepared.values()].filter(({ reason }) => reason !== "taking").length < preparedMax;
   }
 
   /** Lets go of what nobody came back for. */
-  tidy(): void {
+  #tidy(): void {
     const mono = this.#ports.clock.monotonicMs();
     for (const [shard, { untilMono }] of this.#prepared) if (untilMono < mono) this.#prepared.delete(shard);
   }
 
+  #makeRoom(shard: ShardId): void {
+    if (this.#hasRoom) return;
+    const [guessed] = [...this.#prepared].find(([, { reason }]) => reason === "guessed") ?? [];
+    if (guessed === undefined) throw new Fault("exhausted", "prepare shard", { shard });
+    this.#prepared.delete(guessed);
+  }
+
   async #readToTail(shard: ShardId, before: Promise<Replay> | undefined): Promise<Replay> {
-    const replay = (await before?.catch(() => undefined)) ?? (await this.#ports.replay(shard));
-    await replay.readTo((await this.#ports.journal.tail(shard)).seq);
-    return replay;
+    const known = await before?.catch(() => undefined);
+    while (this.#reading >= readingMax) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    this.#reading += 1;
+    try {
+      const { seq } = await this.#ports.journal.tail(shard);
+      if (known && (await isReadTo(known, seq))) return known;
+      const replay = await this.#ports.replay(shard);
+      await replay.readTo(seq);
+      return replay;
+    } finally {
+      this.#reading -= 1;
+      this.#waiting.shift()?.();
+    }
+  }
+}
+
+/** False where the log was trimmed meanwhile: there is a newer snapshot to begin from. */
+async function isReadTo(replay: Replay, seq: Seq): Promise<boolean> {
+  try {
+    await replay.readTo(seq);
+    return true;
+  } catch (error) {
+    if (isFault(error, "not-found")) return false;
+    throw error;
   }
 }

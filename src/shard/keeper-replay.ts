@@ -1,5 +1,4 @@
 /** Brings a shard's state back from its snapshot and log, in slices: the leases of the other shards go on meanwhile. */
-import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
 import { apply } from "#kernel/apply.ts";
@@ -11,10 +10,11 @@ import { createState, type State } from "#kernel/state.ts";
 import type { Journal, LogRecord, Seq } from "#journal/journal.ts";
 import { decodeEvents } from "./codec.ts";
 import { decodeTexts } from "./codec-snapshot.ts";
+import type { Turns } from "./keeper-turns.ts";
 import type { DurableEvents } from "./watchers.ts";
 
 export type ReplayPorts = {
-  readonly clock: Clock;
+  readonly turns: Turns;
   readonly journal: Pick<Journal, "read" | "loadSnapshot" | "history">;
   readonly limits: Limits;
   readonly keepsHistory: boolean;
@@ -53,7 +53,7 @@ export class Replay {
   }
 
   static async begin(ports: ReplayPorts, shard: ShardId): Promise<Replay> {
-    const { journal, limits, clock } = ports;
+    const { journal, limits, turns } = ports;
     const historySeq = await journal.history.cursor(shard);
     const snapshot = await journal.loadSnapshot(shard);
     if (!snapshot) return new Replay(ports, createState(shard, limits), 0, historySeq);
@@ -64,7 +64,7 @@ export class Replay {
       bytes += text.length;
       if (bytes < sliceBytes) continue;
       bytes = 0;
-      await clock.sleep(0);
+      await turns.next();
     }
     const state = guarded({ shard, seq: snapshot.seq }, () => restorer.finish());
     return new Replay(ports, state, snapshot.seq, historySeq);
@@ -80,7 +80,7 @@ export class Replay {
       if (record.seq === seq) return;
       if (this.#sliceBytes < sliceBytes) continue;
       this.#sliceBytes = 0;
-      await this.#ports.clock.sleep(0);
+      await this.#ports.turns.next();
     }
     throw new Fault("corrupt", "replay", { shard, why: "the log ends before its tail", seq: this.seq, tail: seq });
   }

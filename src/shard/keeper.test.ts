@@ -114,6 +114,25 @@ describe("the keeper", () => {
     equal(b.journal.count("acquire"), 1, "taken once, whoever asked for it");
   });
 
+  test("what it reads ahead for one that is only late gives way to what is handed over", async () => {
+    const many = { shards: 10, clusterId: "test" };
+    const rig = new Rig();
+    const a = await rig.node("a", { cluster: many, keeper: { moveEveryMs: 1_000_000 } });
+    await a.serving(Array.from({ length: 10 }, (_, shard) => shard));
+    const b = await rig.node("b", { cluster: many });
+    await rig.clock.advance(2_000);
+    const read = b.journal.count("loadSnapshot");
+    a.journal.fail("renew", "unavailable", "unavailable", "unavailable", "unavailable", "unavailable");
+    await rig.clock.advance(4_000);
+    equal(b.journal.count("loadSnapshot") - read, 4, "as many as there is room for");
+    ok(await a.node.handOver(7, "b"));
+    await b.serving([7], 200);
+    deepEqual(
+      rig.reports.filter((report) => report.includes("exhausted")),
+      [],
+    );
+  });
+
   test("hands everything over when it is stopped", async () => {
     const rig = new Rig();
     const a = await (await rig.node("a", { cluster })).serving(all);

@@ -154,7 +154,7 @@ export class Keeper {
 
   /** Whether the shard is on its way here: being taken over, or announced by the node that hands it over. */
   isComing(shard: ShardId): boolean {
-    return this.#taking.has(shard) || this.#ahead.has(shard);
+    return this.#taking.has(shard) || this.#ahead.isAnnounced(shard);
   }
 
   /** Resolves when a shard that is coming can be asked, or will not be for a while. */
@@ -167,7 +167,7 @@ export class Keeper {
     const elsewhere: ShardResponse = { kind: "not-owner", shard, hint: this.hintOf(shard) };
     if (!this.#running || this.#state !== "up") return elsewhere;
     try {
-      if (when === "prepare") await this.#ahead.prepare(shard);
+      if (when === "prepare") await this.#ahead.prepare(shard, "announced");
       // The first may have been under way since before the shard was released.
       else if (!(await this.#take(shard)) && !(await this.#take(shard))) return elsewhere;
     } catch (error) {
@@ -254,12 +254,9 @@ export class Keeper {
   /** Whose owner has missed its renewals will soon be free: what it takes to serve it is begun before. */
   #readAhead(): void {
     const { settings, report } = this.#ports;
-    this.#ahead.tidy();
-    if (this.#state !== "up") return;
     const standing = this.#view.standing(new Set(this.#held.keys()));
-    for (const shard of toTakeSoon(standing, settings.leaseMs / 2))
-      if (!this.#ahead.has(shard) && !this.#ahead.isFull)
-        this.#ahead.prepare(shard).catch((error: unknown) => report(`read ahead in shard ${shard}`, error));
+    const soon = this.#state === "up" ? toTakeSoon(standing, settings.leaseMs / 2) : [];
+    this.#ahead.guess(new Set(soon), (shard, error) => report(`read ahead in shard ${shard}`, error));
   }
 
   async #takeFree(): Promise<void> {
@@ -307,12 +304,15 @@ export class Keeper {
     const { clock, node, settings, storeClock, row } = this.#ports;
     if (!this.#running || this.#state !== "up") return false;
     if (this.#held.has(shard)) return this.#held.get(shard)?.phase === "serving";
+    // Read before it is acquired: however long that takes, it costs no lease and is not done in vain.
+    if (!this.#ahead.isAnnounced(shard) && !(await this.#prepared(shard))) return false;
     const sentMono = clock.monotonicMs();
     const wanted = { leaseMs: settings.leaseMs, features: row().features };
     const acquired = await this.#journal.acquire(shard, node, wanted);
     storeClock.observe(acquired.storeNowMs, sentMono);
     if (acquired.kind === "refused")
       this.#troubles.add(shard, new Fault("stale", "acquire shard", { why: acquired.why }));
+    if (acquired.kind !== "acquired") this.#ahead.forget(shard);
     if (acquired.kind !== "acquired" || !this.#running) return false;
     const holding = new Holding(shard, acquired.epoch, new OwnerLease(this.#leaseFrom(sentMono)));
     this.#held.set(shard, holding);
@@ -327,6 +327,26 @@ export class Keeper {
       // Another node may fare better.
       await this.#giveUp(holding);
       return false;
+    }
+  }
+
+  async #prepared(shard: ShardId): Promise<boolean> {
+    const { clock, settings, report } = this.#ports;
+    const { promise: late, reject } = Promise.withResolvers<never>();
+    const facts = { shard, ms: settings.prepareMs };
+    const cancel = clock.after(settings.prepareMs, () => reject(new Fault("unavailable", "read shard", facts)));
+    try {
+      const reading = this.#ahead.prepare(shard, "taking");
+      reading.catch(() => {}); // it may end after nobody waits for it any more
+      await Promise.race([reading, late]);
+      return this.#running && this.#state === "up";
+    } catch (error) {
+      if (!this.#running) return false;
+      report(`take over shard ${shard}`, error);
+      this.#troubles.add(shard, error);
+      return false;
+    } finally {
+      cancel();
     }
   }
 

@@ -12,6 +12,7 @@ import type { HostSettings } from "./host-settings.ts";
 import { StoreClock } from "./kernel-clock.ts";
 import { Keeper } from "./keeper.ts";
 import { Replay } from "./keeper-replay.ts";
+import { Turns } from "./keeper-turns.ts";
 import { keeperSettings, type KeeperSettings } from "./keeper-settings.ts";
 import { shardStatuses, type NodeStatus } from "./node-status.ts";
 import { defaultProjectorSettings, Projector, type ProjectorSettings } from "./projector.ts";
@@ -209,6 +210,7 @@ export class Node implements ShardService {
   #makeKeeper(): Keeper {
     const { id: node, clock, journal, random, limits = defaultLimits, features = 1, facts, transport } = this.#options;
     const keepsHistory = this.#projection.history;
+    const turns = new Turns(clock);
     return new Keeper({
       node,
       clock,
@@ -226,7 +228,7 @@ export class Node implements ShardService {
         drain: (shard) => this.host.drain(shard),
         drop: (shard, why, hint) => this.host.drop(shard, why, hint),
       },
-      replay: (shard) => Replay.begin({ clock, journal, limits, keepsHistory }, shard),
+      replay: (shard) => Replay.begin({ turns, journal, limits, keepsHistory }, shard),
       send: transport && ((to, request, timeoutMs) => this.#send(transport, to, request, timeoutMs)),
       report: this.#report,
     });
