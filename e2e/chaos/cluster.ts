@@ -37,7 +37,7 @@ export type ClusterPorts = {
   readonly random: Random;
 };
 
-const startMsMax = 30_000;
+const startMsMax = 60_000;
 
 export class Cluster {
   readonly plan: ClusterPlan;

@@ -21,7 +21,7 @@ export async function killRound({ cluster, random }: Run): Promise<Round> {
   const sinceMono = performance.now();
   await victim.child.kill();
   if (atOnce) cluster.restart(victim);
-  const recoveryMs = await timeToAnswer(cluster.edge.router, owned, sinceMono, 30_000);
+  const recoveryMs = await timeToAnswer(cluster.edge.router, owned, sinceMono, 60_000);
   if (!atOnce) cluster.restart(victim);
   await cluster.untilServed();
   // Sometimes the next blow comes while shards are still being moved back, sometimes when all is quiet.

@@ -28,7 +28,7 @@ export async function stopRound({ cluster, random }: Run): Promise<Round> {
     await askDirectly(transport, victim, owned, 5_000); // connected before it falls asleep
     const sinceMono = performance.now();
     victim.child.signal("SIGSTOP");
-    const recoveryMs = await timeToAnswer(cluster.edge.router, owned, sinceMono, 30_000);
+    const recoveryMs = await timeToAnswer(cluster.edge.router, owned, sinceMono, 60_000);
     const restMs = leaseMs * (1.2 + random.fraction()) - (performance.now() - sinceMono);
     await pause(Math.max(0, restMs));
     const newer = await cluster.journal.ownerships();
