@@ -116,7 +116,7 @@ function joinParts(parts: Parts, workerStatus: () => ReturnType<Worker["status"]
 }
 
 /** The journal's word on the cluster counts: it was fixed when the store was created. */
-function checkCluster({ cluster: wanted }: Config, found: Cluster, log: (line: string) => void): void {
+export function checkCluster({ cluster: wanted }: Config, found: Cluster, log: (line: string) => void): void {
   if (found.clusterId !== wanted.name)
     throw new Fault("invalid", "join cluster", {
       configured: wanted.name,
@@ -137,7 +137,7 @@ const routedBy = (router: Router): ShardService => ({
 });
 
 /** Imported when needed: nobody waits for a database driver that is not used. */
-async function openJournal({ journal }: Config, folder: DataFolder, clock: Clock): Promise<Journal> {
+export async function openJournal({ journal }: Config, folder: DataFolder, clock: Clock): Promise<Journal> {
   switch (journal.kind) {
     case "sqlite":
       return (await import("#journal/sqlite.ts")).sqliteJournal({ directory: journal.directory ?? folder.journal });
@@ -150,7 +150,7 @@ async function openJournal({ journal }: Config, folder: DataFolder, clock: Clock
   }
 }
 
-async function openBlobs({ blobs }: Config, folder: DataFolder, clock: Clock): Promise<BlobStore> {
+export async function openBlobs({ blobs }: Config, folder: DataFolder, clock: Clock): Promise<BlobStore> {
   switch (blobs.kind) {
     case "disk":
       return await openDiskBlobs(blobs.directory ?? folder.blobs);

@@ -1,5 +1,6 @@
 import { bench } from "./bench.ts";
 import type { Command } from "./command.ts";
+import { historyRebuild } from "./history-rebuild.ts";
 import { jobCancel } from "./job-cancel.ts";
 import { jobList } from "./job-list.ts";
 import { jobShow } from "./job-show.ts";
@@ -25,5 +26,6 @@ export const table: readonly Command[] = [
   tenantSet,
   nodes,
   shards,
+  historyRebuild,
   bench,
 ];

@@ -32,7 +32,8 @@ export async function withNode(values: UpValues, world: World, ready: (facts: Up
   return 0;
 }
 
-async function configured(values: UpValues, world: World, undo: AsyncDisposableStack) {
+/** What the flags, the environment and the configuration together say. */
+export async function configured(values: UpValues, world: World, undo: AsyncDisposableStack) {
   const throwaway = values.dev ? await mkdtemp(join(tmpdir(), "millrace-dev-")) : undefined;
   if (throwaway !== undefined) undo.defer(() => rm(throwaway, { recursive: true, force: true }));
   const usual = dataFolder(values.data ?? throwaway ?? defaultDataPath(world.env));

@@ -119,7 +119,11 @@ export class Projector implements ShardObserver {
     if (replay && this.#ports.settings.history && replay.historySeq < replay.snapshotSeq)
       this.#ports.report(
         `write the history of shard ${shard.shard}`,
-        new Fault("corrupt", "resume history", { cursor: replay.historySeq, snapshot: replay.snapshotSeq }),
+        new Fault("corrupt", "resume history", {
+          cursor: replay.historySeq,
+          snapshot: replay.snapshotSeq,
+          why: "rows between them are missing until the node is stopped and `millrace history rebuild` has run",
+        }),
       );
     const mono = this.#ports.clock.monotonicMs();
     for (const { seq, rows } of replay?.rows ?? []) this.#enqueue(track, seq, rows, mono);
