@@ -73,7 +73,6 @@ export function applyCommitted(state: State, event: EventOf<"committed">): void 
   stage.runMsSum += tookMs;
   stage.runs += 1;
   claim.executor.failures = 0;
-  charge(state, claim, event.at);
   const other = task.claim === claim ? task.second : task.claim;
   if (other) voidClaim(state, other);
   dropClaim(state, claim);
@@ -110,7 +109,6 @@ export function applyAttemptEnded(state: State, event: EventOf<"attempt-ended">)
   };
   if (blames(event)) claim.executor.failures += 1;
   if (event.outcome === "released") task.attempts -= 1;
-  else charge(state, claim, event.at);
   // One that timed out may still be running: it has no say, but locks wait for it.
   if (event.outcome === "timed-out") voidClaim(state, claim);
   else dropClaim(state, claim);
@@ -177,11 +175,6 @@ export function applyInvalidated(state: State, event: EventOf<"invalidated">): v
   task.phase = "READY";
   task.order = 0;
   stage.nextHeld = Math.min(stage.nextHeld, task.index);
-}
-
-function charge(state: State, claim: Claim, atMs: number): void {
-  const seconds = (atMs - claim.grantedAtMs) / 1_000;
-  state.ready.charge(claim.task.stage.job.tenant, seconds);
 }
 
 function claimOf(task: Task, token: number): Claim {

@@ -38,7 +38,7 @@ export class Tenant {
   /** Live claims. */
   running = 0;
   jobs = 0;
-  /** How much of its share it has had: grants and time, by weight. Only grows. */
+  /** Its turn among those that hold as much: grows with every grant, by weight. */
   virtual = 0;
   /** In the home shard: slots lent to other shards. */
   readonly lent = new Map<number, { slots: number; untilMs: number }>();

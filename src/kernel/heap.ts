@@ -34,6 +34,11 @@ export class Heap<T extends HeapNode> {
     item.heapAt = -1;
   }
 
+  /** To be called when the item has become earlier than it was. */
+  rise(item: T): void {
+    this.#up(item);
+  }
+
   /** To be called when the item has become later than it was. */
   sink(item: T): void {
     this.#down(item);

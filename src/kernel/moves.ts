@@ -139,6 +139,7 @@ function silence(state: State, claim: Claim): void {
   } else if (task.second === claim) task.second = undefined;
   if (!task.claim) tenant.queued += 1;
   tenant.running -= 1;
+  state.ready.freed(tenant);
   checkQuota(state, tenant);
 }
 

@@ -1,10 +1,10 @@
 /**
  * Ready work, indexed by requirement class, then tenant, then priority, then age.
  *
- * A reserve touches only classes that the executor satisfies. Tenants take turns by the share they have had
- * (`virtual`, weighted); within a tenant the highest priority goes first, then the oldest.
- * A class's heap is repaired when it is looked at: a tenant's share grows wherever it is served, and moving it in
- * every class at once would make each grant cost as many steps as the tenant has classes.
+ * A reserve touches only classes that the executor satisfies. The tenant that holds the least for its weight goes
+ * next, those that hold the same take turns; within a tenant the highest priority goes first, then the oldest.
+ * A class's heap is repaired when it is looked at: a tenant falls behind wherever it is served, and moving it in every
+ * class at once would make each grant cost as many steps as the tenant has classes.
  */
 import { assert } from "#base/assert.ts";
 import { Heap } from "./heap.ts";
@@ -26,16 +26,15 @@ export type TenantQueue = {
   readonly lists: PriorityList[];
   size: number;
   heapAt: number;
-  /** The tenant's share when the heap last looked: never more than it is now. */
+  /** The tenant's share and turn when the heap last looked: never later in line than they are now. */
   share: number;
+  turn: number;
 };
 
 export class ReadyClass {
   readonly key: string;
   readonly requires: readonly string[];
-  readonly heap = new Heap<TenantQueue>(
-    (a, b) => a.share < b.share || (a.share === b.share && a.tenant.ordinal < b.tenant.ordinal),
-  );
+  readonly heap = new Heap<TenantQueue>(isBefore);
   ready = 0;
 
   constructor(key: string, requires: readonly string[]) {
@@ -57,7 +56,7 @@ export class ReadyIndex {
   readonly #offerKeys = new KeyMemo();
   /** Classes that got work since the host last looked: whom to wake. */
   readonly woken = new Set<ReadyClass>();
-  /** The share of the tenant that was served last: where one that comes back begins. */
+  /** The turn of the tenant that was served last: where one that comes back begins. */
   virtual = 0;
   size = 0;
   /** Weights of the tenants with ready work. */
@@ -166,15 +165,23 @@ export class ReadyIndex {
     }
   }
 
-  /** Counts a grant against the tenant's share, and moves the line from which newcomers begin. */
+  /** One more claim of the tenant's: it steps back, and moves the line from which newcomers begin. */
   serve(tenant: Tenant): void {
     this.virtual = Math.max(this.virtual, tenant.virtual);
-    this.charge(tenant, 1);
+    tenant.virtual += 1 / tenant.weight;
   }
 
-  /** Counts the time that an attempt took, when it has ended. */
-  charge(tenant: Tenant, cost: number): void {
-    tenant.virtual += cost / tenant.weight;
+  /** One claim less: the tenant steps forward, in every class that it has work in. */
+  freed(tenant: Tenant): void {
+    const share = shareOf(tenant);
+    for (const queue of tenant.queues.values()) {
+      // Where the heap has not looked since the tenant was last served, it stands early enough already.
+      if (queue.heapAt === -1 || queue.share <= share) continue;
+      this.touched += 1;
+      queue.share = share;
+      queue.turn = tenant.virtual;
+      queue.class.heap.rise(queue);
+    }
   }
 
   /** For a state that is read back: tasks come with their places, new ones go behind them. */
@@ -189,6 +196,11 @@ export class ReadyIndex {
   setWeight(tenant: Tenant, weight: number): void {
     if (tenant.ready > 0) this.readyWeight += weight - tenant.weight;
     tenant.weight = weight;
+    for (const queue of tenant.queues.values()) {
+      if (queue.heapAt === -1) continue;
+      queue.class.heap.remove(queue);
+      this.#join(queue);
+    }
   }
 
   /** The next task for an executor, or undefined. Looks only (apart from repairing the heaps). */
@@ -207,7 +219,7 @@ export class ReadyIndex {
     for (const readyClass of signature.matched) {
       this.touched += 1;
       const queue = this.#firstOf(readyClass);
-      if (queue && (!first || before(queue, first))) first = queue;
+      if (queue && (!first || isBefore(queue, first))) first = queue;
     }
     return first?.tenant;
   }
@@ -249,8 +261,9 @@ export class ReadyIndex {
   #firstOf(readyClass: ReadyClass): TenantQueue | undefined {
     for (;;) {
       const queue = readyClass.heap.top();
-      if (!queue || queue.share === queue.tenant.virtual) return queue;
-      queue.share = queue.tenant.virtual;
+      if (!queue || (queue.share === shareOf(queue.tenant) && queue.turn === queue.tenant.virtual)) return queue;
+      queue.share = shareOf(queue.tenant);
+      queue.turn = queue.tenant.virtual;
       readyClass.heap.sink(queue);
       this.touched += 1;
     }
@@ -282,7 +295,8 @@ export class ReadyIndex {
   }
 
   #join(queue: TenantQueue): void {
-    queue.share = queue.tenant.virtual;
+    queue.share = shareOf(queue.tenant);
+    queue.turn = queue.tenant.virtual;
     queue.class.heap.push(queue);
   }
 
@@ -310,7 +324,7 @@ export class ReadyIndex {
   #queueOf(tenant: Tenant, readyClass: ReadyClass): TenantQueue {
     let queue = tenant.queues.get(readyClass);
     if (!queue) {
-      queue = { tenant, class: readyClass, lists: [], size: 0, heapAt: -1, share: 0 };
+      queue = { tenant, class: readyClass, lists: [], size: 0, heapAt: -1, share: 0, turn: 0 };
       tenant.queues.set(readyClass, queue);
     }
     return queue;
@@ -320,8 +334,17 @@ export class ReadyIndex {
 export const satisfies = (offers: ReadonlySet<string>, requires: readonly string[]): boolean =>
   requires.every((label) => offers.has(label));
 
-const before = (a: TenantQueue, b: TenantQueue): boolean =>
-  a.tenant.virtual < b.tenant.virtual || (a.tenant.virtual === b.tenant.virtual && a.tenant.ordinal < b.tenant.ordinal);
+/** What the tenant holds, for its weight. */
+const shareOf = (tenant: Tenant): number => tenant.running / tenant.weight;
+
+const isBefore = (a: TenantQueue, b: TenantQueue): boolean =>
+  a.share !== b.share ? a.share < b.share : a.turn !== b.turn ? a.turn < b.turn : a.tenant.ordinal < b.tenant.ordinal;
+
+/** Whether the first tenant is served before the second where both have work. */
+export function goesBefore(a: Tenant, b: Tenant): boolean {
+  if (shareOf(a) !== shareOf(b)) return shareOf(a) < shareOf(b);
+  return a.virtual !== b.virtual ? a.virtual < b.virtual : a.ordinal < b.ordinal;
+}
 
 const older = (a: PriorityList, b: PriorityList): boolean => (a.head?.order ?? 0) < (b.head?.order ?? 0);
 

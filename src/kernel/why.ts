@@ -3,7 +3,7 @@ import type { Job, Stage, Task } from "./entities.ts";
 import { isOver, lockKey, lockSpecOf } from "./locks.ts";
 import { isJobOver, isStageOver, isTaskOver, slotsOf } from "./moves.ts";
 import type { Why, WhyReason } from "./query.ts";
-import { satisfies } from "./ready.ts";
+import { goesBefore, satisfies } from "./ready.ts";
 import type { State } from "./state.ts";
 
 const linesMax = 20;
@@ -114,6 +114,6 @@ function tenantsAhead(state: State, task: Task): number {
   const mine = task.stage.job.tenant;
   let ahead = 0;
   for (const tenant of state.tenants.values())
-    if (tenant !== mine && tenant.ready > 0 && !tenant.parked && tenant.virtual < mine.virtual) ahead += 1;
+    if (tenant !== mine && tenant.ready > 0 && !tenant.parked && goesBefore(tenant, mine)) ahead += 1;
   return ahead;
 }

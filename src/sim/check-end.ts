@@ -1,6 +1,6 @@
 /** What must have happened when everything has healed and had its time: K9 and K10. */
 import type { Checker } from "./court.ts";
-import { isOver, type ModelJob, type ShardModel } from "./model.ts";
+import { isOver, liveClaims, type ModelJob, type ShardModel } from "./model.ts";
 
 export const jobsEnd: Checker = {
   invariant: "K9",
@@ -21,7 +21,10 @@ const standing = (job: ModelJob): string =>
     })
     .join("; ");
 
-/** A tenant that others overtake this often while it has ready work, room and willing executors, is starved. */
+/**
+ * A tenant that others overtake this often while it has ready work, room and willing executors, and holds nothing, is
+ * starved. One that holds something may rightly see others go first who hold less.
+ */
 const overtakenMax = 150;
 
 export const tenantsServed: Checker = {
@@ -46,8 +49,10 @@ export const tenantsServed: Checker = {
 
 function readyTenants(model: ShardModel, offers: readonly string[]): ReadonlySet<string> {
   const tenants = new Set<string>();
+  const holding = new Set<string>();
+  for (const task of model.tasks.values()) if (liveClaims(task).length > 0) holding.add(task.job.tenant);
   for (const { job, standing: where, template } of model.tasks.values()) {
-    if (where !== "ready" || tenants.has(job.tenant)) continue;
+    if (where !== "ready" || tenants.has(job.tenant) || holding.has(job.tenant)) continue;
     if (!template.requires.every((label) => offers.includes(label))) continue;
     // With a quota, what is free here depends on what the home shard lends.
     if ((model.tenants.get(job.tenant)?.runningMax ?? 0) === 0) tenants.add(job.tenant);
