@@ -2,9 +2,10 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
 import { Fault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
-import { byKey, cellOf, historyTables, rowOf, tableNames, type TableName, type TableSpec } from "./history-columns.ts";
+import { byKey, historyTables, rowOf, tableNames, type TableName, type TableSpec } from "./history-columns.ts";
 import { jobsPage, jobsPlace } from "./history-cursor.ts";
-import type { Epoch, History, HistoryRows, JobHistory, JobRow, Seq } from "./journal.ts";
+import type { Epoch, History, JobHistory, JobRow, Seq } from "./journal.ts";
+import type { PackedRows } from "./sqlite-packing.ts";
 
 export const historyVersion = 1;
 
@@ -45,12 +46,13 @@ export function sqliteHistory(db: DatabaseSync, epochOf: (shard: ShardId) => Epo
   };
 
   return {
-    record(shard: ShardId, at: { readonly epoch: Epoch; readonly throughSeq: Seq }, rows: HistoryRows): void {
+    record(shard: ShardId, at: { readonly epoch: Epoch; readonly throughSeq: Seq }, rows: PackedRows): void {
       const known = mine("record history", shard, at.epoch);
       if (at.throughSeq < known.seq) return;
       for (const name of tableNames) {
-        const { columns } = historyTables[name];
-        for (const row of rows[name]) upserts[name].run(...columns.map((column) => cellOf(row, column)));
+        const cells = rows[name];
+        const width = historyTables[name].columns.length;
+        for (let from = 0; from < cells.length; from += width) upserts[name].run(...cells.slice(from, from + width));
       }
       putCursor.run(shard, at.epoch, at.throughSeq);
     },

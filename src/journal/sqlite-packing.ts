@@ -4,7 +4,8 @@
  */
 import { must } from "#base/assert.ts";
 import type { LaidBatch } from "./engine-log.ts";
-import type { Batch, RequestKey } from "./journal.ts";
+import { cellOf, historyTables, tableNames, type TableName } from "./history-columns.ts";
+import type { Batch, HistoryRows, RequestKey } from "./journal.ts";
 import { headerBytes, layRecord, recordSize } from "./record.ts";
 
 /** Keys as batch index, key, job, payload hash, retained until; five entries each. */
@@ -42,4 +43,17 @@ export function unpackBatches({ records, keys }: Packed): LaidBatch[] {
     });
   }
   return batches;
+}
+
+/** The history's rows, too, go as one flat list of cells a table, in the order of its columns. */
+export type PackedRows = Readonly<Record<TableName, readonly (string | number)[]>>;
+
+export function packRows(rows: HistoryRows): PackedRows {
+  const packed = {} as Record<TableName, (string | number)[]>;
+  for (const name of tableNames) {
+    const cells: (string | number)[] = (packed[name] = []);
+    const { columns } = historyTables[name];
+    for (const row of rows[name]) for (const column of columns) cells.push(cellOf(row, column));
+  }
+  return packed;
 }

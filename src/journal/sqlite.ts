@@ -7,7 +7,7 @@ import { assembled, type Call } from "./assembled.ts";
 import { grouped } from "./grouped.ts";
 import type { AppendResult, History, Journal } from "./journal.ts";
 import type { HistoryOps } from "./sqlite-history.ts";
-import { packBatches } from "./sqlite-packing.ts";
+import { packBatches, packRows } from "./sqlite-packing.ts";
 import { WorkerThread } from "./worker-thread.ts";
 
 export type SqliteOptions = {
@@ -33,7 +33,7 @@ export function sqliteJournal(options: SqliteOptions): Journal {
   ): Promise<ReturnType<HistoryOps[K]>> => past.call(op, args) as Promise<ReturnType<HistoryOps[K]>>;
 
   const history: History = {
-    record: (shard, at, rows) => callPast("record", shard, at, rows),
+    record: (shard, at, rows) => callPast("record", shard, at, packRows(rows)),
     cursor: (shard) => callPast("cursor", shard),
     reset: (shard, epoch) => callPast("reset", shard, epoch),
     job: (shard, job) => callPast("job", shard, job),
