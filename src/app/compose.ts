@@ -96,6 +96,7 @@ function joinParts(parts: Parts, workerStatus: () => ReturnType<Worker["status"]
     transport: { ...tcp, listen },
     cluster: { shards: config.cluster.shards, clusterId: config.cluster.name },
     keeper: { leaseMs: config.cluster.ownerLease },
+    retention: { keepMs: config.history.keep },
     facts: () => {
       const { slots = 0, running = 0 } = workerStatus() ?? {};
       return { version, pid: process.pid, slots, running };

@@ -55,6 +55,15 @@ describe("the configuration", () => {
     );
   });
 
+  test("keeps history for ever, or for as long as it says", () => {
+    deepEqual(check("").history, {});
+    equal(check("history: { keep: 90d }").history.keep, 90 * 86_400_000);
+    for (const keep of ["0s", "59s"])
+      equal(problem(`history: { keep: ${keep} }`), "history.keep (line 1): keep at least a minute of it: 1m");
+    match(problem("history: { keep: soon }"), /^history\.keep \(line 1\): write a number and a unit/);
+    match(problem("history: { kept: 1d }"), /did you mean keep/);
+  });
+
   test("may be JSON", () => {
     equal(check('{ "cluster": { "shards": 3 } }').cluster.shards, 3);
   });

@@ -101,6 +101,14 @@ const Blobs = z.discriminatedUnion("kind", [
   }),
 ]);
 
+const keepMsMin = 60_000;
+
+const History = z.strictObject({
+  keep: Duration.refine((ms) => ms >= keepMsMin, "keep at least a minute of it: 1m")
+    .optional()
+    .describe("How long jobs that have ended can be looked up, such as 90d. Left out: for ever."),
+});
+
 const Worker = z.strictObject({
   enabled: z.boolean().default(true).describe("Whether this node runs work itself."),
   slots: z
@@ -121,6 +129,9 @@ export const Config = z.strictObject({
   node: Node.prefault({}).describe("This node."),
   journal: Journal.prefault({ kind: "sqlite" }).describe("Where work is recorded."),
   blobs: Blobs.prefault({ kind: "disk" }).describe("Where bytes are kept."),
+  history: History.prefault({}).describe(
+    "What is known of ended jobs. The owner of a shard applies its own setting: give all nodes the same.",
+  ),
   worker: Worker.prefault({}).describe("What this node runs."),
 });
 

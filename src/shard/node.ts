@@ -7,6 +7,7 @@ import type { BlobStore } from "#blobs/store.ts";
 import { defaultLimits, type Limits } from "#kernel/limits.ts";
 import type { Cluster, Journal, NodeId } from "#journal/journal.ts";
 import { Archiver, defaultArchiverSettings, type ArchiverSettings } from "./archiver.ts";
+import { defaultRetentionSettings, HistoryRetention, type RetentionSettings } from "./history-retention.ts";
 import { ShardHost } from "./host.ts";
 import type { HostSettings } from "./host-settings.ts";
 import { StoreClock } from "./kernel-clock.ts";
@@ -35,6 +36,7 @@ export type NodeOptions = {
   readonly keeper?: Partial<KeeperSettings>;
   readonly host?: Partial<HostSettings>;
   readonly projector?: Partial<ProjectorSettings>;
+  readonly retention?: Partial<RetentionSettings>;
   readonly snapshots?: Partial<SnapshotSettings>;
   readonly archiver?: Partial<ArchiverSettings>;
   readonly broker?: Partial<BrokerSettings>;
@@ -67,6 +69,7 @@ export class Node implements ShardService {
   readonly #storeClock: StoreClock;
   readonly #projection: ProjectorSettings;
   readonly #projector: Projector;
+  readonly #retention: HistoryRetention;
   readonly #archiver: Archiver;
   readonly #snapshotter: Snapshotter;
   readonly #broker: QuotaBroker;
@@ -88,6 +91,7 @@ export class Node implements ShardService {
       forget: (shard, jobs) => this.host.internal(shard, { kind: "forget", jobs }),
       report: this.#report,
     });
+    this.#retention = this.#makeRetention();
     this.#archiver = this.#makeArchiver();
     this.#snapshotter = this.#makeSnapshotter();
     this.host = this.#makeHost();
@@ -119,6 +123,7 @@ export class Node implements ShardService {
     this.#state = "up";
     this.host.start();
     this.#projector.start();
+    this.#retention.start();
     this.#broker.start();
     this.keeper.start();
   }
@@ -138,6 +143,7 @@ export class Node implements ShardService {
     this.keeper.kill();
     this.host.kill();
     this.#projector.kill();
+    this.#retention.kill();
     this.#snapshotter.kill();
     this.#archiver.kill();
     this.#broker.kill();
@@ -164,6 +170,18 @@ export class Node implements ShardService {
       snapshotSeq: this.#snapshotter.snapshotSeq(shard),
     }));
     return { node: this.id, address: this.address, state: this.#state, shards };
+  }
+
+  #makeRetention(): HistoryRetention {
+    const { clock, journal, retention: settings } = this.#options;
+    return new HistoryRetention({
+      clock,
+      journal,
+      settings: { ...defaultRetentionSettings, ...settings },
+      storeNowMs: () => this.#storeClock.nowMs(),
+      shards: () => [...this.host.shards.values()].filter(({ phase }) => phase === "serving").map(({ shard }) => shard),
+      report: this.#report,
+    });
   }
 
   #makeArchiver(): Archiver {
