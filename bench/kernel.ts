@@ -37,13 +37,14 @@ export const kernel: Suite = {
 };
 
 const fullClaims = { executors: 1_000, claimsEach: 100, overMs: 3_000 };
-const full = { tasks: 8_000, endToEndMs: 900, reportMs: 500, variants: true };
-const brief = { tasks: 1_500, endToEndMs: 100, reportMs: 60, variants: false };
+const full = { tasks: 8_000, endToEndMs: 900, reportMs: 500, variants: true, untilMs: 20_000 };
+const brief = { tasks: 1_500, endToEndMs: 100, reportMs: 60, variants: false, untilMs: 0 };
 
 type Server = ReturnType<Awaited<ReturnType<typeof startPostgres>>["server"]>;
 
 async function throughput(report: Report, { smoke, peers }: BenchOptions, server: Server | undefined): Promise<void> {
-  const times = smoke ? brief : full;
+  const untilMs = peers ? Number.POSITIVE_INFINITY : full.untilMs;
+  const times = smoke ? brief : { ...full, untilMs };
   const sqlite = await measureCells(report, { store: { kind: "sqlite" }, server: undefined }, times);
   const steps: number[] = [];
   const bare = cellOf(sqlite, "without history");
@@ -54,10 +55,16 @@ async function throughput(report: Report, { smoke, peers }: BenchOptions, server
   steps.push(bare?.steps[0]?.perSecond ?? 0);
   if (server) {
     const store = { kind: "postgres", server } as const;
-    const measured = await measureCells(report, { store, server: await serverCpu(server) }, times);
+    const bench = { store, server: await serverCpu(server) };
+    const measured = await measureCells(report, bench, { ...times, untilMs: 2 * untilMs });
     report.figure("postgres_claim_complete_per_s", cellOf(measured, "one-task jobs")?.drained.perSecond ?? Number.NaN);
     steps.push(cellOf(measured, "without history")?.steps[0]?.perSecond ?? 0);
-    await compare(report, server, { tasks: smoke ? 2_000 : 10_000, rounds: smoke ? 1 : 3, peers });
+    await compare(report, server, {
+      tasks: smoke ? 2_000 : 10_000,
+      rounds: smoke ? 1 : 3,
+      untilMs: 2.4 * untilMs,
+      peers,
+    });
   } else {
     const missing = "needs PostgreSQL";
     report.target({ what: "claim+complete / SKIP LOCKED by hand", atLeast: 1.5, got: undefined, missing });

@@ -40,6 +40,10 @@ export class Report {
     console.log(`\n${title}\n${render(columns, rows)}`);
   }
 
+  get elapsedMs(): number {
+    return performance.now() - this.#startedMono;
+  }
+
   say(text: string): void {
     console.log(text);
   }
@@ -65,8 +69,7 @@ export class Report {
     console.log(`\nNot measured here:\n${options.notMeasured.map((line) => `  - ${line}`).join("\n")}`);
     const machine = machineDuring(this.#startedTicks);
     console.log(`\n${describeMachine(machine)}`);
-    const seconds = (performance.now() - this.#startedMono) / 1_000;
-    this.figure("seconds", seconds);
+    this.figure("seconds", this.elapsedMs / 1_000);
     if (this.#targets.length > 0) {
       this.figure("missed", missed);
       this.figure("not_shown", notShown);

@@ -76,6 +76,8 @@ export class Rig implements AsyncDisposable {
       ...(options.host && { host: options.host }),
       ...(options.snapshots && { snapshots: options.snapshots }),
       projector: { ...options.projector, history },
+      // A machine that stands still for seconds, as shared ones do, must not make the node lose its shards.
+      keeper: { leaseMs: 60_000 },
       report: (doing, error) => void reports.push(`${doing}: ${String(error)}`),
     });
     await node.start();

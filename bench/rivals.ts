@@ -8,10 +8,16 @@ import { Rig } from "./rig.ts";
 import { drain, enqueue } from "./throughput.ts";
 import type { PostgresServer } from "#test/postgres.ts";
 
-export type RivalOptions = { readonly tasks: number; readonly rounds: number; readonly peers: boolean };
+export type RivalOptions = {
+  readonly tasks: number;
+  readonly rounds: number;
+  /** No round begins later than this, apart from the first. */
+  readonly untilMs: number;
+  readonly peers: boolean;
+};
 
 export async function compare(report: Report, server: PostgresServer, options: RivalOptions): Promise<void> {
-  const { tasks, rounds, peers } = options;
+  const { tasks, rounds, untilMs, peers } = options;
   const cpu = await serverCpu(server);
   const byHand = await skipLocked(await server.freshDatabase());
   const found = peers ? await libraries(() => server.freshDatabase()) : notAsked;
@@ -25,7 +31,7 @@ export async function compare(report: Report, server: PostgresServer, options: R
     ...found.flatMap(({ found: one }) => ("peer" in one ? [contestantOf(one.peer, tasks, cpu)] : [])),
   ];
   const rates = new Map<string, Rate[]>(contestants.map(({ name }) => [name, []]));
-  for (let round = 0; round < rounds; round += 1)
+  for (let round = 0; round < rounds && (round === 0 || report.elapsedMs < untilMs); round += 1)
     for (const { name, run } of contestants) rates.get(name)?.push(await run());
   for (const peer of [byHand, ...found.flatMap(({ found: one }) => ("peer" in one ? [one.peer] : []))])
     await peer.close();
