@@ -155,6 +155,8 @@ export function applyReused`,
 
 export type Hunted = { readonly found: boolean; readonly what: string };
 
+const huntMsMax = 10 * 60_000;
+
 /** Takes the guard out of a copy of the source and hunts there. */
 export async function huntMutant(mutant: Mutant, root: string, seeds: number, focused: boolean): Promise<Hunted> {
   const copy = mkdtempSync(join(tmpdir(), "millrace-mutant-"));
@@ -188,7 +190,10 @@ async function hunt(copy: string, seeds: number, focus: readonly string[]): Prom
   let text = "";
   child.stdout.on("data", (part: Buffer) => (text += part.toString()));
   child.stderr.on("data", (part: Buffer) => (text += part.toString()));
+  // A mutant may also make the code go round in circles for ever.
+  const limit = setTimeout(() => child.kill("SIGKILL"), huntMsMax);
   const code = await new Promise<number | null>((resolve) => child.on("close", resolve));
+  clearTimeout(limit);
   const failed = /^FAILED (.*)$/m.exec(text)?.[1];
   const total = /^\d+ seeds .*$/m.exec(text)?.[0] ?? text.slice(-500);
   return { found: code === 1 && failed !== undefined, what: `${failed?.slice(0, 200) ?? "nothing found"} (${total})` };

@@ -28,6 +28,13 @@ export class Pins {
     return [...this.#names];
   }
 
+  /** All of it, at once, for whoever looks from outside the world. */
+  async read(digest: Digest): Promise<string> {
+    const parts: Uint8Array[] = [];
+    for await (const part of this.#blobs?.read(digest) ?? []) parts.push(part);
+    return Buffer.concat(parts).toString();
+  }
+
   evict(digest: Digest): boolean {
     const gone = this.#blobs?.evict(digest) ?? false;
     if (gone) this.#names.delete(digest);

@@ -3,6 +3,7 @@ import { Random } from "#base/random.ts";
 import { Cluster } from "./cluster.ts";
 import type { Tally } from "./court.ts";
 import { unleash } from "./faults.ts";
+import { notKept } from "./keeping.ts";
 import { drawProfile, type Focus, type Profile } from "./profile.ts";
 import { replayDiffers } from "./replay.ts";
 import { Trace } from "./trace.ts";
@@ -71,6 +72,8 @@ async function live(cluster: Cluster): Promise<void> {
   if (!world.violation) {
     const differs = await replayDiffers(cluster);
     if (differs !== undefined) world.violate("replay", differs);
+    const lost = await notKept(cluster);
+    if (lost !== undefined) world.violate("K7", lost);
   }
   if (world.violation) throw world.violation;
 }
