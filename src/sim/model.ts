@@ -223,6 +223,8 @@ const folds: Folds = {
   "stage-reopened"(model, event) {
     const stage = model.stage(event.job, event.stage);
     if (!stage) return;
+    // Some of its tasks are done again: the plan stands.
+    if (event.phase === "RUNNING" && stage.plannedIn.has(stage.generation)) stage.plannedIn.add(event.generation);
     stage.generation = event.generation;
     stage.phase = event.phase;
     if (event.phase === "RUNNING") return;
