@@ -61,7 +61,7 @@ describe("the configuration", () => {
     for (const keep of ["0s", "59s"])
       equal(problem(`history: { keep: ${keep} }`), "history.keep (line 1): keep at least a minute of it: 1m");
     match(problem("history: { keep: soon }"), /^history\.keep \(line 1\): write a number and a unit/);
-    match(problem("history: { kept: 1d }"), /did you mean keep/);
+    match(problem("history: { kept: 1d }"), /there is no such setting \(known are keep\)/);
   });
 
   test("may be JSON", () => {
