@@ -47,7 +47,7 @@ export function applySoft(state: State, event: SoftEvent): void {
       return;
     case "slept":
       state.nowMs = Math.max(state.nowMs, event.at);
-      return refreshLeases(state, event.at);
+      return refreshLeases(state, event.at, event.forMs);
     default:
       return unreachable(event);
   }

@@ -25,11 +25,13 @@ import { dropClaim } from "./moves.ts";
 import type { State } from "./state.ts";
 
 export function apply(state: State, event: Event): void {
+  const wasMs = state.nowMs;
   if ("at" in event && event.at > state.nowMs) state.nowMs = event.at;
   if (state.superseded.length > 0) state.superseded = [];
   switch (event.kind) {
     case "took-over":
-      return applyTookOver(state, event.epoch, event.at);
+      state.epoch = event.epoch;
+      return refreshLeases(state, event.at, state.nowMs - wasMs);
     case "tenant-set": {
       const tenant = state.tenant(event.tenant);
       state.ready.setWeight(tenant, event.weight);
@@ -145,18 +147,17 @@ export function apply(state: State, event: Event): void {
 
 const gateOf = (stage: Stage): Gate => (stage.gate ??= { signals: [], seen: 0, waitsFor: [] });
 
-/** Renewals are not logged, so a new owner cannot know who is late: everyone gets a full fresh lease. */
-function applyTookOver(state: State, epoch: number, at: number): void {
-  state.epoch = epoch;
-  refreshLeases(state, at);
-}
-
-export function refreshLeases(state: State, at: number): void {
+/**
+ * Renewals are not logged, so a new owner cannot know who is late: everyone gets a full fresh lease. Nor does it count
+ * against anyone that nobody watched for a while, or that the clock leapt meanwhile.
+ */
+export function refreshLeases(state: State, at: number, sleptMs: number): void {
   for (const executor of state.executors.values()) {
     executor.seenAtMs = Math.max(executor.seenAtMs, at);
     state.agenda.file(executor, at + state.limits.executorFadeMs, state.nowMs);
     for (const claim of executor.claims.values()) {
       claim.expiresAtMs = Math.max(claim.expiresAtMs, at + claim.leaseMs);
+      claim.sleptMs += sleptMs;
       fileClaim(state, claim);
     }
   }

@@ -234,7 +234,8 @@ function endings(): Record<"bea" | "cid", { readonly cancelled: string; readonly
     const commit = step(state, { kind: "commit", executor, task: 1, token: 1, result, evidence }, state.nowMs);
     const reason = "executor-lost";
     const fail = step(state, { kind: "fail", executor, task: 2, token: 2, reason, message: "" }, state.nowMs);
-    const said = (reply: object): string => ("committed" in reply ? `committed: ${reply.committed}` : "retryInMs");
+    const said = (reply: object): string =>
+      "committed" in reply ? `committed: ${String(reply.committed)}` : "retryInMs";
     return {
       cancelled: commit.ok ? said(commit.reply) : commit.rejection.kind,
       failed: fail.ok ? said(fail.reply) : fail.rejection.kind,

@@ -1,6 +1,8 @@
 /** What owners, operators and other shards ask for. */
 import type { CommandOf } from "./command.ts";
 import { accept, type Decision, reject } from "./decision.ts";
+import type { Job } from "./entities.ts";
+import { isIn, lockKey } from "./locks.ts";
 import { isJobOver, lentBy } from "./moves.ts";
 import type { State } from "./state.ts";
 import { wrongList, wrongText, wrongWhole } from "./validate.ts";
@@ -104,7 +106,7 @@ export function decideForget(state: State, command: CommandOf<"forget">): Decisi
   if (wrong) return reject(wrong);
   const jobs = [...new Set(command.jobs)].filter((no) => {
     const job = state.jobs.get(no);
-    return job && isJobOver(job) && job.claims === 0;
+    return job && isJobOver(job) && job.claims === 0 && !holdsLock(state, job);
   });
   return accept({ forgotten: jobs.length }, jobs.length === 0 ? [] : [{ kind: "forgotten", jobs }]);
 }
@@ -117,4 +119,11 @@ export function decideTakeOver(state: State, command: CommandOf<"take-over">, no
   if (command.epoch <= state.epoch)
     return reject({ kind: "invalid", path: "epoch", why: `must be greater than ${state.epoch}` });
   return accept({ claims: state.claims }, [{ kind: "took-over", epoch: command.epoch, node: command.node, at: nowMs }]);
+}
+
+/** A lock that is about to be handed on still names its holder. */
+function holdsLock(state: State, job: Job): boolean {
+  if (job.stages.some((stage) => stage.lockState !== "none")) return true;
+  const lock = job.lock && state.locks.byKey.get(lockKey(job.tenant, job.lock.name));
+  return lock !== undefined && isIn(lock.holders, job, undefined);
 }

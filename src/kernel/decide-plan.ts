@@ -1,11 +1,13 @@
 /** Planning is claimed work: whoever holds the claim says what the stage's tasks are, once per generation (K5). */
 import type { CommandOf } from "./command.ts";
 import { findClaim, wasCancelled } from "./decide-claim.ts";
+import { noRoomFor, weightOfTasks } from "./decide-submit.ts";
 import { accept, type Decision, reject } from "./decision.ts";
 import type { Stage, Task } from "./entities.ts";
 import type { Event } from "./event.ts";
 import type { Plan } from "./model.ts";
 import { isJobOver } from "./moves.ts";
+import type { Rejection } from "./rejection.ts";
 import { reusable } from "./settle.ts";
 import type { State } from "./state.ts";
 import { wrongList, wrongTasks, wrongText, wrongWhole } from "./validate.ts";
@@ -30,7 +32,15 @@ export function decideRecordPlan(state: State, command: CommandOf<"record-plan">
     return reject({ kind: "invalid", path: "task", why: "the task is not planning, commit a result" });
   if (task.phase === "CANCELLING")
     return accept({ recorded: false, plan: command.plan.kind }, [cancelled(task, command.token, nowMs)]);
+  const full = noRoomForPlan(state, command.plan);
+  if (full) return reject(full);
   return accept({ recorded: true, plan: command.plan.kind }, planEvents(state, task, command, nowMs));
+}
+
+function noRoomForPlan(state: State, plan: Plan): Rejection | undefined {
+  if (plan.kind !== "tasks") return undefined;
+  const { tasks } = plan.set;
+  return noRoomFor(state, tasks.length, weightOfTasks(tasks));
 }
 
 function planEvents(state: State, task: Task, command: CommandOf<"record-plan">, nowMs: number): Event[] {

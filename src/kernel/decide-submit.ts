@@ -6,7 +6,7 @@ import type { Job } from "./entities.ts";
 import type { Event, EventOf } from "./event.ts";
 import { displacements } from "./settle-locks.ts";
 import { isJobOver } from "./moves.ts";
-import type { Evidence, StageSpec } from "./model.ts";
+import type { Evidence, StageSpec, TaskPlan } from "./model.ts";
 import type { Rejection } from "./rejection.ts";
 import type { State } from "./state.ts";
 import { wrongSubmit } from "./validate.ts";
@@ -126,22 +126,32 @@ function noRoom(state: State, submit: Submit): Rejection | undefined {
     return { kind: "queue-full", tenant: submit.tenant, queuedMax: tenant.queuedMax, retryAfterMs };
   if (!tenant && state.tenants.size >= limits.tenantsMax) return { kind: "shard-full", what: "tenants", retryAfterMs };
   if (state.jobs.size >= limits.jobsMax) return { kind: "shard-full", what: "jobs", retryAfterMs };
-  if (state.tasks.size + tasks > limits.tasksMax) return { kind: "shard-full", what: "tasks", retryAfterMs };
-  if (state.bytes + weightOf(submit) > limits.stateBytesMax)
-    return { kind: "shard-full", what: "memory", retryAfterMs };
+  const full = noRoomFor(state, tasks, weightOf(submit));
+  if (full) return full;
   if (state.ready.classes >= limits.classesMax && submit.stages.some((stage) => isNewClass(state, stage)))
     return { kind: "shard-full", what: "requirement classes", retryAfterMs };
+  return undefined;
+}
+
+/** The shard's own limits, whoever brings the tasks: a submission or a plan. */
+export function noRoomFor(state: State, tasks: number, bytes: number): Rejection | undefined {
+  const { tasksMax, stateBytesMax, retryAfterMs } = state.limits;
+  if (state.tasks.size + tasks > tasksMax) return { kind: "shard-full", what: "tasks", retryAfterMs };
+  if (state.bytes + bytes > stateBytesMax) return { kind: "shard-full", what: "memory", retryAfterMs };
   return undefined;
 }
 
 const isNewClass = (state: State, stage: StageSpec): boolean =>
   !state.ready.hasClass(stage.tasks?.template.requires ?? stage.plan?.requires ?? []);
 
+export const weightOfTasks = (tasks: readonly TaskPlan[]): number =>
+  tasks.reduce((sum, { spec, key }) => sum + 500 + spec.length + key.length, 0);
+
 function weightOf(submit: Submit): number {
   let bytes = 1_000 + submit.spec.length;
   for (const stage of submit.stages) {
     bytes += 500;
-    for (const task of stage.tasks?.tasks ?? []) bytes += 500 + task.spec.length + task.key.length;
+    bytes += weightOfTasks(stage.tasks?.tasks ?? []);
   }
   for (const { result } of submit.reuse ?? []) bytes += result.payload.length + 100 * result.digests.length;
   return bytes;

@@ -234,6 +234,8 @@ export class Claim {
   /** 0 until started. */
   startedAtMs = 0;
   expiresAtMs: number;
+  /** Time that passed while nobody watched over the shard: it does not count against the attempt (K11). */
+  sleptMs = 0;
   /** Its say is gone (superseded, timed out), though its executor may not have heard of it yet. */
   void = false;
   agendaAt = -1;

@@ -150,7 +150,10 @@ export function lockMayBeFree(state: State, holder: LockHolder): void {
 
 /** When the attempt has had all the time that it may have. No renewal reaches beyond the lease that it has by then. */
 export const limitAtMsOf = (claim: Claim): number =>
-  Math.min((claim.startedAtMs || claim.grantedAtMs) + claim.task.template.attemptMs, planEndsAtMs(claim.task));
+  Math.min(
+    (claim.startedAtMs || claim.grantedAtMs) + claim.task.template.attemptMs + claim.sleptMs,
+    planEndsAtMs(claim.task),
+  );
 
 /** Files a claim for when something about it may be due: its lease, its time limit, or a look whether it lags. */
 export function fileClaim(state: State, claim: Claim): void {

@@ -199,4 +199,14 @@ describe("signals", () => {
     const { events } = t.do({ kind: "signal", job: 1, stage: 0, signal });
     deepEqual(events, [{ kind: "signalled", job: 1, stage: 0, id: "1", name: "go", payload: "", at: t.nowMs }]);
   });
+
+  test("a plan that the shard has no room for is refused, and the planner may try again", () => {
+    const t = new Transcript({ limits: { tasksMax: 3 } });
+    t.specify(`
+      submit j : a[?]            -> job 1 new; a/plan a READY, j RUNNING
+      reserve pia                -> a/plan#1; a/plan CLAIMED
+      plan pia a/plan [x,y,z]    -> REFUSED shard-full what=tasks retryAfterMs=1000
+      plan pia a/plan [x,y]      -> recorded plan=tasks; a/plan SUCCEEDED, x y READY, a RUNNING
+    `);
+  });
 });

@@ -44,6 +44,16 @@ describe("K11: time", () => {
     `);
   });
 
+  test("nor does it use up anyone's time limit", () => {
+    specify(`
+      submit j : a[x];attempt=1m -> job 1 new; x READY, a j RUNNING
+      reserve ada start          -> x#1; x RUNNING
+      leap 30m                   ->
+      renew ada                  -> held x#1 lost -
+      commit ada x               -> committed generation=1; x SUCCEEDED, a COMPLETED, j SUCCEEDED
+    `);
+  });
+
   test("nor when it leaps again and again, as with a process that is stopped now and then", () => {
     const t = specify(`
       submit j : a[x]   -> job 1 new; x READY, a j RUNNING
