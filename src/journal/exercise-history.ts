@@ -1,6 +1,6 @@
 import { deepEqual, equal } from "node:assert/strict";
 import { faults, fill, own, scene, type MakeStore } from "./exercise-support.ts";
-import type { HistoryRows, JobRow } from "./journal.ts";
+import type { HistoryRows, JobRow } from "#base/history-rows.ts";
 
 export const jobRow = (shard: number, job: number, part: Partial<JobRow> = {}): JobRow => ({
   shard,

@@ -1,6 +1,7 @@
 import { deepEqual, equal } from "node:assert/strict";
 import { bytes, chunked, faults, fill, own, readAll, scene, seqs, text, type MakeStore } from "./exercise-support.ts";
-import type { Epoch, HistoryRows, Journal, Segment, Seq } from "./journal.ts";
+import type { HistoryRows } from "#base/history-rows.ts";
+import type { Epoch, Journal, Segment, Seq } from "./journal.ts";
 
 const noRows: HistoryRows = { jobs: [], stages: [], tasks: [], attempts: [], steps: [] };
 const segment = (fromSeq: Seq, throughSeq: Seq): Segment => ({

@@ -1,5 +1,5 @@
 /** The history's tables as data; each SQL store derives its schema, upserts and queries from here. */
-import type { HistoryRows } from "./journal.ts";
+import type { HistoryRows } from "#base/history-rows.ts";
 
 /** `id` = a whole number, part of keys; `number` = any other number; `list` = strings, kept as JSON. */
 export type ColumnKind = "id" | "number" | "text" | "list";

@@ -1,6 +1,6 @@
 /** Paging through ended jobs, newest end first: the place after a row, as an opaque string. */
 import { Fault } from "#base/fault.ts";
-import type { JobRow } from "./journal.ts";
+import type { JobRow } from "#base/history-rows.ts";
 
 export type JobsPlace = Pick<JobRow, "endedAtMs" | "shard" | "job">;
 

@@ -11,6 +11,7 @@
  * Faults: "unavailable" = certainly not done; "unknown-outcome" = it may have been done, ask `tail`;
  * "corrupt" = what was read is not what was written; "stale" = the epoch is no longer current.
  */
+import type { AttemptRow, HistoryRows, JobRow, StageRow, StepRow, TaskRow } from "#base/history-rows.ts";
 import type { ShardId } from "#base/ids.ts";
 
 export type NodeId = string;
@@ -207,80 +208,6 @@ export type History = {
   }): Promise<{ readonly jobs: readonly JobRow[]; readonly cursor: string | undefined }>;
   /** Forgets jobs that ended before the time, at most `limit`; how many went. */
   trim(shard: ShardId, endedBeforeMs: number, limit: number): Promise<number>;
-};
-
-export type HistoryRows = {
-  readonly jobs: readonly JobRow[];
-  readonly stages: readonly StageRow[];
-  readonly tasks: readonly TaskRow[];
-  readonly attempts: readonly AttemptRow[];
-  readonly steps: readonly StepRow[];
-};
-
-export type JobRow = {
-  readonly shard: ShardId;
-  readonly job: number;
-  readonly tenant: string;
-  readonly door: string;
-  readonly name: string;
-  readonly phase: string;
-  readonly reason: string;
-  readonly priority: number;
-  readonly submittedAtMs: number;
-  readonly endedAtMs: number;
-};
-
-export type StageRow = {
-  readonly shard: ShardId;
-  readonly job: number;
-  readonly stage: number;
-  readonly name: string;
-  readonly phase: string;
-  readonly generation: number;
-  readonly tasks: number;
-  readonly reason: string;
-  readonly startedAtMs: number;
-  readonly endedAtMs: number;
-};
-
-export type TaskRow = {
-  readonly shard: ShardId;
-  readonly task: number;
-  readonly job: number;
-  readonly stage: number;
-  readonly key: string;
-  readonly phase: string;
-  readonly generation: number;
-  readonly attempts: number;
-  /** The committed result, as the door wrote it. */
-  readonly result: string;
-  readonly digests: readonly string[];
-  readonly reason: string;
-  readonly queuedAtMs: number;
-  readonly endedAtMs: number;
-};
-
-export type AttemptRow = {
-  readonly shard: ShardId;
-  readonly task: number;
-  readonly token: number;
-  readonly job: number;
-  readonly executor: string;
-  readonly outcome: string;
-  readonly reason: string;
-  readonly grantedAtMs: number;
-  readonly startedAtMs: number;
-  readonly endedAtMs: number;
-};
-
-export type StepRow = {
-  readonly shard: ShardId;
-  readonly task: number;
-  readonly token: number;
-  readonly step: number;
-  readonly name: string;
-  readonly status: string;
-  readonly atMs: number;
 };
 
 export type JobHistory = {

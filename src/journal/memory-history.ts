@@ -1,7 +1,8 @@
 import { Fault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
 import { jobsPage, jobsPlace, newestEndFirst } from "./history-cursor.ts";
-import type { AttemptRow, Epoch, History, JobRow, Seq, StageRow, StepRow, TaskRow } from "./journal.ts";
+import type { AttemptRow, JobRow, StageRow, StepRow, TaskRow } from "#base/history-rows.ts";
+import type { Epoch, History, Seq } from "./journal.ts";
 
 type Shelf = {
   through: Seq;

@@ -10,7 +10,8 @@ import { must } from "#base/assert.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
 import { encodeCursor, jobsPlace, newestEndFirst } from "./history-cursor.ts";
-import type { AppendResult, Batch, Cluster, History, Journal, JobRow } from "./journal.ts";
+import type { JobRow } from "#base/history-rows.ts";
+import type { AppendResult, Batch, Cluster, History, Journal } from "./journal.ts";
 
 export type PartitionedOptions = {
   /** The first one holds the list of nodes. */

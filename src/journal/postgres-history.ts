@@ -5,7 +5,8 @@ import { Fault, isFault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
 import { byKey, cellOf, historyTables, rowOf, tableNames, type Column, type TableName } from "./history-columns.ts";
 import { jobsPage, jobsPlace } from "./history-cursor.ts";
-import type { Epoch, History, HistoryRows, JobRow, Seq } from "./journal.ts";
+import type { HistoryRows, JobRow } from "#base/history-rows.ts";
+import type { Epoch, History, Seq } from "./journal.ts";
 import type { Lane, Run } from "./postgres-lane.ts";
 import { float8Array, int8Array, textArray } from "./postgres-values.ts";
 

@@ -4,7 +4,8 @@ import { Fault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
 import { byKey, historyTables, rowOf, tableNames, type TableName, type TableSpec } from "./history-columns.ts";
 import { jobsPage, jobsPlace } from "./history-cursor.ts";
-import type { Epoch, History, JobHistory, JobRow, Seq } from "./journal.ts";
+import type { JobRow } from "#base/history-rows.ts";
+import type { Epoch, History, JobHistory, Seq } from "./journal.ts";
 import type { PackedRows } from "./sqlite-packing.ts";
 
 export const historyVersion = 1;

@@ -5,7 +5,8 @@
 import { must } from "#base/assert.ts";
 import type { LaidBatch } from "./engine-log.ts";
 import { cellOf, historyTables, tableNames, type TableName } from "./history-columns.ts";
-import type { Batch, HistoryRows, RequestKey } from "./journal.ts";
+import type { HistoryRows } from "#base/history-rows.ts";
+import type { Batch, RequestKey } from "./journal.ts";
 import { headerBytes, layRecord, recordSize } from "./record.ts";
 
 /** Keys as batch index, key, job, payload hash, retained until; five entries each. */

@@ -2,74 +2,10 @@
  * The rows that people will look through when the work has left memory. Taken from the state right after an event
  * was applied; written behind the log, and never read by a decision.
  */
+import type { AttemptRow, JobRow, StageRow, StepRow, TaskRow } from "#base/history-rows.ts";
 import type { Claim, Job, Stage, Task } from "./entities.ts";
 import type { Event } from "./event.ts";
 import type { State } from "./state.ts";
-
-export type JobRow = {
-  readonly shard: number;
-  readonly job: number;
-  readonly tenant: string;
-  readonly door: string;
-  readonly name: string;
-  readonly phase: string;
-  readonly reason: string;
-  readonly priority: number;
-  readonly submittedAtMs: number;
-  readonly endedAtMs: number;
-};
-
-export type StageRow = {
-  readonly shard: number;
-  readonly job: number;
-  readonly stage: number;
-  readonly name: string;
-  readonly phase: string;
-  readonly generation: number;
-  readonly tasks: number;
-  readonly reason: string;
-  readonly startedAtMs: number;
-  readonly endedAtMs: number;
-};
-
-export type TaskRow = {
-  readonly shard: number;
-  readonly task: number;
-  readonly job: number;
-  readonly stage: number;
-  readonly key: string;
-  readonly phase: string;
-  readonly generation: number;
-  readonly attempts: number;
-  readonly result: string;
-  readonly digests: readonly string[];
-  readonly reason: string;
-  readonly queuedAtMs: number;
-  readonly endedAtMs: number;
-};
-
-export type AttemptRow = {
-  readonly shard: number;
-  readonly task: number;
-  readonly token: number;
-  readonly job: number;
-  readonly executor: string;
-  readonly outcome: string;
-  readonly reason: string;
-  readonly grantedAtMs: number;
-  readonly startedAtMs: number;
-  readonly endedAtMs: number;
-};
-
-export type StepRow = {
-  readonly shard: number;
-  readonly task: number;
-  readonly token: number;
-  readonly step: number;
-  readonly name: string;
-  readonly status: string;
-  readonly atMs: number;
-};
 
 /** Where rows are collected; filled in place because it is called for every event. */
 export type Rows = {

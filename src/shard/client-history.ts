@@ -1,7 +1,8 @@
 /** A job that has left memory, in the words of a living one. */
 import type { JobPhase, StagePhase, Step, TaskPhase } from "#kernel/model.ts";
 import type { JobView, StageView, TaskView } from "#kernel/query.ts";
-import type { JobHistory, StageRow, TaskRow } from "#journal/journal.ts";
+import type { StageRow, TaskRow } from "#base/history-rows.ts";
+import type { JobHistory } from "#journal/journal.ts";
 
 export function viewOfHistory(history: JobHistory): JobView {
   const { job } = history;

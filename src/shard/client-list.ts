@@ -6,7 +6,7 @@ import { Fault, isFault } from "#base/fault.ts";
 import { formatJob, type ShardId } from "#base/ids.ts";
 import type { JobPhase } from "#kernel/model.ts";
 import type { JobLine, Query } from "#kernel/query.ts";
-import type { JobRow } from "#journal/journal.ts";
+import type { JobRow } from "#base/history-rows.ts";
 import type { Directory } from "./client-directory.ts";
 
 export type JobsQuery = {

@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import { isFault } from "#base/fault.ts";
 import { ManualClock } from "#base/manual-clock.ts";
 import type { TaskTemplate } from "#kernel/model.ts";
-import type { JobRow } from "#journal/journal.ts";
+import type { JobRow } from "#base/history-rows.ts";
 import { createClient, shardOf, type Order } from "./client.ts";
 import { testCluster } from "./client-testing.ts";
 import { isRejected } from "./rejected.ts";

@@ -1,0 +1,76 @@
+/** What people can look through when work has left memory: the kernel makes these rows, the journal keeps them. */
+import type { ShardId } from "./ids.ts";
+
+export type HistoryRows = {
+  readonly jobs: readonly JobRow[];
+  readonly stages: readonly StageRow[];
+  readonly tasks: readonly TaskRow[];
+  readonly attempts: readonly AttemptRow[];
+  readonly steps: readonly StepRow[];
+};
+
+export type JobRow = {
+  readonly shard: ShardId;
+  readonly job: number;
+  readonly tenant: string;
+  readonly door: string;
+  readonly name: string;
+  readonly phase: string;
+  readonly reason: string;
+  readonly priority: number;
+  readonly submittedAtMs: number;
+  readonly endedAtMs: number;
+};
+
+export type StageRow = {
+  readonly shard: ShardId;
+  readonly job: number;
+  readonly stage: number;
+  readonly name: string;
+  readonly phase: string;
+  readonly generation: number;
+  readonly tasks: number;
+  readonly reason: string;
+  readonly startedAtMs: number;
+  readonly endedAtMs: number;
+};
+
+export type TaskRow = {
+  readonly shard: ShardId;
+  readonly task: number;
+  readonly job: number;
+  readonly stage: number;
+  readonly key: string;
+  readonly phase: string;
+  readonly generation: number;
+  readonly attempts: number;
+  /** The committed result, as the door wrote it. */
+  readonly result: string;
+  readonly digests: readonly string[];
+  readonly reason: string;
+  readonly queuedAtMs: number;
+  readonly endedAtMs: number;
+};
+
+export type AttemptRow = {
+  readonly shard: ShardId;
+  readonly task: number;
+  readonly token: number;
+  readonly job: number;
+  readonly executor: string;
+  readonly outcome: string;
+  readonly reason: string;
+  readonly grantedAtMs: number;
+  readonly startedAtMs: number;
+  readonly endedAtMs: number;
+};
+
+export type StepRow = {
+  readonly shard: ShardId;
+  readonly task: number;
+  readonly token: number;
+  readonly step: number;
+  readonly name: string;
+  readonly status: string;
+  readonly atMs: number;
+};
