@@ -1,6 +1,7 @@
 // Writes every file that is derived from another one. With --check it only says which are stale.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { referencePages } from "#cli/reference.ts";
 import { lintConfig } from "./lint-config.ts";
 import { withPicture } from "./picture.ts";
 
@@ -11,6 +12,7 @@ type Generated = { readonly path: string; readonly content: (before: string) => 
 const generated: readonly Generated[] = [
   { path: ".oxlintrc.json", content: () => `${JSON.stringify(lintConfig(), null, 2)}\n` },
   { path: "ARCHITECTURE.md", content: withPicture },
+  ...referencePages().map(({ path, content }) => ({ path, content: () => content })),
 ];
 
 /** The generated files whose content is not what it should be, with what it should be. */

@@ -34,8 +34,9 @@ describe("tidy", () => {
     noneOf(code.filter((file) => /(^|\/)(utils?|helpers?|common|misc|shared|lib)\//.test(file)));
   });
 
-  test("lines of code are at most 120 characters long", () => {
-    noneOf(code.filter((file) => !file.includes("/generated/")).flatMap((file) => linesWith(file, /^.{121,}/u)));
+  test("lines are at most 120 characters long, but for text that the formatter cannot break", () => {
+    const long = /^(?!.*`.*\$\{.*`).{121,}/u;
+    noneOf(code.filter((file) => !file.includes("/generated/")).flatMap((file) => linesWith(file, long)));
   });
 
   test("tests wait for a state (test/until.ts), never for a time", () => {

@@ -82,7 +82,7 @@ type Parts = {
   readonly log: (line: string) => void;
 };
 
-/** A node serves its shards and, through its router, everybody's; the router asks this very node without the network. */
+/** A node serves its shards and, through its router, everybody's; it asks itself without the network. */
 function joinParts(parts: Parts, workerStatus: () => ReturnType<Worker["status"]> | undefined) {
   const { config, name, journal, blobs, tcp, clock, random, log } = parts;
   const calls = directoryCalls(journal, () => node.status());

@@ -3,7 +3,7 @@ export type Digest = string;
 
 const shape = /^(?:(sha256|blake3):)?([0-9a-f]{64})\/(0|[1-9][0-9]{0,15})$/;
 
-/** Every blob that a command names is looked at several times: SHA-256, by far the most, goes without the expression. */
+/** Every blob that a command names is looked at several times: SHA-256, by far the most, needs no expression. */
 export function isDigest(text: string): boolean {
   if (text.charCodeAt(hexLength) !== slash || text.charCodeAt(hexLength + 1) === zero) return shape.test(text);
   const { length } = text;

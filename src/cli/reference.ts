@@ -1,7 +1,4 @@
-// Writes docs/reference/{cli,config,errors}.md from the tables that the program itself uses:
-//   node bin/node.js src/cli/reference.ts
-import { mkdirSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+/** docs/reference/{cli,config,errors}.md, made from the tables that the program itself uses by `npm run generate`. */
 import { faultCodes } from "#app/fault-codes.ts";
 import { configReference } from "#app/config-reference.ts";
 import { rejections } from "#shard/rejected.ts";
@@ -74,15 +71,12 @@ function errorsPage(): string {
 }
 
 const page = (title: string, lines: readonly string[]): string =>
-  [`# ${title}`, "", "<!-- Written by src/cli/reference.ts; change the tables there, not this page. -->", "", ...lines]
+  [
+    `# ${title}`,
+    "",
+    "<!-- Written by `npm run generate` from the tables of the program; change those, not this page. -->",
+    "",
+    ...lines,
+  ]
     .join("\n")
     .replace(/\n+$/, "\n");
-
-if (import.meta.main) {
-  const root = join(import.meta.dirname, "..", "..");
-  for (const { path, content } of referencePages()) {
-    mkdirSync(dirname(join(root, path)), { recursive: true });
-    writeFileSync(join(root, path), content);
-    console.log(`wrote ${path}`);
-  }
-}

@@ -245,5 +245,44 @@ export type SoftEvent =
   /** The clock leapt further than a running shard ever lets it: nobody's lease ran out, the shard was asleep (K11). */
   | { readonly kind: "slept"; readonly at: number; readonly forMs: number };
 
-/** The feature level from which on a cluster may write the kind. Everything of the first release is level 1. */
-export const featureOf = (_kind: EventKind): number => 1;
+/**
+ * Every kind that this program can read, with the feature level from which on a cluster may write it. Everything of
+ * the first release is level 1. The compiler keeps the table complete.
+ */
+export const featureOf = {
+  "took-over": 1,
+  "tenant-set": 1,
+  "quota-lent": 1,
+  "quota-taken": 1,
+  "job-submitted": 1,
+  "job-joined": 1,
+  "job-left": 1,
+  "lock-queued": 1,
+  "lock-granted": 1,
+  "lock-freed": 1,
+  "stage-ready": 1,
+  "stage-planned": 1,
+  "plan-waiting": 1,
+  "plan-closed": 1,
+  signalled: 1,
+  "plan-woken": 1,
+  "stage-ended": 1,
+  "stage-reopened": 1,
+  claimed: 1,
+  started: 1,
+  reported: 1,
+  committed: 1,
+  reused: 1,
+  "attempt-ended": 1,
+  "claim-gone": 1,
+  requeued: 1,
+  "task-failed": 1,
+  invalidated: 1,
+  speculated: 1,
+  "stage-cancelling": 1,
+  "job-cancelling": 1,
+  "job-ended": 1,
+  forgotten: 1,
+  "executor-drained": 1,
+  "executor-resumed": 1,
+} as const satisfies Readonly<Record<EventKind, number>>;

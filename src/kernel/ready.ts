@@ -352,7 +352,7 @@ const older = (a: PriorityList, b: PriorityList): boolean => (a.head?.order ?? 0
 const classKey = (labels: readonly string[]): string =>
   labels.length === 1 ? (labels[0] as string) : labels.join("\u0000");
 
-/** Most labels are those of the task or the grant before, the very same list: joining them anew costs more than the rest. */
+/** Most labels are those of the task or grant before, the very same list: joining them costs more than the rest. */
 class KeyMemo {
   #labels: readonly string[] | undefined;
   #key = "";

@@ -3,7 +3,7 @@
  * batch, for this is the hottest encoder of the program.
  */
 import { Fault } from "#base/fault.ts";
-import type { Event, EventKind } from "#kernel/event.ts";
+import { type Event, featureOf } from "#kernel/event.ts";
 
 /** Raised when the envelope changes, never for a new kind of event: those have feature levels. */
 const version = 1;
@@ -23,7 +23,7 @@ export function decodeEvents(payload: Uint8Array): readonly Event[] {
   for (const event of envelope.events as readonly { kind?: unknown }[]) {
     const kind = event?.kind;
     if (typeof kind !== "string") throw new Fault("corrupt", "decode events", { why: "an event without a kind" });
-    if (!Object.hasOwn(kinds, kind)) throw newer({ kind });
+    if (!Object.hasOwn(featureOf, kind)) throw newer({ kind });
   }
   return envelope.events as readonly Event[];
 }
@@ -40,42 +40,3 @@ function parse(payload: Uint8Array): { readonly v?: unknown; readonly events?: u
 
 const newer = (facts: { readonly version?: number; readonly kind?: string }): Fault =>
   new Fault("invalid", "decode events: written by a newer Millrace", facts);
-
-/** Every kind that this program can read; the compiler keeps it complete. */
-const kinds = {
-  "took-over": true,
-  "tenant-set": true,
-  "quota-lent": true,
-  "quota-taken": true,
-  "job-submitted": true,
-  "job-joined": true,
-  "job-left": true,
-  "lock-queued": true,
-  "lock-granted": true,
-  "lock-freed": true,
-  "stage-ready": true,
-  "stage-planned": true,
-  "plan-waiting": true,
-  "plan-closed": true,
-  signalled: true,
-  "plan-woken": true,
-  "stage-ended": true,
-  "stage-reopened": true,
-  claimed: true,
-  started: true,
-  reported: true,
-  committed: true,
-  reused: true,
-  "attempt-ended": true,
-  "claim-gone": true,
-  requeued: true,
-  "task-failed": true,
-  invalidated: true,
-  speculated: true,
-  "stage-cancelling": true,
-  "job-cancelling": true,
-  "job-ended": true,
-  forgotten: true,
-  "executor-drained": true,
-  "executor-resumed": true,
-} satisfies Record<EventKind, true>;

@@ -1,4 +1,4 @@
-/** For the tests of this room: nodes on a clock that the test holds, over a journal in memory that can be made to fail. */
+/** For the tests of this room: nodes on a clock that the test holds, over a journal that can be made to fail. */
 import { must } from "#base/assert.ts";
 import { Fault, type FaultCode } from "#base/fault.ts";
 import { ManualClock } from "#base/manual-clock.ts";
