@@ -11,7 +11,7 @@ export const keysBindOnce: Checker = {
     if (event.key === undefined) return undefined;
     const bound = model.keys.get(event.key);
     if (!bound || bound.job === event.job || bound.untilMs <= event.at) return undefined;
-    return `${where(model, event)} binds ${JSON.stringify(event.key)} to job ${event.job}, it was job ${bound.job}'s`;
+    return `${String(where(model, event))} binds ${JSON.stringify(event.key)} to job ${event.job}, it was job ${bound.job}'s`;
   },
 };
 
@@ -22,25 +22,25 @@ export const claimsForReady: Checker = {
     if (event.kind !== "claimed") return undefined;
     const task = model.tasks.get(event.task);
     const at = where(model, event);
-    if (!task) return `${at}: task ${event.task} does not exist`;
-    if (event.token <= model.tokenMax) return `${at}: token ${event.token} is not newer than ${model.tokenMax}`;
+    if (!task) return `${String(at)}: task ${event.task} does not exist`;
+    if (event.token <= model.tokenMax) return `${String(at)}: token ${event.token} is not newer than ${model.tokenMax}`;
     const live = liveClaims(task).length;
     if (task.standing === "ready" && live === 0) return parallel(task, at);
     const mayBeTwo = task.speculated && task.template.speculate && task.template.effects === "pure";
     if (task.standing === "claimed" && live === 1 && mayBeTwo) return undefined;
-    return `${at}: task ${task.no} is ${task.standing} with ${live} live claims`;
+    return `${String(at)}: task ${task.no} is ${task.standing} with ${live} live claims`;
   },
 };
 
-function parallel(task: ModelTask, at: string): string | undefined {
+function parallel(task: ModelTask, at: Where): string | undefined {
   const { stage } = task;
-  if (stage.cancelled) return `${at}: stage ${stage.index} is being cancelled`;
+  if (stage.cancelled) return `${String(at)}: stage ${stage.index} is being cancelled`;
   const wanted = task.planning ? "READY" : "RUNNING";
-  if (stage.phase !== wanted) return `${at}: stage ${stage.index} is ${stage.phase}`;
+  if (stage.phase !== wanted) return `${String(at)}: stage ${stage.index} is ${stage.phase}`;
   const { parallelMax } = stage.spec;
   const others = stage.tasks.filter((other) => other !== task && liveClaims(other).length > 0).length;
   if (!task.planning && parallelMax > 0 && others >= parallelMax && !isRedone(stage))
-    return `${at}: ${others} tasks run, ${parallelMax} may`;
+    return `${String(at)}: ${others} tasks run, ${parallelMax} may`;
   return undefined;
 }
 
@@ -55,13 +55,15 @@ export const commitsUnderGuard: Checker = {
     if (event.kind !== "committed" && event.kind !== "reused") return undefined;
     const at = where(model, event);
     const task = model.tasks.get(event.task);
-    if (!task) return `${at}: task ${event.task} does not exist`;
+    if (!task) return `${String(at)}: task ${event.task} does not exist`;
     if (event.kind === "reused") return undefined;
-    if (task.planning) return `${at}: task ${task.no} is planning`;
+    if (task.planning) return `${String(at)}: task ${task.no} is planning`;
     const claim = task.claims.get(event.token);
-    if (!claim?.live) return `${at}: token ${event.token} of task ${task.no} is ${claim ? "void" : "unknown"}`;
+    if (!claim?.live) return `${String(at)}: token ${event.token} of task ${task.no} is ${claim ? "void" : "unknown"}`;
     const loose = event.result.digests.find((digest) => court.pins.until(digest) < decidedAfterMs);
-    return loose === undefined ? undefined : `${at}: ${loose} was not pinned (until ${court.pins.until(loose)})`;
+    return loose === undefined
+      ? undefined
+      : `${String(at)}: ${loose} was not pinned (until ${court.pins.until(loose)})`;
   },
 };
 
@@ -74,25 +76,26 @@ export const requeuesOnce: Checker = {
     if (event.kind !== "attempt-ended" && event.kind !== "started" && event.kind !== "reported") return undefined;
     const task = model.tasks.get(event.task);
     const claim = task?.claims.get(event.token);
-    if (!task || !claim?.live) return `${at}: token ${event.token} of task ${event.task} is not live`;
+    if (!task || !claim?.live) return `${String(at)}: token ${event.token} of task ${event.task} is not live`;
     return event.kind === "attempt-ended" ? retry(task, event, at) : undefined;
   },
 };
 
-function requeue(model: ShardModel, event: EventOf<"requeued">, at: string): string | undefined {
+function requeue(model: ShardModel, event: EventOf<"requeued">, at: Where): string | undefined {
   const task = model.tasks.get(event.task);
-  if (task?.standing !== "retry") return `${at}: task ${event.task} is ${task?.standing ?? "unknown"}`;
-  return event.at < task.retryAtMs ? `${at}: ${task.retryAtMs - event.at}ms before its time` : undefined;
+  if (task?.standing !== "retry") return `${String(at)}: task ${event.task} is ${task?.standing ?? "unknown"}`;
+  return event.at < task.retryAtMs ? `${String(at)}: ${task.retryAtMs - event.at}ms before its time` : undefined;
 }
 
-function retry(task: ModelTask, event: EventOf<"attempt-ended">, at: string): string | undefined {
+function retry(task: ModelTask, event: EventOf<"attempt-ended">, at: Where): string | undefined {
   if (event.next.do !== "ready" && event.next.do !== "retry") return undefined;
-  if (task.standing === "cancelling") return `${at}: task ${task.no} is being cancelled`;
-  if (liveClaims(task).length > 1) return `${at}: another attempt of task ${task.no} goes on`;
+  if (task.standing === "cancelling") return `${String(at)}: task ${task.no} is being cancelled`;
+  if (liveClaims(task).length > 1) return `${String(at)}: another attempt of task ${task.no} goes on`;
   const { retryOn, attemptsMax } = task.template;
   const final = event.outcome === "failed" && event.reason === "user-failure" && retryOn === "infrastructure";
-  if (final) return `${at}: a user failure is not retried`;
-  if (event.outcome !== "released" && task.attempts >= attemptsMax) return `${at}: it had its ${attemptsMax} attempts`;
+  if (final) return `${String(at)}: a user failure is not retried`;
+  if (event.outcome !== "released" && task.attempts >= attemptsMax)
+    return `${String(at)}: it had its ${attemptsMax} attempts`;
   return undefined;
 }
 
@@ -117,53 +120,54 @@ export const stagesInOrder: Checker = {
   },
 };
 
-function ready(stage: ModelStage | undefined, at: string): string | undefined {
-  if (!stage) return `${at}: no such stage`;
-  if (stage.phase !== "BLOCKED") return `${at}: the stage is ${stage.phase}`;
+function ready(stage: ModelStage | undefined, at: Where): string | undefined {
+  if (!stage) return `${String(at)}: no such stage`;
+  if (stage.phase !== "BLOCKED") return `${String(at)}: the stage is ${stage.phase}`;
   for (const index of stage.spec.needs) {
     const need = stage.job.stages[index];
-    if (!need || !isOver(need.phase)) return `${at}: need ${index} is ${need?.phase}`;
+    if (!need || !isOver(need.phase)) return `${String(at)}: need ${index} is ${need?.phase}`;
     const met = need.phase === "COMPLETED" || (need.phase === "FAILED" && need.spec.mayFail);
-    if (stage.spec.after === "success" && !met) return `${at}: need ${index} is ${need.phase}`;
+    if (stage.spec.after === "success" && !met) return `${String(at)}: need ${index} is ${need.phase}`;
   }
-  if (stage.spec.lock && stage.lock !== "held") return `${at}: its lock is ${stage.lock}`;
-  if (stage.job.lock && stage.job.lockState !== "held") return `${at}: the job's lock is ${stage.job.lockState}`;
+  if (stage.spec.lock && stage.lock !== "held") return `${String(at)}: its lock is ${stage.lock}`;
+  if (stage.job.lock && stage.job.lockState !== "held")
+    return `${String(at)}: the job's lock is ${stage.job.lockState}`;
   return undefined;
 }
 
 function planned(
   model: ShardModel,
   event: EventOf<"stage-planned"> | EventOf<"plan-closed">,
-  at: string,
+  at: Where,
 ): string | undefined {
   const stage =
     event.kind === "stage-planned" ? model.stage(event.job, event.stage) : model.tasks.get(event.task)?.stage;
-  if (!stage) return `${at}: no such stage`;
+  if (!stage) return `${String(at)}: no such stage`;
   const generation = event.kind === "stage-planned" ? event.generation : stage.generation;
-  if (generation !== stage.generation) return `${at}: for generation ${generation}, it is ${stage.generation}`;
-  if (stage.plannedIn.has(generation)) return `${at}: planned twice in generation ${generation}`;
+  if (generation !== stage.generation) return `${String(at)}: for generation ${generation}, it is ${stage.generation}`;
+  if (stage.plannedIn.has(generation)) return `${String(at)}: planned twice in generation ${generation}`;
   const claim = stage.planning?.claims.get(event.token);
-  return claim?.live ? undefined : `${at}: the planner's token ${event.token} is not live`;
+  return claim?.live ? undefined : `${String(at)}: the planner's token ${event.token} is not live`;
 }
 
-function complete(stage: ModelStage | undefined, at: string): string | undefined {
-  if (!stage) return `${at}: no such stage`;
-  if (isOver(stage.phase)) return `${at}: it had ended ${stage.phase}`;
+function complete(stage: ModelStage | undefined, at: Where): string | undefined {
+  if (!stage) return `${String(at)}: no such stage`;
+  if (isOver(stage.phase)) return `${String(at)}: it had ended ${stage.phase}`;
   const open = stage.tasks.find((task) => !task.results.has(task.generation));
-  if (open) return `${at}: task ${open.no} has no result in generation ${open.generation}`;
-  return stage.spec.plan && !stage.plannedIn.has(stage.generation) ? `${at}: it was never planned` : undefined;
+  if (open) return `${String(at)}: task ${open.no} has no result in generation ${open.generation}`;
+  return stage.spec.plan && !stage.plannedIn.has(stage.generation) ? `${String(at)}: it was never planned` : undefined;
 }
 
-function jobEnd(model: ShardModel, event: EventOf<"job-ended">, at: string): string | undefined {
+function jobEnd(model: ShardModel, event: EventOf<"job-ended">, at: Where): string | undefined {
   const job = model.jobs.get(event.job);
-  if (!job) return `${at}: no such job`;
-  if (isOver(job.phase)) return `${at}: it had ended ${job.phase}`;
+  if (!job) return `${String(at)}: no such job`;
+  if (isOver(job.phase)) return `${String(at)}: it had ended ${job.phase}`;
   const open = job.stages.find(({ phase }) => !isOver(phase));
-  if (open) return `${at}: stage ${open.index} is ${open.phase}`;
+  if (open) return `${String(at)}: stage ${open.index} is ${open.phase}`;
   const bad = job.stages.find(({ phase, spec }) => phase === "CANCELLED" || (phase === "FAILED" && !spec.mayFail));
-  if (event.phase === "SUCCEEDED" && bad) return `${at}: SUCCEEDED though stage ${bad.index} is ${bad.phase}`;
+  if (event.phase === "SUCCEEDED" && bad) return `${String(at)}: SUCCEEDED though stage ${bad.index} is ${bad.phase}`;
   const running = job.stages.flatMap(({ tasks }) => tasks).find((task) => liveClaims(task).length > 0);
-  return running ? `${at}: task ${running.no} has a live claim` : undefined;
+  return running ? `${String(at)}: task ${running.no} has a live claim` : undefined;
 }
 
 export const oneResult: Checker = {
@@ -172,13 +176,14 @@ export const oneResult: Checker = {
   event(_court, { model }, event) {
     if (event.kind === "invalidated") {
       const task = model.tasks.get(event.task);
-      if (!task || event.generation <= task.generation) return `${where(model, event)}: the generation must grow`;
-      return task.results.has(task.generation) ? undefined : `${where(model, event)}: there was no result`;
+      if (!task || event.generation <= task.generation)
+        return `${String(where(model, event))}: the generation must grow`;
+      return task.results.has(task.generation) ? undefined : `${String(where(model, event))}: there was no result`;
     }
     if (event.kind !== "committed" && event.kind !== "reused") return undefined;
     const task = model.tasks.get(event.task);
     if (!task?.results.has(task.generation)) return undefined;
-    return `${where(model, event)}: task ${task.no} has a result in generation ${task.generation}`;
+    return `${String(where(model, event))}: task ${task.no} has a result in generation ${task.generation}`;
   },
 };
 
@@ -192,8 +197,11 @@ export const timeIsFair: Checker = {
     const { model } = place;
     if (!("at" in event)) return undefined;
     const at = where(model, event);
-    if (event.at < model.atMs) return `${at}: kernel time ${event.at} after ${model.atMs}`;
+    if (event.at < model.atMs) return `${String(at)}: kernel time ${event.at} after ${model.atMs}`;
     if (event.kind === "took-over") return refreshAll(court, place);
+    if (event.kind === "claimed" || event.kind === "started")
+      court.begun.set(claimName(model.shard, event.task, event.token), place.decidedAfterMs);
+    if (event.kind === "attempt-ended" && event.outcome === "timed-out") return cutShort(court, place, event);
     const isExpiry = (event.kind === "attempt-ended" && event.outcome === "expired") || event.kind === "claim-gone";
     if (!isExpiry) return undefined;
     const claim = model.claim(event.task, event.token);
@@ -209,6 +217,19 @@ export const timeIsFair: Checker = {
     return undefined;
   },
 };
+
+/** A leap of the store's clock reaches the shard with its next owner, and its attempts' limits with it. */
+function cutShort(
+  court: Court,
+  { model, decidedBeforeMs }: Place,
+  event: EventOf<"attempt-ended">,
+): string | undefined {
+  const attemptMs = model.tasks.get(event.task)?.template.attemptMs ?? 0;
+  const beganMs = court.begun.get(claimName(model.shard, event.task, event.token)) ?? 0;
+  const ranMs = decidedBeforeMs - beganMs;
+  if (ranMs >= attemptMs * leaseShare || court.storeJumpedAtMs > beganMs || attemptMs === 0) return undefined;
+  return `${String(where(model, event))}: timed out after ${Math.round(ranMs)}ms, it may run for ${attemptMs}ms`;
+}
 
 function freshen(court: Court, name: string, atMs: number): void {
   court.fresh.set(name, Math.max(court.fresh.get(name) ?? Number.NEGATIVE_INFINITY, atMs));
@@ -234,7 +255,7 @@ function tooSoon(court: Court, place: Place, event: Event & { at: number }, clai
   if (agoMs >= claim.leaseMs * leaseShare) return undefined;
   // An executor may have said itself that it has stopped.
   if (event.kind === "claim-gone") return undefined;
-  return `${where(model, event)}: expired ${Math.round(agoMs)}ms after it was fresh, its lease is ${claim.leaseMs}ms`;
+  return `${String(where(model, event))}: expired ${Math.round(agoMs)}ms after it was fresh, its lease is ${claim.leaseMs}ms`;
 }
 
 export const locksOneAtATime: Checker = {
@@ -246,15 +267,17 @@ export const locksOneAtATime: Checker = {
     const job = model.jobs.get(event.job);
     const stage = event.stage === -1 ? undefined : job?.stages[event.stage];
     const lock = stage ? stage.spec.lock : job?.lock;
-    if (!job || !lock) return `${at}: it has no lock`;
+    if (!job || !lock) return `${String(at)}: it has no lock`;
     if (event.kind === "lock-freed") {
       const stages = stage ? [stage] : job.stages;
       const tasks = [...model.tasks.values()].filter((task) => stages.includes(task.stage));
       const open = tasks.find((task) => [...task.claims.values()].some(({ gone }) => !gone));
-      return open ? `${at}: a claim of task ${open.no} may still be running` : undefined;
+      return open ? `${String(at)}: a claim of task ${open.no} may still be running` : undefined;
     }
     const held = holders(model, job.tenant, lock.name);
-    return held >= lock.limit ? `${at}: ${lock.name} has ${held} holders, its limit is ${lock.limit}` : undefined;
+    return held >= lock.limit
+      ? `${String(at)}: ${lock.name} has ${held} holders, its limit is ${lock.limit}`
+      : undefined;
   },
 };
 
@@ -268,4 +291,8 @@ function holders(model: ShardModel, tenant: string, name: string): number {
   return held;
 }
 
-export const where = (model: ShardModel, event: Event): string => `shard ${model.shard} ${JSON.stringify(event)}`;
+/** Where in the log, for a complaint; written out only when there is one. */
+export type Where = { toString(): string };
+export const where = (model: ShardModel, event: Event): Where => ({
+  toString: () => `shard ${model.shard} ${JSON.stringify(event)}`,
+});
