@@ -46,7 +46,10 @@ export function applyClaimed(state: State, event: EventOf<"claimed">): void {
 export function applyStarted(state: State, event: EventOf<"started">): void {
   const task = state.task(event.task);
   beforeChange(state, task);
-  claimOf(task, event.token).startedAtMs = event.at;
+  const claim = claimOf(task, event.token);
+  claim.startedAtMs = event.at;
+  // A sign of life, and the grant may have been long on its way: the answer promises a full lease from here.
+  claim.expiresAtMs = Math.max(claim.expiresAtMs, event.at + claim.leaseMs);
   if (task.phase === "CLAIMED") task.phase = "RUNNING";
 }
 

@@ -127,7 +127,8 @@ export function decideStart(state: State, command: CommandOf<"start">, nowMs: nu
   const { claim } = found;
   const { task } = claim;
   if (task.phase === "CANCELLING") return reject(wrongPhase(task, "to start"));
-  if (claim.startedAtMs !== 0) return accept({ leaseMs: claim.leaseMs });
+  // Saying it again brings no new lease: what is left of it is all that may be promised.
+  if (claim.startedAtMs !== 0) return accept({ leaseMs: Math.max(0, claim.expiresAtMs - nowMs) });
   return accept({ leaseMs: claim.leaseMs }, [{ kind: "started", task: task.no, token: claim.token, at: nowMs }]);
 }
 
