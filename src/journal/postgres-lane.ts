@@ -49,7 +49,8 @@ export class Lane {
       connectionTimeoutMillis: connectTimeoutMs,
       statement_timeout: statementTimeoutMs,
       lock_timeout: statementTimeoutMs,
-      idle_in_transaction_session_timeout: statementTimeoutMs * 2,
+      // One that falls asleep in a transaction holds locks that others wait for: not for long.
+      idle_in_transaction_session_timeout: Math.max(1_000, statementTimeoutMs / 2),
       // The server has given up before this; it is for a server that cannot be reached any more.
       query_timeout: statementTimeoutMs + 2_000,
       keepAlive: true,

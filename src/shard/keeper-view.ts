@@ -9,19 +9,23 @@ const raiseEvery = 8;
 export class ClusterView {
   readonly #journal: KeeperJournal;
   readonly #node: NodeId;
+  readonly #report: (doing: string, error: unknown) => void;
   /** Where shards were sent that nobody is known to own yet. */
   readonly #sent = new Map<ShardId, string>();
   #owners: ReadonlyMap<ShardId, Ownership> = new Map();
   #nodes: readonly NodeSeen[] = [];
   #looks = 0;
 
-  constructor(journal: KeeperJournal, node: NodeId) {
+  constructor(journal: KeeperJournal, node: NodeId, report: (doing: string, error: unknown) => void) {
     this.#journal = journal;
     this.#node = node;
+    this.#report = report;
   }
 
   async look(): Promise<void> {
-    if (this.#looks % raiseEvery === 0) await this.#journal.raiseFeatureLevel();
+    // Not waited for: another node may have fallen asleep with the cluster's row in its hands.
+    if (this.#looks % raiseEvery === 0)
+      this.#journal.raiseFeatureLevel().catch((error: unknown) => this.#report("raise the feature level", error));
     this.#looks += 1;
     this.#nodes = await this.#journal.nodes();
     this.#owners = new Map((await this.#journal.ownerships()).map((row) => [row.shard, row]));

@@ -81,6 +81,16 @@ describe("the keeper", () => {
     deepEqual(served(a), all);
   });
 
+  test("a look around does not wait for the feature level to be raised", async () => {
+    const rig = new Rig();
+    const a = await rig.node("a");
+    a.journal.fail("raiseFeatureLevel", ...Array.from({ length: 100 }, () => "stuck" as const));
+    await a.serving([0], 1_000);
+    const looks = a.journal.count("ownerships");
+    await rig.clock.advance(30_000);
+    ok(a.journal.count("ownerships") - looks >= 10);
+  });
+
   test("hands over politely: well under a second, and watchers and callers hear where to", async () => {
     const rig = new Rig();
     const a = await (await rig.node("a")).serving();

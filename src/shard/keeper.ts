@@ -87,7 +87,7 @@ export class Keeper {
     this.#ports = ports;
     const { journal, clock, settings, node, replay } = ports;
     this.#journal = patient(journal, clock, settings.leaseMs);
-    this.#view = new ClusterView(this.#journal, node);
+    this.#view = new ClusterView(this.#journal, node, ports.report);
     this.#bell = new Bell(clock);
     this.#troubles = new Troubles(clock, settings);
     this.#arrivals = new Arrivals(clock, arrivalMsMax);
