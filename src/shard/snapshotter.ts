@@ -27,7 +27,8 @@ export type SnapshotSettings = {
 };
 
 export const defaultSnapshotSettings: SnapshotSettings = {
-  logBytesMin: 8 * 1024 * 1024,
+  // Read back in about a second. A quarter of it cost as much CPU as the work itself on a busy shard.
+  logBytesMin: 32 * 1024 * 1024,
   stateShare: 0.5,
   chunkSize: 128 * 1024,
   atOnceMax: 1,
