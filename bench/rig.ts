@@ -22,7 +22,7 @@ export type Store =
   | { readonly kind: "sqlite"; readonly directory?: string }
   | { readonly kind: "postgres"; readonly server: PostgresServer };
 
-export type RigOptions = Pick<NodeOptions, "host" | "projector" | "snapshots" | "limits"> & {
+export type RigOptions = Pick<NodeOptions, "host" | "projector" | "snapshots" | "archiver" | "limits"> & {
   readonly store: Store;
   readonly shards?: number;
   readonly history?: boolean;
@@ -75,6 +75,7 @@ export class Rig implements AsyncDisposable {
       ...(options.limits && { limits: options.limits }),
       ...(options.host && { host: options.host }),
       ...(options.snapshots && { snapshots: options.snapshots }),
+      ...(options.archiver && { archiver: options.archiver }),
       projector: { ...options.projector, history },
       // A machine that stands still for seconds, as shared ones do, must not make the node lose its shards.
       keeper: { leaseMs: 60_000 },

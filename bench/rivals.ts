@@ -4,7 +4,7 @@ import { libraries, type Library } from "./peers/libraries.ts";
 import type { Peer } from "./peers/peer.ts";
 import { skipLocked } from "./peers/skip-locked.ts";
 import type { Figure, Report } from "./report.ts";
-import { Rig } from "./rig.ts";
+import { Rig, type RigOptions } from "./rig.ts";
 import { drain, enqueue } from "./throughput.ts";
 import type { PostgresServer } from "#test/postgres.ts";
 
@@ -22,11 +22,15 @@ export async function compare(report: Report, server: PostgresServer, options: R
   const byHand = await skipLocked(await server.freshDatabase());
   const found = peers ? await libraries(() => server.freshDatabase()) : notAsked;
   const store = { kind: "postgres", server } as const;
-  await using history = await Rig.start({ store, history: true });
-  await using bare = await Rig.start({ store, history: false });
+  const own = (name: string, options: { readonly history: boolean; readonly tasksPerJob: number }): Contestant => ({
+    name,
+    how: ours,
+    run: () => rate({ store, tasks, ...options }, cpu),
+  });
   const contestants: readonly Contestant[] = [
-    { name: "ours, with history", how: ours, run: () => rate(history, tasks, cpu) },
-    { name: "ours, without history", how: ours, run: () => rate(bare, tasks, cpu) },
+    own("ours, with history", { history: true, tasksPerJob: 1 }),
+    own("ours, without history", { history: false, tasksPerJob: 1 }),
+    own("ours, 100-task, without", { history: false, tasksPerJob: 100 }),
     contestantOf(byHand, tasks, cpu),
     ...found.flatMap(({ found: one }) => ("peer" in one ? [contestantOf(one.peer, tasks, cpu)] : [])),
   ];
@@ -68,8 +72,12 @@ const contestantOf = (peer: Peer, tasks: number, cpu: ServerCpu): Contestant => 
 
 const wholeCpu = ({ cpuUs, serverCpuUs = 0 }: Stretch): number => cpuUs + serverCpuUs;
 
-async function rate(rig: Rig, tasks: number, cpu: ServerCpu): Promise<Rate> {
-  await enqueue(rig, { tasksPerJob: 1 }, tasks);
+type Wanted = Pick<RigOptions, "store" | "history"> & { readonly tasks: number; readonly tasksPerJob: number };
+
+/** A node of its own each time: what one leaves to do, history and forgetting, must not slow down the next. */
+async function rate({ store, history = true, tasks, tasksPerJob }: Wanted, cpu: ServerCpu): Promise<Rate> {
+  await using rig = await Rig.start({ store, history });
+  await enqueue(rig, { tasksPerJob }, tasks);
   const measured = await drain(rig, cpu);
   return { perSecond: measured.perSecond, cpuUs: wholeCpu(measured) };
 }
@@ -80,9 +88,10 @@ function summary(name: string, how: string, rates: readonly Rate[]): Summary {
   return { name, how, cpuUs, perSecond: median(perSecond), min: Math.min(...perSecond), max: Math.max(...perSecond) };
 }
 
-function judge(report: Report, [history, bare, ...others]: readonly Summary[], found: readonly Library[]): void {
+function judge(report: Report, all: readonly Summary[], found: readonly Library[]): void {
+  const [history, bare, _stages, ...others] = all;
   if (!history || !bare) return;
-  const rows = [history, bare, ...others].map(({ name, perSecond, min, max, cpuUs, how }): readonly Figure[] => {
+  const rows = all.map(({ name, perSecond, min, max, cpuUs, how }): readonly Figure[] => {
     const ratio = `${(history.perSecond / perSecond).toFixed(2)}x / ${(bare.perSecond / perSecond).toFixed(2)}x`;
     return [name, perSecond, min, max, cpuUs, ratio, how];
   });

@@ -7,7 +7,7 @@ import { commitTask, nextNo, reserveTasks, submitJob, type JobOptions } from "./
 /** Where something is far slower than foreseen, the benchmark still comes to its end. */
 const cellMsMax = 5_000;
 
-export const load = { submitters: 1_000, executors: 16, claim: 100 };
+export const load = { submitters: 1_000, executors: 20, claim: 100 };
 
 export type Shape = JobOptions & { readonly tasksPerJob: number };
 
@@ -25,7 +25,7 @@ export function enqueue(rig: Rig, shape: Shape, countMax: number, server?: Serve
   );
 }
 
-/** Claims a hundred at a time and commits each by itself, so that up to 1,600 commits are under way. */
+/** Claims a hundred at a time and commits each by itself, so that up to 2,000 commits are under way. */
 export function drain(rig: Rig, server?: ServerCpu): Promise<Stretch> {
   const untilMono = performance.now() + cellMsMax;
   let done = 0;
