@@ -118,9 +118,8 @@ export function applyReused`,
   {
     name: "a fresh lease for every claim at a take-over",
     file: "kernel/apply.ts",
-    find: `  state.epoch = epoch;
-  refreshLeases(state, at);`,
-    replace: "  state.epoch = epoch;",
+    find: "return refreshLeases(state, event.at, state.nowMs - wasMs);",
+    replace: "return;",
     focus: ["node-crash"],
   },
   {
