@@ -20,6 +20,11 @@ const withTemplate = (context: BadContext, change: object): Command => {
   return withStage(context, { plan: undefined, tasks: { template, tasks: known?.tasks ?? [] } });
 };
 
+const withTasks = (context: BadContext, tasks: readonly unknown[]): Command => {
+  const template = context.submit.stages.find((stage) => stage.tasks)?.tasks?.template;
+  return withStage(context, { plan: undefined, tasks: { template, tasks } });
+};
+
 const withPlan = (context: BadContext, change: object): Command => {
   const plan = { kind: "sim", requires: ["plan=sim-1"], leaseMs: 1_000, attemptsMax: 1, deadlineMs: 1_000, ...change };
   return withStage(context, { tasks: undefined, plan });
@@ -60,6 +65,22 @@ export const badCommands: readonly Bad[] = [
   (c) => withStage(c, { parallelMax: -1 }),
   (c) => withStage(c, { tasks: undefined, plan: undefined }),
   (c) => withStage(c, { plan: undefined, tasks: { template: null, tasks: [] } }),
+  (c) => withTasks(c, [null]),
+  (c) => withTasks(c, [{ key: "", spec: "" }]),
+  (c) => withTasks(c, [{ key: "k", spec: "", affinity: 7 }]),
+  (c) =>
+    withTasks(c, [
+      { key: "k", spec: "" },
+      { key: "k", spec: "" },
+    ]),
+  ({ submit }) => ({
+    ...submit,
+    lock: { name: "one", limit: 1, queueMax: 1, cancelInProgress: false },
+    stages: submit.stages.map((stage) => ({
+      ...stage,
+      lock: { name: "one", limit: 1, queueMax: 1, cancelInProgress: false },
+    })),
+  }),
   (c) => withTemplate(c, { kind: "" }),
   (c) => withTemplate(c, { requires: ["b", "a"] }),
   (c) => withTemplate(c, { requires: ["a\u0000b"] }),
@@ -103,6 +124,17 @@ export const badCommands: readonly Bad[] = [
   () => ({ kind: "fail", executor: "nobody", task: 1, token: 1, reason: "user-failure", message: "" }),
   () => ({ kind: "invalidate", task: 1_000_000, generation: 1, reason: "" }),
   () => ({ kind: "invalidate", task: 1, generation: 77, reason: "" }),
+  () => ({ kind: "invalidate", task: 1, generation: 1, reason: long(100_000) }),
+  () => twisted({ kind: "signal", job: 1, stage: 0, signal: { id: "x", name: "y", payload: 7 } }),
+  () => ({
+    kind: "reserve",
+    executor: "e",
+    offers: Array.from({ length: 100 }, (_, i) => `l=${i + 1_000}`),
+    prefer: [],
+    count: 1,
+    start: false,
+    nonce: "",
+  }),
   () => ({ kind: "drain", executor: "", reason: "" }),
   () => ({ kind: "resume", executor: "nobody" }),
   () => ({ kind: "set-tenant", tenant: "", weight: 1, runningMax: 0, queuedMax: 0, home: 0 }),

@@ -127,9 +127,12 @@ export class Client {
     if (random.chance(0.2)) void this.ask(shard, { kind: "signal", job, stage, signal }, 5_000);
     for (let tries = 0; tries < 200; tries += 1) {
       const got = await this.ask(shard, { kind: "signal", job, stage, signal }, 15_000);
-      if (got !== undefined) return;
+      if (got !== undefined) break;
       await life.clock.sleep(1_000);
     }
+    // What nobody waits for is recorded too, up to a limit.
+    for (let i = 0; i < 4 && random.chance(0.3); i += 1)
+      await this.ask(shard, { kind: "signal", job, stage, signal: { ...signal, id: `noise-${i}`, name: "noise" } });
   }
 
   async #follow(whim: Whim, submitted: Submitted): Promise<void> {
@@ -200,6 +203,11 @@ export class Client {
     const { task, generation } = random.pick(done);
     const invalidate = { kind: "invalidate" as const, task, generation, reason: "lost" };
     await this.ask(shard, invalidate);
+    // And again when it has been made anew.
+    if (random.chance(0.3)) {
+      await this.#ports.life.clock.sleep(2_000);
+      await this.ask(shard, { ...invalidate, generation: generation + 1 });
+    }
     if (random.chance(0.3)) await this.ask(shard, invalidate);
     if (random.chance(0.2)) await this.ask(shard, { ...invalidate, generation: generation + random.between(-2, 3) });
   }

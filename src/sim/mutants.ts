@@ -150,6 +150,27 @@ export function applyReused`,
     replace: "stage ? isEnded(stage.phase) : isEnded(job.phase);",
     focus: ["lockedEndless", "stalls"],
   },
+  {
+    name: "work with outside effects waits for one that timed out",
+    file: "kernel/decide-finish.ts",
+    find: "mayRun ? Math.max(atMs, claim.expiresAtMs) : atMs",
+    replace: "mayRun ? atMs : atMs",
+    focus: ["lockedEndless"],
+  },
+  {
+    name: "to start is to renew",
+    file: "kernel/apply-task.ts",
+    find: "claim.expiresAtMs = Math.max(claim.expiresAtMs, event.at + claim.leaseMs);",
+    replace: "",
+    focus: ["database-slow", "database-refuses", "locked", "lockedEndless"],
+  },
+  {
+    name: "a snapshot keeps the planning of a stage",
+    file: "kernel/capture.ts",
+    find: "isKept(stage.planning) && stage.tasks.every(isKept)",
+    replace: "stage.tasks.every(isKept)",
+    focus: ["gated", "planned"],
+  },
 ];
 
 export type Hunted = { readonly found: boolean; readonly what: string };
