@@ -70,7 +70,7 @@ export class GapProbe {
     while (!this.#stopped) {
       const epoch = await epochOf(this.#router, this.shard, 2_000);
       if (epoch !== undefined) this.#answered(epoch);
-      await pause(5);
+      await pause(15);
     }
   }
 

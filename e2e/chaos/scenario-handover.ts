@@ -10,6 +10,7 @@ import type { Round, Run, Scenario } from "./scenario.ts";
 const limitMs = 300;
 /** Where even shards that stay are silent for longer, the machine is too busy to judge those that move. */
 const calmMsMax = 100;
+const patience = { limitMs: 60_000, everyMs: 50 };
 
 /** A node joins and gets its share, then leaves politely: how long a client of the moved shards hears nothing. */
 export const handover: Scenario = {
@@ -35,12 +36,14 @@ export async function handOverRound({ cluster, random }: Run, round: number): Pr
   const probes = Array.from({ length: cluster.plan.shards }, (_, shard) => new GapProbe(edge.router, shard));
   const extra = cluster.addNode(`x${round}`);
   try {
-    await until("the new node is there", async () =>
-      (await cluster.journal.nodes()).some(({ node, alive }) => node === extra.name && alive),
+    await until(
+      "the new node is there",
+      async () => (await cluster.journal.nodes()).some(({ node, alive }) => node === extra.name && alive),
+      patience,
     );
     const share = Math.floor(cluster.plan.shards / (stayed.length + 1));
     const joining = await watchGaps(probes, () =>
-      until("the new node has its share", async () => (await cluster.owned(extra.name)).length >= share),
+      until("the new node has its share", async () => (await cluster.owned(extra.name)).length >= share, patience),
     );
     cluster.forget(extra);
     const leaving = await watchGaps(probes, async () => {
