@@ -7,7 +7,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import { answer } from "./answer.ts";
 import { apply } from "./apply.ts";
-import { type Event, type EventKind, featureOf } from "./event.ts";
+import { type Event, featureOf } from "./event.ts";
 import { historyOf, noRows } from "./history.ts";
 import { defaultLimits } from "./limits.ts";
 import type { Query } from "./query.ts";
