@@ -213,13 +213,14 @@ class Capturing implements Capture {
   }
 }
 
-const claimRow = ({ token, executor, leaseMs, grantedAtMs, startedAtMs, expiresAtMs }: Claim): unknown[] => [
+const claimRow = ({ token, executor, leaseMs, grantedAtMs, startedAtMs, expiresAtMs, sleptMs }: Claim): unknown[] => [
   token,
   executor.id,
   leaseMs,
   grantedAtMs,
   startedAtMs,
   expiresAtMs,
+  sleptMs,
 ];
 
 const silentRow = (claim: Claim): unknown[] => {

@@ -172,11 +172,12 @@ export class Restorer {
     }
   }
 
-  #claim(task: Task, [token, executorId, leaseMs, grantedAtMs, startedAtMs, expiresAtMs]: Row): Claim {
+  #claim(task: Task, [token, executorId, leaseMs, grantedAtMs, startedAtMs, expiresAtMs, sleptMs]: Row): Claim {
     const executor = this.#state.executor(executorId);
     const claim = new Claim(task, token, executor, leaseMs, grantedAtMs);
     claim.startedAtMs = startedAtMs;
     claim.expiresAtMs = expiresAtMs;
+    claim.sleptMs = sleptMs;
     executor.claims.set(token, claim);
     task.stage.claims += 1;
     task.stage.job.claims += 1;
@@ -185,12 +186,12 @@ export class Restorer {
   }
 
   #silentClaim(executorId: string, row: Row): void {
-    const [jobNo, stageIndex, taskNo] = row.slice(6);
+    const [jobNo, stageIndex, taskNo] = row.slice(7);
     const stage = this.#state.stage(jobNo, stageIndex);
     const known = this.#state.tasks.get(taskNo);
     // The task may have been planned anew since; the claim then only counts for its stage.
     const task = known ?? new Task(taskNo, stage, 0, { key: "", spec: "" }, must(this.#templates[0], "a template"));
-    const claim = this.#claim(task, [row[0], executorId, ...row.slice(2, 6)]);
+    const claim = this.#claim(task, [row[0], executorId, ...row.slice(2, 7)]);
     claim.void = true;
     fileClaim(this.#state, claim);
   }

@@ -59,7 +59,9 @@ const isDecision = (value: Decision | Rejection): value is Decision => "ok" in v
 function passTime(state: State, kind: Command["kind"], nowMs: number): number {
   const passedMs = nowMs - state.nowMs;
   if (!(passedMs > 0 && Number.isFinite(passedMs))) return state.nowMs;
-  if (passedMs > state.limits.sleepMs && state.nowMs > 0 && kind !== "take-over")
+  // How long nobody watched is for the event to say: whoever replays it must come to the same.
+  if (kind === "take-over") return nowMs;
+  if (passedMs > state.limits.sleepMs && state.nowMs > 0)
     applySoft(state, { kind: "slept", at: nowMs, forMs: passedMs });
   else applySoft(state, { kind: "passed", at: nowMs });
   return nowMs;
