@@ -218,7 +218,6 @@ export const timeIsFair: Checker = {
   },
 };
 
-/** A leap of the store's clock reaches the shard with its next owner, and its attempts' limits with it. */
 function cutShort(
   court: Court,
   { model, decidedBeforeMs }: Place,
@@ -227,7 +226,7 @@ function cutShort(
   const attemptMs = model.tasks.get(event.task)?.template.attemptMs ?? 0;
   const beganMs = court.begun.get(claimName(model.shard, event.task, event.token)) ?? 0;
   const ranMs = decidedBeforeMs - beganMs;
-  if (ranMs >= attemptMs * leaseShare || court.storeJumpedAtMs > beganMs || attemptMs === 0) return undefined;
+  if (ranMs >= attemptMs * leaseShare || attemptMs === 0) return undefined;
   return `${String(where(model, event))}: timed out after ${Math.round(ranMs)}ms, it may run for ${attemptMs}ms`;
 }
 

@@ -108,8 +108,12 @@ function startChild(plan: HuntPlan, jobs: number): { readonly totals: Promise<To
   const totals = new Promise<Totals | undefined>((resolve) => {
     child.on("message", (message) => resolve(message as Totals));
     child.on("exit", () => resolve(undefined));
+    // One that has just ended cannot be told to: that is all that goes wrong here.
+    child.on("error", () => resolve(undefined));
   });
-  return { totals, stop: () => void (child.connected && child.send("stop")) };
+  // It may just have ended by itself.
+  child.on("error", () => {});
+  return { totals, stop: () => void (child.connected && child.send("stop", () => {})) };
 }
 
 async function asChild(plan: HuntPlan): Promise<void> {
@@ -123,7 +127,7 @@ async function asChild(plan: HuntPlan): Promise<void> {
   };
   const totals = await hunt(live, wallMs, () => {});
   process.send?.(totals);
-  process.disconnect?.();
+  if (process.connected) process.disconnect?.();
 }
 
 function printTotals(all: readonly Totals[], tookS: number): void {

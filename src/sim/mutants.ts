@@ -111,7 +111,7 @@ export function applyReused`,
   {
     name: "expiry by a sleep of the owner",
     file: "kernel/step.ts",
-    find: `if (passedMs > state.limits.sleepMs && state.nowMs > 0 && kind !== "take-over")`,
+    find: "if (passedMs > state.limits.sleepMs && state.nowMs > 0)",
     replace: "if (passedMs < 0)",
     focus: ["node-stop"],
   },
