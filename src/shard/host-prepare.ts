@@ -32,21 +32,26 @@ export class Preparer {
     this.#pins = new Turn((asked) => this.#pin(asked));
   }
 
-  /** The command as the host vouches for it: at once where nothing is needed from outside. */
-  prepare(shard: HostedShard, command: Command): Command | Promise<Command> {
-    if (command.kind === "commit") return this.#commit(shard, command);
-    if (command.kind === "submit") return this.#submit(shard, command);
-    return command;
+  /**
+   * Hands on the command as the host vouches for it: at once where nothing is needed from outside, else later. By
+   * callback, because a promise or two for each of a hundred thousand commits a second is what a core has to spare.
+   */
+  prepare(shard: HostedShard, command: Command, on: Prepared): void {
+    if (command.kind === "commit") return this.#commit(shard, command, on);
+    if (command.kind !== "submit") return on.ready(command);
+    const prepared = this.#submit(shard, command);
+    if (prepared instanceof Promise) prepared.then(on.ready, on.failed);
+    else on.ready(prepared);
   }
 
   forget(shard: HostedShard): void {
     this.#keys.delete(shard);
   }
 
-  #commit(shard: HostedShard, command: CommandOf<"commit">): Command | Promise<Command> {
+  #commit(shard: HostedShard, command: CommandOf<"commit">, on: Prepared): void {
     const { digests } = command.result;
-    if (!canBePinned(digests, shard)) return { ...command, evidence: noEvidence };
-    return this.#pins.ask(digests).then((evidence) => ({ ...command, evidence }));
+    if (!canBePinned(digests, shard)) return on.ready({ ...command, evidence: noEvidence });
+    this.#pins.ask(digests, { ready: (evidence) => on.ready({ ...command, evidence }), failed: on.failed });
   }
 
   #submit(shard: HostedShard, command: Submit): Command | Promise<Command> {
@@ -58,7 +63,7 @@ export class Preparer {
   }
 
   async #submitLater(shard: HostedShard, submit: Submit, digests: readonly Digest[]): Promise<Command> {
-    const reuseEvidence = digests.length > 0 ? await this.#pins.ask(digests) : undefined;
+    const reuseEvidence = digests.length > 0 ? await later(this.#pins, digests) : undefined;
     const evident = reuseEvidence === undefined ? submit : { ...submit, reuseEvidence };
     const { requestKey } = submit;
     if (requestKey === undefined) return evident;
@@ -66,7 +71,7 @@ export class Preparer {
     // A key may be bound and let go of again while the journal is being asked: then it has to be asked once more.
     for (let asked: string | undefined; isElsewhere(shard, submit) && asked !== lettingGo(shard);) {
       asked = lettingGo(shard);
-      const found = await this.#keysOf(shard).ask(key);
+      const found = await later(this.#keysOf(shard), key);
       if (found) return { ...evident, keyFound: { job: found.job, payloadHash: found.payloadHash } };
     }
     return evident;
@@ -133,31 +138,40 @@ const lettingGo = ({ state, forgets }: HostedShard): string => `${state.keysElse
 /** The kernel's name for a request key as every database can hold it: without control characters. */
 export const journalKeyOf = (key: string): string => JSON.stringify(key);
 
+type When<A> = { readonly ready: (answer: A) => void; readonly failed: (error: unknown) => void };
+export type Prepared = When<Command>;
+
 /** Gathers what is asked in one turn of the event loop and answers it with one call. */
 class Turn<Q, A> {
   readonly #answer: (asked: readonly Q[]) => Promise<readonly A[]>;
-  #asked: { readonly question: Q; readonly resolve: (answer: A) => void; readonly reject: (error: unknown) => void }[] =
-    [];
+  #questions: Q[] = [];
+  #askers: When<A>[] = [];
 
   constructor(answer: (asked: readonly Q[]) => Promise<readonly A[]>) {
     this.#answer = answer;
   }
 
-  ask(question: Q): Promise<A> {
-    return new Promise((resolve, reject) => {
-      this.#asked.push({ question, resolve, reject });
-      if (this.#asked.length === 1) queueMicrotask(() => void this.#run());
-    });
+  ask(question: Q, when: When<A>): void {
+    this.#questions.push(question);
+    this.#askers.push(when);
+    if (this.#askers.length === 1) queueMicrotask(() => void this.#run());
   }
 
   async #run(): Promise<void> {
-    const asked = this.#asked;
-    this.#asked = [];
+    const questions = this.#questions;
+    const askers = this.#askers;
+    this.#questions = [];
+    this.#askers = [];
+    let answers: readonly A[];
     try {
-      const answers = await this.#answer(asked.map(({ question }) => question));
-      for (const [i, { resolve }] of asked.entries()) resolve(answers[i] as A);
+      answers = await this.#answer(questions);
     } catch (error) {
-      for (const { reject } of asked) reject(error);
+      for (const { failed } of askers) failed(error);
+      return;
     }
+    for (let i = 0; i < askers.length; i += 1) askers[i]?.ready(answers[i] as A);
   }
 }
+
+const later = <Q, A>(turn: Turn<Q, A>, question: Q): Promise<A> =>
+  new Promise((ready, failed) => turn.ask(question, { ready, failed }));

@@ -198,25 +198,22 @@ export class ShardHost implements ShardService {
   }
 
   #command(shard: HostedShard, command: Command, asked: Asked): void {
-    let prepared: Command | Promise<Command>;
     try {
       const refusal = this.#refusal(shard, command);
       if (refusal) return this.#desk.reject(shard, asked, refusal);
-      prepared = this.#preparer.prepare(shard, command);
+      this.#preparer.prepare(shard, command, {
+        ready: (prepared) => {
+          if (shard.phase === "serving") this.#desk.execute(shard, prepared, asked);
+          else asked.settle(this.#elsewhere(shard.shard));
+        },
+        failed: (error) => {
+          this.#ports.report("prepare a command", error);
+          asked.settle(this.#overloaded());
+        },
+      });
     } catch (error) {
-      return this.#desk.reject(shard, asked, broken(error));
+      this.#desk.reject(shard, asked, broken(error));
     }
-    if (!(prepared instanceof Promise)) return this.#desk.execute(shard, prepared, asked);
-    prepared.then(
-      (ready) => {
-        if (shard.phase === "serving") this.#desk.execute(shard, ready, asked);
-        else asked.settle(this.#elsewhere(shard.shard));
-      },
-      (error: unknown) => {
-        this.#ports.report("prepare a command", error);
-        asked.settle(this.#overloaded());
-      },
-    );
   }
 
   #refusal(shard: HostedShard, command: Command): Rejection | undefined {
