@@ -42,7 +42,10 @@ export function apply(state: State, event: Event): void {
     }
     case "quota-lent": {
       const tenant = state.tenant(event.tenant);
-      tenant.lent.set(event.borrower, { slots: event.slots, untilMs: event.untilMs });
+      const slice = { slots: event.slots, untilMs: event.untilMs };
+      const before = tenant.lent.get(event.borrower) ?? [];
+      const larger = before.filter(({ slots, untilMs }) => slots > slice.slots || untilMs > slice.untilMs);
+      tenant.lent.set(event.borrower, [...larger, slice]);
       state.agenda.file(tenant, event.untilMs, state.nowMs);
       return checkQuota(state, tenant);
     }

@@ -1,7 +1,7 @@
 /** What owners, operators and other shards ask for. */
 import type { CommandOf } from "./command.ts";
 import { accept, type Decision, reject } from "./decision.ts";
-import type { Job } from "./entities.ts";
+import type { Job, Slice } from "./entities.ts";
 import { isIn, lockKey } from "./locks.ts";
 import { isJobOver, lentBy } from "./moves.ts";
 import type { State } from "./state.ts";
@@ -81,7 +81,9 @@ export function decideLend(state: State, command: CommandOf<"lend-quota">, nowMs
   if (!tenant || tenant.runningMax === 0 || tenant.home !== state.shard || borrower === state.shard)
     return reject({ kind: "invalid", path: "tenant", why: "this shard lends no quota for the tenant" });
   const free = tenant.runningMax - lentBy(state, tenant, borrower) - tenant.running;
-  const atTable = [...tenant.lent].filter(([other, slice]) => other !== borrower && slice.untilMs > nowMs).length + 1;
+  const isAtTable = ([other, slices]: readonly [number, readonly Slice[]]): boolean =>
+    other !== borrower && slices.some(({ untilMs }) => untilMs > nowMs);
+  const atTable = [...tenant.lent].filter(isAtTable).length + 1;
   const fair = Math.ceil(tenant.runningMax / (atTable + (tenant.ready + tenant.running > 0 ? 1 : 0)));
   const slots = Math.max(0, Math.min(free, Math.max(command.running, Math.min(command.want, fair))));
   return accept({ slots, forMs }, [

@@ -113,7 +113,9 @@ function jobDue(job: Job, nowMs: number): DueDecision {
 
 /** A slice of quota has ended: the tenant's standing is looked at again by whoever asked. */
 function tenantDue(state: State, tenant: Tenant, nowMs: number): DueDecision {
-  const ends = [...tenant.lent.values(), tenant.slice].map(({ untilMs }) => untilMs).filter((end) => end > nowMs);
+  const ends = [...[...tenant.lent.values()].flat(), tenant.slice]
+    .map(({ untilMs }) => untilMs)
+    .filter((end) => end > nowMs);
   const soft: SoftEvent[] = [{ kind: "quota-passed", tenant: tenant.name }];
   return { events: [], soft, againAtMs: ends.length === 0 ? undefined : Math.min(...ends) };
 }

@@ -23,6 +23,8 @@ import type { PriorityList, TenantQueue, ReadyClass } from "./ready.ts";
 const noStages: Stage[] = [];
 const noTasks: Task[] = [];
 
+export type Slice = { readonly slots: number; readonly untilMs: number };
+
 export class Tenant {
   readonly name: string;
   /** Breaks ties between tenants that have had the same share; given in order of appearance. */
@@ -40,8 +42,11 @@ export class Tenant {
   jobs = 0;
   /** Its turn among those that hold as much: grows with every grant, by weight. */
   virtual = 0;
-  /** In the home shard: slots lent to other shards. */
-  readonly lent = new Map<number, { slots: number; untilMs: number }>();
+  /**
+   * In the home shard: slots lent to other shards, by shard. A borrower that is lent fewer than before goes on with
+   * the more until it hears of it, so the larger slice counts until its own end.
+   */
+  readonly lent = new Map<number, readonly Slice[]>();
   /** Elsewhere: the slice that the home shard has lent. */
   slice = { slots: 0, untilMs: 0 };
   /** Out of quota: its queues are out of the running. */

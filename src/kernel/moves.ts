@@ -3,7 +3,7 @@
  * what happened and nothing is ever found by scanning.
  */
 import { assert } from "#base/assert.ts";
-import type { Claim, Job, Stage, Task, Tenant } from "./entities.ts";
+import type { Claim, Job, Slice, Stage, Task, Tenant } from "./entities.ts";
 import { lockOf, type LockHolder } from "./locks.ts";
 import type { TaskPhase } from "./model.ts";
 import type { State } from "./state.ts";
@@ -26,10 +26,12 @@ export function slotsOf(state: State, tenant: Tenant): number {
 
 export function lentBy(state: State, tenant: Tenant, except?: number): number {
   let lent = 0;
-  for (const [borrower, slice] of tenant.lent)
-    if (borrower !== except && slice.untilMs > state.nowMs) lent += slice.slots;
+  for (const [borrower, slices] of tenant.lent) if (borrower !== except) lent += lentNow(slices, state.nowMs);
   return lent;
 }
+
+export const lentNow = (slices: readonly Slice[], nowMs: number): number =>
+  Math.max(0, ...slices.filter(({ untilMs }) => untilMs > nowMs).map(({ slots }) => slots));
 
 /** A tenant without a free slot stands aside until it has one again. */
 export function checkQuota(state: State, tenant: Tenant): void {

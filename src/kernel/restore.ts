@@ -84,7 +84,9 @@ export class Restorer {
     const tenant = this.#state.tenant(name);
     Object.assign(tenant, { weight, runningMax, queuedMax, home, virtual, slice });
     for (const [borrower, given] of lent) tenant.lent.set(borrower, given);
-    const ends = [...tenant.lent.values(), tenant.slice].map(({ untilMs }) => untilMs).filter((end) => end > 0);
+    const ends = [...[...tenant.lent.values()].flat(), tenant.slice]
+      .map(({ untilMs }) => untilMs)
+      .filter((end) => end > 0);
     if (ends.length > 0) this.#state.agenda.file(tenant, Math.min(...ends), this.#state.nowMs);
   }
 

@@ -275,14 +275,19 @@ describe("quotas", () => {
     away.specify("reserve ada -> nothing");
   });
 
-  test("a home shard without work of its own lends all, and what a borrower uses it keeps", () => {
+  test("a home shard without work of its own lends all; fewer slots count when the borrower must know", () => {
     const { home } = pair();
     home.specify(`
       lend acme to=1 want=9             -> slots=4 forMs=10000
       lend acme to=2 want=9             -> slots=0 forMs=10000
+      +5s                               ->
       lend acme to=1 want=0 running=3   -> slots=3 forMs=10000
+      lend acme to=2 want=9             -> slots=0 forMs=10000
+      +5s                               ->
       lend acme to=2 want=9             -> slots=1 forMs=10000
       lend acme to=1 want=1 running=1   -> slots=1 forMs=10000
+      lend acme to=2 want=9 running=1   -> slots=1 forMs=10000
+      +5s                               ->
       lend acme to=2 want=9 running=1   -> slots=2 forMs=10000
     `);
   });
