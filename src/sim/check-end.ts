@@ -1,6 +1,6 @@
 /** What must have happened when everything has healed and had its time: K9 and K10. */
 import type { Checker } from "./court.ts";
-import { isOver, liveClaims, type ModelJob, type ShardModel } from "./model.ts";
+import { isOver, liveClaims, type ModelClaim, type ModelJob, type ShardModel } from "./model.ts";
 
 export const jobsEnd: Checker = {
   invariant: "K9",
@@ -59,3 +59,27 @@ function readyTenants(model: ShardModel, offers: readonly string[]): ReadonlySet
   }
   return tenants;
 }
+
+export const quotaKept: Checker = {
+  invariant: "quota",
+  promise: "a tenant never has more claims than its quota, over all shards",
+  event(court, { model }, event) {
+    if (event.kind !== "claimed") return undefined;
+    const tenant = model.tasks.get(event.task)?.job.tenant ?? "";
+    const runningMax = model.tenants.get(tenant)?.runningMax ?? 0;
+    // Shards that have not heard of the quota yet cannot keep it; and a shard that is cut off keeps the claims that it
+    // has when its slice has long been lent to another.
+    if (!court.connected || runningMax === 0 || court.models.some(({ tenants }) => !tenants.has(tenant)))
+      return undefined;
+    const counted = court.quotaClaims.get(tenant) ?? new Set<ModelClaim>();
+    for (const claim of counted) if (!claim.live) counted.delete(claim);
+    if (counted.size >= runningMax)
+      return `${tenant} gets claim ${counted.size + 1} of ${runningMax} in shard ${model.shard}`;
+    court.quotaClaims.set(tenant, counted);
+    court.afterEvent(() => {
+      const claim = model.claim(event.task, event.token);
+      if (claim) counted.add(claim);
+    });
+    return undefined;
+  },
+};

@@ -1,5 +1,5 @@
 /** Everything that is checked, each under the number of the invariant that it stands for. */
-import { jobsEnd, tenantsServed } from "./check-end.ts";
+import { jobsEnd, quotaKept, tenantsServed } from "./check-end.ts";
 import { claimsForReady, commitsUnderGuard, keysBindOnce, locksOneAtATime, oneResult } from "./check-log.ts";
 import { requeuesOnce, stagesInOrder, timeIsFair } from "./check-log.ts";
 import { locksInTheWorld, oneAtATimeOutside } from "./check-runs.ts";
@@ -19,6 +19,7 @@ export const checkers: readonly Checker[] = [
   readsAreTrue,
   jobsEnd,
   tenantsServed,
+  quotaKept,
   timeIsFair,
   brokenAlone,
   locksOneAtATime,

@@ -9,6 +9,7 @@ import { count, Court, newTally, type Tally } from "./court.ts";
 import { checkers } from "./checkers.ts";
 import { Database, type DatabaseConditions } from "./database.ts";
 import { Executor } from "./executor.ts";
+import type { FaultKind } from "./fault-kinds.ts";
 import type { Life, Machine } from "./machine.ts";
 import type { Misbehaviour } from "./misbehaviour.ts";
 import { Network, type NetworkConditions } from "./network.ts";
@@ -29,6 +30,9 @@ export type SimNode = {
 };
 
 export type SimExecutor = { readonly machine: Machine; boot(): void };
+
+/** Faults that leave nodes, network and database alone. */
+const harmless = new Set<FaultKind>(["executor-crash", "executor-stop", "wall-clock-jump", "evictions", "blobs-slow"]);
 
 const labels = ["gpu=yes", "os=linux"];
 
@@ -68,6 +72,7 @@ export class Cluster {
     };
     this.court = new Court(world, profile.shards, { pins: this.pins, runs: this.#runs, tally: this.tally, checkers });
     this.court.calm = profile.faults.size === 0;
+    this.court.connected = [...profile.faults.keys()].every((kind) => harmless.has(kind));
     this.network = new Network(world, world.random.fork("network"), calmNetwork(profile), this.court.network);
     const store = this.#machine("database");
     this.database = new Database(store, world.random.fork("database"), calmDatabase(profile), this.court.database);

@@ -9,7 +9,7 @@ import { decodeEvents } from "#shard/codec.ts";
 import type { ShardRequest, ShardResponse } from "#shard/protocol.ts";
 import type { DatabaseObserver } from "./database.ts";
 import type { Life } from "./machine.ts";
-import { ShardModel } from "./model.ts";
+import { type ModelClaim, ShardModel } from "./model.ts";
 import type { NetworkObserver } from "./network.ts";
 import type { Pins } from "./pins.ts";
 import type { Run, Runs } from "./runs.ts";
@@ -98,9 +98,14 @@ export class Court {
   /** What each executor said it can do, and how often each tenant was passed over, by shard. */
   readonly offers = new Map<string, readonly string[]>();
   readonly overtaken = new Map<string, number>();
+  /** Claims that count against a tenant's quota. */
+  readonly quotaClaims = new Map<string, Set<ModelClaim>>();
+  readonly #afterEvent: (() => void)[] = [];
   storeJumpedAtMs = Number.NEGATIVE_INFINITY;
   /** Nothing was done to the cluster that could excuse an interrupted answer. */
   calm = false;
+  /** Nodes, network and database work; only executors, blobs and wall clocks may fail. */
+  connected = false;
   readonly #checkers: readonly Checker[];
   readonly #arrivals = new Map<ShardRequest, Arrival>();
   readonly #appends = new Map<Life, Appends>();
@@ -120,6 +125,11 @@ export class Court {
     this.runs.observe = (run) => {
       for (const checker of this.#checkers) this.#judge(checker, checker.ran?.(this, run));
     };
+  }
+
+  /** Runs when the model has taken in the event that is being judged. */
+  afterEvent(run: () => void): void {
+    this.#afterEvent.push(run);
   }
 
   /** Everything that was promised for the end. */
@@ -206,6 +216,7 @@ export class Court {
         this.world.say(`log ${shard}/${epoch}/${seq} ${JSON.stringify(event)}`);
         for (const checker of this.#checkers) this.#judge(checker, checker.event?.(this, place, event));
         model.apply(event);
+        for (const run of this.#afterEvent.splice(0)) run();
       }
       model.seq = seq;
       model.epoch = epoch;

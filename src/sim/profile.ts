@@ -78,7 +78,7 @@ export function drawProfile(random: Random, focus: Focus = []): Profile {
     rogues: random.below(executors),
     slots: random.between(1, 4),
     clients: random.between(1, 2),
-    tenants: Array.from({ length: random.between(1, 3) }, (_, i) => drawTenant(random, i, shards)),
+    tenants: Array.from({ length: random.between(1, 3) }, (_, i) => drawTenant(random, i)),
     jobs: draw(range.jobs),
     stormMs: draw(range.stormMs),
     leaseMs,
@@ -123,10 +123,10 @@ function wanted<K extends string>(drawn: readonly K[], kinds: readonly K[], focu
   return chosen.length > 0 ? chosen : drawn;
 }
 
-const drawTenant = (random: Random, index: number, shards: number): TenantProfile => ({
+const drawTenant = (random: Random, index: number): TenantProfile => ({
   name: `tenant-${index}`,
   weight: random.pick([1, 1, 3]),
-  runningMax: shards === 1 && random.chance(0.25) ? random.between(1, 4) : 0,
+  runningMax: random.chance(0.25) ? random.between(1, 4) : 0,
   queuedMax: random.chance(0.2) ? random.between(3, 20) : 0,
 });
 
