@@ -188,10 +188,12 @@ export class Executor {
   async run(held: Held, runMs: number, rogue = false): Promise<"done" | "cancelled" | "lost" | "expired"> {
     const { shard, grant } = held;
     const { life, runs } = this.ports;
+    const graceMs = grant.effects === "outside" ? -grant.leaseMs / 10 : grant.graceMs;
+    // The grant may have been too long on its way.
+    if (!rogue && this.#clock.monotonicMs() >= held.untilMono + graceMs) return "expired";
     const isStopped = () => held.stop.signal.aborted;
     const over = runs.begin({ shard, grant, life, sinceMs: life.machine.world.nowMs, rogue, isStopped });
     const doneMono = this.#clock.monotonicMs() + runMs;
-    const graceMs = grant.effects === "outside" ? -grant.leaseMs / 10 : grant.graceMs;
     try {
       for (;;) {
         const nowMono = this.#clock.monotonicMs();

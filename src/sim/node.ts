@@ -27,6 +27,7 @@ export async function startNode(cluster: Cluster, life: Life): Promise<RunningNo
     projector: { endedKeepMs: 3_000, gatherMs: 300, forgetEveryMs: 2_000 },
     snapshots: { logBytesMin: profile.snapshotBytes, chunkSize: 2_000 },
     archiver: { segmentBytes: 4_000 },
+    broker: { sliceMs: 4_000 },
     report: (doing, error) => world.say(`${life.name} reports: ${doing}: ${String(error)}`),
   });
   // A database that cannot be reached at the start is asked again, as a supervisor would.
