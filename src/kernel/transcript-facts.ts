@@ -62,5 +62,5 @@ function factOf(row: Row, shared: ReadonlyMap<string, string>): string[] {
 
 const byToken = ([a]: readonly unknown[], [b]: readonly unknown[]): number => Number(a) - Number(b);
 
-/** The sixth of a claim's facts is when its lease ends, the seventh for how long nobody watched: both are not logged. */
+/** The sixth of a claim's facts is when its lease ends, the seventh how long nobody watched: neither is logged. */
 const withoutLease = (claim: readonly unknown[]): unknown[] => claim.toSpliced(5, 2);
