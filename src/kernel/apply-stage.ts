@@ -65,7 +65,6 @@ export function applyStageEnded(state: State, event: EventOf<"stage-ended">): vo
   beforeChange(state, job);
   stage.phase = event.phase;
   stage.reason = event.reason;
-  stage.endedAtMs = event.at;
   stage.kept = undefined;
   if (stage.gate) stage.gate.waitsFor = [];
   job.stagesOpen -= 1;
@@ -145,7 +144,6 @@ export function applyStageReopened(state: State, event: EventOf<"stage-reopened"
   stage.generation = event.generation;
   if (event.phase === "RUNNING") {
     stage.phase = "RUNNING";
-    stage.endedAtMs = 0;
     if (wasOver) {
       job.stagesOpen += 1;
       forNeedingStages(job, stage, (next) => {

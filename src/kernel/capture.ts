@@ -168,9 +168,8 @@ class Capturing implements Capture {
         ? { cancelled, gate, kept: kept && [...kept], lockState }
         : null;
     const counts = [waiting, tasks.length, open, done, failed, active, nextHeld, runMsSum, runs];
-    const times = [stage.startedAtMs, stage.endedAtMs];
     const kinds = [this.#shape(shape), template ? this.#template(template) : -1];
-    this.#row(["S", job.no, index, ...kinds, phase, reason, generation, ...counts, ...times, rare]);
+    this.#row(["S", job.no, index, ...kinds, phase, reason, generation, ...counts, stage.startedAtMs, rare]);
   }
 
   #task(task: Task): void {

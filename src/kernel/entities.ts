@@ -170,7 +170,6 @@ export class Stage {
   runs = 0;
   claims = 0;
   startedAtMs = 0;
-  endedAtMs = 0;
   lockState: "none" | "queued" | "held" = "none";
   capturedIn = 0;
 

@@ -57,7 +57,7 @@ export function historyOf(state: State, event: Event, rows: Rows): void {
       return;
     case "stage-ended": {
       const stage = state.stage(event.job, event.stage);
-      rows.stages.push(stageRow(state, stage));
+      rows.stages.push(stageRow(state, stage, event.at));
       // Tasks that were cancelled in one go, with their stage or their job, have no event of their own.
       if (stage.done + stage.failed < stage.tasks.length)
         for (const task of stage.tasks) if (task.phase === "CANCELLED") rows.tasks.push(taskRow(state, task, event.at));
@@ -91,7 +91,7 @@ const jobRow = (state: State, job: Job): JobRow => ({
   endedAtMs: job.endedAtMs,
 });
 
-const stageRow = (state: State, stage: Stage): StageRow => ({
+const stageRow = (state: State, stage: Stage, endedAtMs: number): StageRow => ({
   shard: state.shard,
   job: stage.job.no,
   stage: stage.index,
@@ -101,7 +101,7 @@ const stageRow = (state: State, stage: Stage): StageRow => ({
   tasks: stage.tasks.length,
   reason: stage.reason,
   startedAtMs: stage.startedAtMs,
-  endedAtMs: stage.endedAtMs,
+  endedAtMs,
 });
 
 const taskRow = (state: State, task: Task, endedAtMs: number): TaskRow => ({

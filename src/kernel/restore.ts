@@ -123,12 +123,12 @@ export class Restorer {
 
   #stage(row: Row): void {
     const [, jobNo, index, shape, template, phase, reason, generation, waiting, tasks, open, done, failed] = row;
-    const [active, nextHeld, runMsSum, runs, startedAtMs, endedAtMs, rare] = row.slice(13);
+    const [active, nextHeld, runMsSum, runs, startedAtMs, rare] = row.slice(13);
     const job = this.#state.job(jobNo);
     const stage = new Stage(job, index, must(this.#shapes[shape], `shape ${shape}`));
     if (template !== -1) stage.template = must(this.#templates[template], `template ${template}`);
     Object.assign(stage, { phase, reason, generation, waiting, open, done, failed, active, nextHeld, runMsSum });
-    Object.assign(stage, { runs, startedAtMs, endedAtMs });
+    Object.assign(stage, { runs, startedAtMs });
     stage.tasks = Array.from<Task>({ length: tasks });
     if (rare) {
       const { cancelled, gate, kept, lockState } = rare;
