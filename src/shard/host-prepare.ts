@@ -71,7 +71,8 @@ export class Preparer {
     // A key may be bound and let go of again while the journal is being asked: then it has to be asked once more.
     for (let asked: string | undefined; isElsewhere(shard, submit) && asked !== lettingGo(shard);) {
       asked = lettingGo(shard);
-      const found = await later(this.#keysOf(shard), key);
+      // What memory bound and let go of is not in the journal before its batch is.
+      const found = pendingKey(shard, key) ?? (await later(this.#keysOf(shard), key));
       if (found) return { ...evident, keyFound: { job: found.job, payloadHash: found.payloadHash } };
     }
     return evident;
@@ -132,6 +133,9 @@ const isElsewhere = (shard: HostedShard, { tenant, door, requestKey }: Submit): 
   requestKey !== undefined &&
   shard.state.keysElsewhereUntilMs > shard.nowMs() &&
   !shard.state.keys.has(requestKeyOf(tenant, door, requestKey));
+
+const pendingKey = ({ open, inFlight }: HostedShard, key: string): RequestKey | undefined =>
+  open.keys.find((bound) => bound.key === key) ?? inFlight?.keys.find((bound) => bound.key === key);
 
 const lettingGo = ({ state, forgets }: HostedShard): string => `${state.keysElsewhereUntilMs} ${forgets}`;
 

@@ -315,6 +315,27 @@ describe("request keys (K1)", () => {
     ok(forged.kind === "reply" && "created" in forged.reply && forged.reply.created, "a caller's word is ignored");
   });
 
+  test("are found in the batch that binds them when memory has let go of them before it is durable", async () => {
+    const rig = new Rig();
+    const limits = { ...defaultLimits, keysInMemoryMax: 1 };
+    const a = await (await rig.node("a", { limits })).serving();
+    for (const requestKey of ["x", "y"]) await a.reply(submit({ requestKey }));
+    a.journal.fail("append", "late");
+    const first = a.ask(submit({ requestKey: "one" }));
+    const between = a.ask(submit({ requestKey: "two" }));
+    await rig.clock.advance(500);
+    const { state } = must(a.node.host.shards.get(0), "shard");
+    ok(![...state.keys.keys()].some((key) => key.endsWith("one")), "memory has let go of it");
+    const again = a.ask(submit({ requestKey: "one" }));
+    await settle();
+    a.journal.deliver();
+    const [one, , repeated] = await Promise.all([first, between, again]);
+    const jobOf = (response: ShardResponse): unknown =>
+      response.kind === "reply" && "job" in response.reply && response.reply.job;
+    ok(jobOf(one));
+    equal(jobOf(repeated), jobOf(one));
+  });
+
   test("a shard that keeps them all never asks the journal", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
