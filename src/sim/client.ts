@@ -300,6 +300,8 @@ const queriesOf = (job: number): readonly Query[] => [
   { kind: "job", job: job + 1_000 },
   { kind: "jobs", limit: 10 },
   { kind: "why", job },
+  { kind: "why", job },
+  { kind: "why", job },
   { kind: "task", task: job },
   { kind: "stats" },
   { kind: "executors" },

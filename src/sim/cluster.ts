@@ -267,16 +267,16 @@ export class Cluster {
   }
 }
 
-const tightLimits = ({ executors }: Profile): Partial<Limits> => ({
+const tightLimits = ({ executors, tenants }: Profile): Partial<Limits> => ({
   jobsMax: 6,
   tasksMax: 40,
-  executorsMax: executors + 3,
-  tenantsMax: 4,
+  executorsMax: executors,
+  tenantsMax: tenants.length,
   stepsPerTaskMax: 3,
   signalsPerStageMax: 2,
-  subscribersMax: 2,
-  classesMax: 4,
-  stateBytesMax: 60_000,
+  subscribersMax: 1,
+  classesMax: 2,
+  stateBytesMax: 25_000,
   tickStepsMax: 3,
 });
 

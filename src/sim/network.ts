@@ -39,6 +39,9 @@ export type NetworkObserver = {
   injected(kind: string): void;
 };
 
+/** One for all: making an error with its stack is dear. */
+const callerGone = new Error("the caller has gone");
+
 type Served = { readonly life: Life; readonly service: ShardService };
 
 export class Network {
@@ -102,14 +105,14 @@ export class Network {
         settle(() => reject(new Fault(code, "request", { to, why })));
       const aborted = () => {
         // The server hears of it when the news has travelled.
-        world.after(this.#delay(), undefined, () => gone.abort());
+        world.after(this.#delay(), undefined, () => gone.abort(callerGone));
         settle(() => reject(reasonOf(signal)));
       };
       if (signal.aborted) return aborted();
       signal.addEventListener("abort", aborted, { once: true });
       ended.push(() => signal.removeEventListener("abort", aborted));
       ended.push(from.after(this.conditions.patienceMs, () => fail("unknown-outcome", "no answer")));
-      ended.push(from.onEnd(() => world.after(this.#delay(), undefined, () => gone.abort())));
+      ended.push(from.onEnd(() => world.after(this.#delay(), undefined, () => gone.abort(callerGone))));
       const link = { from, to, text, gone: gone.signal, fail, settle, resolve, reject };
       if (this.#refusedAtOnce(from, to)) {
         from.after(this.#delay(), () => fail("unavailable", "no connection"));
@@ -168,7 +171,7 @@ export class Network {
     const world = this.#world;
     const gone = new AbortController();
     const fail = (why: string) => stream.fail(new Fault("unavailable", "watch", { to, why }));
-    const leave = () => world.after(this.#delay(), undefined, () => gone.abort());
+    const leave = () => world.after(this.#delay(), undefined, () => gone.abort(callerGone));
     const aborted = () => stream.fail(reasonOf(signal));
     signal.addEventListener("abort", aborted, { once: true });
     const unmourn = from.onEnd(leave);

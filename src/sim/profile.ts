@@ -53,22 +53,30 @@ export type TenantProfile = {
   readonly queuedMax: number;
 };
 
-type Size = "tiny" | "small" | "large";
+type Size = "speck" | "tiny" | "small" | "large";
 
 const sizes = {
+  speck: { shards: [1, 2], nodes: [1, 2], executors: [1, 2], jobs: [1, 4], stormMs: [1_500, 6_000] },
   tiny: { shards: [1, 2], nodes: [1, 3], executors: [1, 3], jobs: [2, 10], stormMs: [3_000, 15_000] },
   small: { shards: [1, 6], nodes: [2, 4], executors: [2, 5], jobs: [5, 25], stormMs: [8_000, 30_000] },
-  large: { shards: [8, 64], nodes: [3, 20], executors: [4, 12], jobs: [20, 80], stormMs: [10_000, 30_000] },
+  large: { shards: [8, 64], nodes: [3, 20], executors: [4, 12], jobs: [15, 40], stormMs: [10_000, 30_000] },
 } as const satisfies Record<Size, Record<string, readonly [number, number]>>;
+
+/** Mostly small ones: many worlds find more than large ones do in the same time. */
+function drawSize(random: Random): Size {
+  if (random.chance(0.005)) return "large";
+  if (random.chance(0.12)) return "small";
+  return random.chance(0.4) ? "tiny" : "speck";
+}
 
 /** Names of faults, whims, misbehaviours and shapes that a hunt wants to see more of. */
 export type Focus = readonly string[];
 
 export function drawProfile(random: Random, focus: Focus = []): Profile {
-  const size: Size = random.chance(0.01) ? "large" : random.chance(0.2) ? "small" : "tiny";
+  const size = drawSize(random);
   const range = sizes[size];
   const draw = ([low, high]: readonly [number, number]) => random.between(low, high);
-  const leaseMs = random.pick([3_000, 6_000, 12_000]);
+  const leaseMs = size === "speck" ? random.pick([2_000, 3_000]) : random.pick([3_000, 6_000, 12_000]);
   const shards = draw(range.shards);
   const executors = draw(range.executors);
   return {
@@ -82,7 +90,7 @@ export function drawProfile(random: Random, focus: Focus = []): Profile {
     jobs: draw(range.jobs),
     stormMs: draw(range.stormMs),
     leaseMs,
-    ownerLeaseMs: random.pick([3_000, 6_000]),
+    ownerLeaseMs: size === "speck" ? 3_000 : random.pick([3_000, 6_000]),
     reserveWaitMs: shards > 4 ? 0 : random.pick([0, 1_000, 5_000]),
     shapes: wanted(some(random, Object.keys(shapes) as ShapeName[], 0.4), Object.keys(shapes) as ShapeName[], focus),
     faults: forced(intensities(random, faultKinds, random.pick([0, 0.15, 0.15, 0.35])), faultKinds, focus, 1),
