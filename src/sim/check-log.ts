@@ -1,5 +1,6 @@
 /** What the log itself must keep to, event by event: K1 to K6 and K11, and locks. */
 import type { Event, EventOf } from "#kernel/event.ts";
+import type { Replies } from "#kernel/reply.ts";
 import { claimName, type Checker, type Court, type Place } from "./court.ts";
 import { isOver, liveClaims, type ModelClaim, type ModelStage, type ModelTask, type ShardModel } from "./model.ts";
 
@@ -211,9 +212,16 @@ export const timeIsFair: Checker = {
   said(court, { model, request, response }) {
     if (request.kind !== "command" || response.kind !== "reply") return undefined;
     const reached = court.renewals.get(request)?.reachedMs;
-    const reply = response.reply as { held?: readonly { task: number; token: number }[] };
-    if (request.command.kind !== "renew" || reached === undefined) return undefined;
-    for (const { task, token } of reply.held ?? []) freshen(court, claimName(model.shard, task, token), reached);
+    if (reached === undefined) return undefined;
+    if (request.command.kind === "start") {
+      const { task, token } = request.command;
+      const leaseMs = model.claim(task, token)?.leaseMs ?? 0;
+      const promisedMs = (response.reply as Replies["start"]).leaseMs;
+      freshen(court, claimName(model.shard, task, token), reached - (leaseMs - promisedMs));
+    }
+    if (request.command.kind !== "renew") return undefined;
+    const reply = response.reply as Replies["renew"];
+    for (const { task, token } of reply.held) freshen(court, claimName(model.shard, task, token), reached);
     return undefined;
   },
 };

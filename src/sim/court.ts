@@ -88,7 +88,7 @@ export class Court {
   readonly tally: Tally;
   /** The newest epoch that the store has given out, by shard, and when. */
   readonly epochs: { epoch: number; atMs: number }[];
-  /** Renewals under way: when they reached the machine. */
+  /** Renewals and starts under way: when they reached the machine. */
   readonly renewals = new Map<ShardRequest, { readonly at: Life; readonly reachedMs: number }>();
   /** When each claim was last known to be fresh, `shard/task/token`. */
   readonly fresh = new Map<string, number>();
@@ -151,7 +151,7 @@ export class Court {
 
   readonly network: NetworkObserver = {
     reached: (at, _from, request) => {
-      if (request.kind === "command" && request.command.kind === "renew")
+      if (request.kind === "command" && (request.command.kind === "renew" || request.command.kind === "start"))
         this.renewals.set(request, { at, reachedMs: this.world.nowMs });
     },
     arrived: (_at, _from, request) => void this.#arrivals.set(request, this.#arrival(request)),

@@ -176,7 +176,7 @@ export function applyReused`,
     file: "kernel/apply.ts",
     find: "tenant.lent.set(event.borrower, [...larger, slice]);",
     replace: "tenant.lent.set(event.borrower, [slice]);",
-    focus: ["flood", "matrix"],
+    focus: ["quota", "matrix"],
   },
 ];
 

@@ -69,7 +69,7 @@ function drawSize(random: Random): Size {
   return random.chance(0.4) ? "tiny" : "speck";
 }
 
-/** Names of faults, whims, misbehaviours and shapes that a hunt wants to see more of. */
+/** Names of faults, whims, misbehaviours and shapes that a hunt wants to see more of; or "quota". */
 export type Focus = readonly string[];
 
 export function drawProfile(random: Random, focus: Focus = []): Profile {
@@ -86,7 +86,9 @@ export function drawProfile(random: Random, focus: Focus = []): Profile {
     rogues: random.below(executors),
     slots: random.between(1, 4),
     clients: random.between(1, 2),
-    tenants: Array.from({ length: random.between(1, 3) }, (_, i) => drawTenant(random, i)),
+    tenants: Array.from({ length: random.between(1, 3) }, (_, i) =>
+      drawTenant(random, i, focus.includes("quota") ? 1 : shards <= 6 ? 0.25 : 0),
+    ),
     jobs: draw(range.jobs),
     stormMs: draw(range.stormMs),
     leaseMs,
@@ -131,10 +133,11 @@ function wanted<K extends string>(drawn: readonly K[], kinds: readonly K[], focu
   return chosen.length > 0 ? chosen : drawn;
 }
 
-const drawTenant = (random: Random, index: number): TenantProfile => ({
+const drawTenant = (random: Random, index: number, quotaChance: number): TenantProfile => ({
   name: `tenant-${index}`,
   weight: random.pick([1, 1, 3]),
-  runningMax: random.chance(0.25) ? random.between(1, 4) : 0,
+  // One slot for many shards is too little to end in the time that a run has.
+  runningMax: random.chance(quotaChance) ? random.between(1, 4) : 0,
   queuedMax: random.chance(0.2) ? random.between(3, 20) : 0,
 });
 
