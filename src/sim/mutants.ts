@@ -171,13 +171,6 @@ export function applyReused`,
     replace: "stage.tasks.every(isKept)",
     focus: ["gated", "planned"],
   },
-  {
-    name: "slots lent to one are not lent to another",
-    file: "kernel/apply.ts",
-    find: "tenant.lent.set(event.borrower, [...larger, slice]);",
-    replace: "tenant.lent.set(event.borrower, [slice]);",
-    focus: ["quota", "matrix"],
-  },
 ];
 
 export type Hunted = { readonly found: boolean; readonly what: string };
