@@ -63,18 +63,17 @@ const sizes = {
 } as const satisfies Record<Size, Record<string, readonly [number, number]>>;
 
 /** Mostly small ones: many worlds find more than large ones do in the same time. */
-function drawSize(random: Random, focus: Focus): Size {
-  if (focus.includes("small")) return "small";
+function drawSize(random: Random): Size {
   if (random.chance(0.005)) return "large";
   if (random.chance(0.12)) return "small";
   return random.chance(0.4) ? "tiny" : "speck";
 }
 
-/** Names of faults, whims, misbehaviours and shapes that a hunt wants to see more of; or "quota", or "small". */
+/** Names of faults, whims, misbehaviours and shapes that a hunt wants to see more of; or "quota". */
 export type Focus = readonly string[];
 
 export function drawProfile(random: Random, focus: Focus = []): Profile {
-  const size = drawSize(random, focus);
+  const size = drawSize(random);
   const range = sizes[size];
   const draw = ([low, high]: readonly [number, number]) => random.between(low, high);
   const leaseMs = size === "speck" ? random.pick([2_000, 3_000]) : random.pick([3_000, 6_000, 12_000]);
