@@ -107,9 +107,8 @@ function startChild(plan: HuntPlan, jobs: number): { readonly totals: Promise<To
   const child = fork(import.meta.filename, ["--child", text], { serialization: "advanced" });
   const totals = new Promise<Totals | undefined>((resolve) => {
     child.on("message", (message) => resolve(message as Totals));
-    child.on("exit", () => resolve(undefined));
-    // One that has just ended cannot be told to: that is all that goes wrong here.
-    child.on("error", () => resolve(undefined));
+    // Not its exit: that is told at once, while its last message may still be on the way.
+    child.on("disconnect", () => resolve(undefined));
   });
   // It may just have ended by itself.
   child.on("error", () => {});
@@ -126,8 +125,7 @@ async function asChild(plan: HuntPlan): Promise<void> {
     },
   };
   const totals = await hunt(live, wallMs, () => {});
-  process.send?.(totals);
-  if (process.connected) process.disconnect?.();
+  process.send?.(totals, () => process.connected && process.disconnect?.());
 }
 
 function printTotals(all: readonly Totals[], tookS: number): void {
