@@ -1,4 +1,4 @@
-import { assert, must } from "#base/assert.ts";
+import { assert, missing } from "#base/assert.ts";
 import { Claim, type Task } from "./entities.ts";
 import type { EventOf } from "./event.ts";
 import { beforeChange, checkQuota, dropClaim, endTask, fileClaim, toReady, toTimed, voidClaim } from "./moves.ts";
@@ -182,5 +182,5 @@ export function applyInvalidated(state: State, event: EventOf<"invalidated">): v
 
 function claimOf(task: Task, token: number): Claim {
   const claim = task.claim?.token === token ? task.claim : task.second;
-  return must(claim?.token === token ? claim : undefined, `claim ${token} of task ${task.no}`);
+  return claim?.token === token ? claim : missing(`claim ${token} of task ${task.no}`);
 }

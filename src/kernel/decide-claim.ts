@@ -2,7 +2,7 @@
 import type { CommandOf } from "./command.ts";
 import { accept, type Decision, reject } from "./decision.ts";
 import type { Claim, Executor, LastEnd, Task } from "./entities.ts";
-import type { Event, Next } from "./event.ts";
+import type { EventOf, Next } from "./event.ts";
 import type { Grant, HeldClaim, Step } from "./model.ts";
 import type { Rejection } from "./rejection.ts";
 import { limitAtMsOf, slotsOf } from "./moves.ts";
@@ -41,7 +41,7 @@ export function grantedBefore(state: State, command: Reserve): readonly Grant[] 
 }
 
 /** One grant: the next task in fair order, under a new token. Asked again until it has nothing, or enough. */
-export function decideGrant(state: State, command: Reserve, executor: Executor, nowMs: number): Event | undefined {
+export function decideGrant(state: State, command: Reserve, executor: Executor, nowMs: number): EventOf<"claimed"> | undefined {
   const tenant = command.tenant === undefined ? undefined : state.tenants.get(command.tenant);
   if (command.tenant !== undefined && !tenant) return undefined;
   const signature = state.ready.signature(command.offers);

@@ -10,10 +10,10 @@ import type { AttemptOutcome, Event, Next } from "./event.ts";
 import type { FailReason, Result, TaskTemplate } from "./model.ts";
 import { isJobOver, isStageOver } from "./moves.ts";
 import type { State } from "./state.ts";
-import { wrongChoice, wrongResult, wrongText } from "./validate.ts";
+import { within, wrongChoice, wrongResult, wrongText } from "./validate.ts";
 
 export function decideCommit(state: State, command: CommandOf<"commit">, nowMs: number): Decision {
-  const wrong = wrongResult("result", command.result, state.limits);
+  const wrong = within("result", wrongResult(command.result, state.limits));
   if (wrong) return reject(wrong);
   const found = findClaim(state, command);
   if (!found.claim) {

@@ -10,7 +10,7 @@ import { isJobOver } from "./moves.ts";
 import type { Rejection } from "./rejection.ts";
 import { reusable } from "./settle.ts";
 import type { State } from "./state.ts";
-import { wrongList, wrongTasks, wrongText, wrongWhole } from "./validate.ts";
+import { within, wrongList, wrongTasks, wrongText, wrongWhole } from "./validate.ts";
 
 export function decideRecordPlan(state: State, command: CommandOf<"record-plan">, nowMs: number): Decision {
   const wrong = wrongPlanned(state, command.plan);
@@ -87,7 +87,7 @@ function wrongPlanned(state: State, plan: Plan): ReturnType<typeof wrongText> {
   const { limits } = state;
   switch (plan?.kind) {
     case "tasks":
-      return wrongTasks("plan.set", plan.set, limits);
+      return within("plan.set", wrongTasks(plan.set, limits));
     case "skip":
     case "fail":
       return wrongText("plan.reason", plan.reason, limits.resultBytesMax);

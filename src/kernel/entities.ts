@@ -100,6 +100,7 @@ export class Job {
   /** Claims whose executor may still be running something of this job, those without a say included. */
   claims = 0;
   bytes = 0;
+  nextTodo: Job | Stage | null | undefined;
   agendaAt = -1;
   capturedIn = 0;
 
@@ -171,6 +172,7 @@ export class Stage {
   claims = 0;
   startedAtMs = 0;
   lockState: "none" | "queued" | "held" = "none";
+  nextTodo: Job | Stage | null | undefined;
   capturedIn = 0;
 
   constructor(job: Job, index: number, shape: StageShape) {

@@ -1,5 +1,5 @@
 /** One shard's memory: the things themselves, and indices that can be rebuilt from them. Changed by `apply` only. */
-import { must } from "#base/assert.ts";
+import { missing } from "#base/assert.ts";
 import { Agenda } from "./agenda.ts";
 import { type Claim, Executor, type Job, type Stage, type StageShape, type Task, Tenant } from "./entities.ts";
 import type { Capture } from "./capture.ts";
@@ -8,6 +8,7 @@ import type { Locks } from "./locks.ts";
 import { createLocks } from "./locks.ts";
 import type { TaskTemplate } from "./model.ts";
 import { ReadyIndex, type ReadyClass } from "./ready.ts";
+import { Todo } from "./todo.ts";
 
 export type KeyBinding = { readonly job: number; readonly payloadHash: string; readonly untilMs: number };
 export type Due = Task | Claim | Job | Tenant | Executor;
@@ -34,7 +35,7 @@ export class State {
   readonly ready = new ReadyIndex();
   readonly agenda = new Agenda<Due>();
   /** Stages and jobs whose next step may be due, in order; emptied by `settle`. */
-  readonly unsettled = new Set<Stage | Job>();
+  readonly unsettled = new Todo<Stage | Job>();
   /** Follow-ups that threw (K12), newest last: shown to people, never in anyone's way. */
   readonly faults: string[] = [];
   liveJobs = 0;
@@ -68,15 +69,15 @@ export class State {
   }
 
   job(no: number): Job {
-    return must(this.jobs.get(no), `job ${no}`);
+    return this.jobs.get(no) ?? missing(`job ${no}`);
   }
 
   stage(job: number, stage: number): Stage {
-    return must(this.job(job).stages[stage], `stage ${stage} of job ${job}`);
+    return this.job(job).stages[stage] ?? missing(`stage ${stage} of job ${job}`);
   }
 
   task(no: number): Task {
-    return must(this.tasks.get(no), `task ${no}`);
+    return this.tasks.get(no) ?? missing(`task ${no}`);
   }
 
   tenant(name: string): Tenant {

@@ -8,12 +8,12 @@
 import { apply } from "./apply.ts";
 import { applySoft } from "./apply-soft.ts";
 import type { Command, CommandOf } from "./command.ts";
-import { decideDue } from "./decide-due.ts";
+import { decideDue, type DueDecision } from "./decide-due.ts";
 import { decideGrant, grantedBefore, grantOf, wrongReserve } from "./decide-claim.ts";
-import { decide } from "./decide.ts";
+import { decide, type SingleCommand } from "./decide.ts";
 import type { Decision } from "./decision.ts";
-import { Job, Stage } from "./entities.ts";
-import type { Event, SoftEvent } from "./event.ts";
+import { type Executor, Job, Stage } from "./entities.ts";
+import type { Event, EventOf, SoftEvent } from "./event.ts";
 import type { Lock } from "./locks.ts";
 import type { Grant } from "./model.ts";
 import { settleJob, settleStage } from "./settle.ts";
@@ -26,31 +26,51 @@ export type Outcome =
   | { readonly ok: true; readonly events: readonly Event[]; readonly reply: Reply }
   | { readonly ok: false; readonly events: readonly Event[]; readonly rejection: Rejection };
 
-/** Called after each event has been applied: for history and watchers, who need the state just then. */
-export type Observe = (event: Event) => void;
+/** Hears of each event just after it has been applied: for history and watchers, who need the state just then. */
+export type Observer = { applied(event: Event): void };
 
-export function step(state: State, given: Command, nowMs: number, observe?: Observe): Outcome {
-  // Even to ask what is wanted may throw (K12): everything is read once, before anything is done.
-  const read = guard(() => ({ kind: "read" as const, command: { ...given } }));
-  if (read.kind === "broken") return { ok: false, events: [], rejection: read };
-  const { command } = read;
-  const work = new Work(state, passTime(state, command.kind, nowMs), observe);
+export function step(state: State, given: Command, nowMs: number, observer?: Observer): Outcome {
+  let command: Command;
+  try {
+    // Even to ask what is wanted may throw (K12): everything is read once, before anything is done.
+    command = { ...given };
+  } catch (error) {
+    return broken(error);
+  }
+  const work = new Work(state, passTime(state, command.kind, nowMs), observer);
   switch (command.kind) {
     case "reserve":
       return reserve(work, command);
     case "tick":
       return tick(work);
-    default: {
-      const decision = guard(() => decide(state, command, work.nowMs));
-      if (!isDecision(decision)) return { ok: false, events: [], rejection: decision };
-      work.take(decision.events, decision.ok ? decision.soft : []);
-      if (!decision.ok) return { ok: false, events: work.settled(), rejection: decision.rejection };
-      return { ok: true, events: work.settled(), reply: decision.reply };
-    }
+    default:
+      return single(work, command);
   }
 }
 
-const isDecision = (value: Decision | Rejection): value is Decision => "ok" in value;
+function single(work: Work, command: SingleCommand): Outcome {
+  let decision: Decision;
+  try {
+    decision = decide(work.state, command, work.nowMs);
+  } catch (error) {
+    return broken(error);
+  }
+  work.take(decision.events);
+  if (!decision.ok) return { ok: false, events: work.settled(), rejection: decision.rejection };
+  work.takeSoft(decision.soft);
+  return { ok: true, events: work.settled(), reply: decision.reply };
+}
+
+const none: readonly never[] = [];
+
+/** What only looks has thrown: that is the answer, and nothing was done (K12). */
+const broken = (error: unknown): Outcome => ({
+  ok: false,
+  events: none,
+  rejection: { kind: "broken", why: whyOf(error) },
+});
+
+const whyOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /**
  * K11: time never goes back; and when more of it has passed than a shard that is awake ever lets pass between two
@@ -69,22 +89,36 @@ function passTime(state: State, kind: Command["kind"], nowMs: number): number {
 
 function reserve(work: Work, command: CommandOf<"reserve">): Outcome {
   const { state, nowMs } = work;
-  const first = guard(() => wrongReserve(state, command, nowMs) ?? { kind: "fine" as const });
-  if (first.kind !== "fine") return { ok: false, events: [], rejection: first };
-  const before = grantedBefore(state, command);
-  if (before && before.length > 0) return { ok: true, events: [], reply: { grants: before } };
+  let before: readonly Grant[] | undefined;
+  try {
+    const wrong = wrongReserve(state, command, nowMs);
+    if (wrong) return { ok: false, events: none, rejection: wrong };
+    before = grantedBefore(state, command);
+  } catch (error) {
+    return broken(error);
+  }
+  if (before && before.length > 0) return { ok: true, events: none, reply: { grants: before } };
   const { executor: id, offers, tenant } = command;
-  work.take([], [{ kind: "executor-seen", executor: id, offers, tenant, at: nowMs }]);
+  work.takeSoft([{ kind: "executor-seen", executor: id, offers, tenant, at: nowMs }]);
   const executor = state.executor(id);
   const grants: Grant[] = [];
   while (grants.length < command.count) {
-    const event = guard(() => decideGrant(state, command, executor, nowMs) ?? { kind: "none" as const });
-    if (event.kind !== "claimed") break;
-    work.take([event], []);
+    const event = nextGrant(work, command, executor);
+    if (!event) break;
+    work.takeOne(event);
     const claim = executor.claims.get(event.token);
     if (claim) grants.push(grantOf(claim));
   }
   return { ok: true, events: work.settled(), reply: { grants } };
+}
+
+function nextGrant(work: Work, command: CommandOf<"reserve">, executor: Executor): EventOf<"claimed"> | undefined {
+  try {
+    return decideGrant(work.state, command, executor, work.nowMs);
+  } catch (error) {
+    work.note(error);
+    return undefined;
+  }
 }
 
 function tick(work: Work): Outcome {
@@ -98,18 +132,21 @@ function tick(work: Work): Outcome {
       more = false;
       break;
     }
-    const due = guard(() => decideDue(state, item, nowMs));
-    if ("kind" in due) {
+    let due: DueDecision;
+    try {
+      due = decideDue(state, item, nowMs);
+    } catch (error) {
       state.agenda.file(item, nowMs + 1_000, nowMs);
-      work.note(due);
+      work.note(error);
       continue;
     }
     if (due.againAtMs !== undefined) state.agenda.file(item, due.againAtMs, nowMs);
-    work.take(due.events, due.soft);
+    work.take(due.events);
+    work.takeSoft(due.soft);
   }
-  work.take([], oldKeys(state, nowMs));
+  work.takeSoft(oldKeys(state, nowMs));
   const events = work.settled();
-  more ||= state.unsettled.size > 0 || state.locks.unsettled.size > 0;
+  more ||= !state.unsettled.isEmpty || state.locks.unsettled.size > 0;
   const nextDueInMs = Math.max(0, state.agenda.nextAtMs() - nowMs);
   return { ok: true, events, reply: { more, nextDueInMs } };
 }
@@ -130,75 +167,71 @@ function oldKeys(state: State, nowMs: number): readonly SoftEvent[] {
   return count === 0 ? [] : [{ kind: "keys-let-go", count, elsewhereUntilMs }];
 }
 
-/** Runs something that only looks; if it throws, that is the answer (K12). */
-function guard<T>(look: () => T): T | Extract<Rejection, { kind: "broken" }> {
-  try {
-    return look();
-  } catch (error) {
-    return { kind: "broken", why: error instanceof Error ? error.message : String(error) };
-  }
-}
-
 const settleStepsMax = 10_000;
 
 class Work {
   readonly state: State;
   readonly nowMs: number;
   readonly #events: Event[] = [];
-  readonly #observe: Observe | undefined;
+  readonly #observer: Observer | undefined;
 
-  constructor(state: State, nowMs: number, observe: Observe | undefined) {
+  constructor(state: State, nowMs: number, observer: Observer | undefined) {
     this.state = state;
     this.nowMs = nowMs;
-    this.#observe = observe;
+    this.#observer = observer;
   }
 
-  take(events: readonly Event[], soft: readonly SoftEvent[]): void {
-    for (const event of events) {
-      apply(this.state, event);
-      this.#events.push(event);
-      this.#observe?.(event);
-    }
-    for (const event of soft) applySoft(this.state, event);
+  take(events: readonly Event[]): void {
+    for (let i = 0; i < events.length; i += 1) this.takeOne(events[i] as Event);
   }
 
-  note(fault: { readonly why: string }): void {
+  takeOne(event: Event): void {
+    apply(this.state, event);
+    this.#events.push(event);
+    this.#observer?.applied(event);
+  }
+
+  takeSoft(events: readonly SoftEvent[]): void {
+    for (const event of events) applySoft(this.state, event);
+  }
+
+  note(error: unknown): void {
     const { faults } = this.state;
-    faults.push(fault.why);
+    faults.push(whyOf(error));
     if (faults.length > 100) faults.shift();
   }
 
   /** Follows up until nothing is left to follow, or enough has been done: the next command or tick goes on. */
   settled(): readonly Event[] {
-    const { state, nowMs } = this;
+    const { unsettled, locks } = this.state;
     for (let left = settleStepsMax; left > 0; left -= 1) {
-      const item = first(state.unsettled) ?? first(state.locks.unsettled);
-      if (!item) break;
-      const events = guard(() => settleOne(state, item, nowMs));
-      if ("kind" in events) {
-        forget(state, item);
-        this.note(events);
-      } else {
-        if (events.length === 0 || item instanceof Stage || item instanceof Job) forget(state, item);
-        this.take(events, []);
+      const item = unsettled.shift();
+      if (item) {
+        this.take(this.#next(item));
+        continue;
       }
+      if (locks.unsettled.size === 0) break;
+      const lock = first(locks.unsettled);
+      const events = this.#next(lock);
+      if (events.length === 0) locks.unsettled.delete(lock);
+      this.take(events);
     }
     return this.#events;
   }
+
+  #next(item: Stage | Job | Lock): readonly Event[] {
+    try {
+      if (item instanceof Stage) return settleStage(this.state, item, this.nowMs);
+      if (item instanceof Job) return settleJob(item, this.nowMs);
+      return settleLock(item, this.nowMs);
+    } catch (error) {
+      this.note(error);
+      return none;
+    }
+  }
 }
 
-function settleOne(state: State, item: Stage | Job | Lock, nowMs: number): readonly Event[] {
-  if (item instanceof Stage) return settleStage(state, item, nowMs);
-  if (item instanceof Job) return settleJob(item, nowMs);
-  return settleLock(item, nowMs);
-}
-
-function forget(state: State, item: Stage | Job | Lock): void {
-  if (item instanceof Stage || item instanceof Job) state.unsettled.delete(item);
-  else state.locks.unsettled.delete(item);
-}
-
-function first<T>(set: ReadonlySet<T>): T | undefined {
-  for (const item of set) return item;
-  return undefined;
+function first<T>(set: ReadonlySet<T>): T {
+  const [item] = set;
+  return item as T;
 }

@@ -64,7 +64,7 @@ function checkTotals(state: State, { claims, same, holds }: Counted): void {
     state.ready.readyWeight,
     weights.reduce((sum, weight) => sum + weight, 0),
   );
-  holds("all follow-ups are done", state.unsettled.size === 0 && state.locks.unsettled.size === 0);
+  holds("all follow-ups are done", state.unsettled.isEmpty && state.locks.unsettled.size === 0);
   holds(`no follow-up threw: ${state.faults.join("; ")}`, state.faults.length === 0);
   const tokens = claims.map((claim) => claim.token);
   holds(

@@ -5,13 +5,22 @@
 import { isDigest } from "#base/digest.ts";
 import type { Submit } from "./command.ts";
 import type { Limits } from "./limits.ts";
-import type { LockSpec, PlanSpec, Result, StageSpec, Step, TaskSet, TaskTemplate } from "./model.ts";
+import type { LockSpec, PlanSpec, Result, StageSpec, Step, TaskPlan, TaskSet, TaskTemplate } from "./model.ts";
 import type { Rejection } from "./rejection.ts";
 
 type Wrong = Rejection | undefined;
 
 const invalid = (path: string, why: string): Rejection => ({ kind: "invalid", path, why });
 const over = (what: string, limit: number, got: number): Rejection => ({ kind: "limit", what, limit, got });
+
+/** What is wrong with a part, told of the whole. Paths are put together only when there is something to tell. */
+export function within(path: string, wrong: Wrong): Wrong {
+  if (wrong?.kind === "invalid") return { ...wrong, path: join(path, wrong.path) };
+  if (wrong?.kind === "limit") return { ...wrong, what: join(path, wrong.what) };
+  return wrong;
+}
+
+const join = (path: string, rest: string): string => (rest === "" ? path : `${path}.${rest}`);
 
 export function wrongText(path: string, value: unknown, lengthMax: number, lengthMin = 0): Wrong {
   if (typeof value !== "string") return invalid(path, "must be text");
@@ -61,11 +70,11 @@ export function wrongSubmit(submit: Submit, limits: Limits): Wrong {
     wrongOptional("requestKey", submit.requestKey, limits) ??
     wrongOptional("mergeKey", submit.mergeKey, limits) ??
     wrongOptional("subscriber", submit.subscriber, limits) ??
-    wrongNames([submit.tenant, submit.door, submit.requestKey, submit.mergeKey]) ??
+    wrongNames(submit) ??
     wrongWhole("priority", submit.priority, -100, 100) ??
     wrongWhole("deadlineMs", submit.deadlineMs, 1, limits.jobDeadlineMsMax) ??
     wrongWhole("leaveGraceMs", submit.leaveGraceMs ?? 0, 0, limits.durationMsMax) ??
-    (submit.lock === undefined ? undefined : wrongLock("lock", submit.lock, limits)) ??
+    (submit.lock === undefined ? undefined : within("lock", wrongLock(submit.lock, limits))) ??
     wrongReuse(submit, limits) ??
     wrongStages(submit.stages, limits) ??
     wrongSelfLock(submit)
@@ -83,11 +92,13 @@ function wrongOptional(path: string, value: string | undefined, limits: Limits):
 }
 
 /** Names are joined with NUL to make keys: one inside would let a tenant reach into another's. */
-function wrongNames(names: readonly (string | undefined)[]): Wrong {
-  return names.some((name) => name?.includes("\u0000"))
+function wrongNames({ tenant, door, requestKey, mergeKey }: Submit): Wrong {
+  return hasNul(tenant) || hasNul(door) || hasNul(requestKey) || hasNul(mergeKey)
     ? invalid("tenant, door, requestKey, mergeKey", "must not hold a NUL character")
     : undefined;
 }
+
+const hasNul = (name: string | undefined): boolean => name !== undefined && name.includes("\u0000");
 
 function wrongReuse(submit: Submit, limits: Limits): Wrong {
   if (submit.reuse === undefined) return undefined;
@@ -95,11 +106,11 @@ function wrongReuse(submit: Submit, limits: Limits): Wrong {
   if (wrong) return wrong;
   for (const [i, reuse] of submit.reuse.entries()) {
     const wrongOne =
-      wrongText(`reuse[${i}].stage`, reuse.stage, limits.nameLengthMax) ??
-      wrongText(`reuse[${i}].key`, reuse.key, limits.nameLengthMax) ??
-      wrongText(`reuse[${i}].spec`, reuse.spec, limits.specBytesMax) ??
-      wrongResult(`reuse[${i}].result`, reuse.result, limits);
-    if (wrongOne) return wrongOne;
+      wrongText("stage", reuse.stage, limits.nameLengthMax) ??
+      wrongText("key", reuse.key, limits.nameLengthMax) ??
+      wrongText("spec", reuse.spec, limits.specBytesMax) ??
+      within("result", wrongResult(reuse.result, limits));
+    if (wrongOne) return within(`reuse[${i}]`, wrongOne);
   }
   return undefined;
 }
@@ -109,104 +120,111 @@ function wrongStages(stages: readonly StageSpec[], limits: Limits): Wrong {
   if (wrong) return wrong;
   if (stages.length === 0) return invalid("stages", "must not be empty");
   for (let i = 0; i < stages.length; i += 1) {
-    const wrongStage = wrongOneStage(`stages[${i}]`, stages[i] as StageSpec, stages.length, limits);
-    if (wrongStage) return wrongStage;
+    const wrongStage = wrongOneStage(stages[i] as StageSpec, stages.length, limits);
+    if (wrongStage) return within(`stages[${i}]`, wrongStage);
   }
   return findCycle(stages);
 }
 
-function wrongOneStage(path: string, stage: StageSpec, count: number, limits: Limits): Wrong {
+const booleans = [true, false];
+const afters = ["success", "end"];
+const retries = ["infrastructure", "any"];
+const effects = ["pure", "outside"];
+
+function wrongOneStage(stage: StageSpec, count: number, limits: Limits): Wrong {
   const wrong =
-    wrongText(`${path}.name`, stage.name, limits.nameLengthMax, 1) ??
-    wrongList(`${path}.needs`, stage.needs, limits.needsMax) ??
-    wrongChoice(`${path}.after`, stage.after, ["success", "end"]) ??
-    wrongChoice(`${path}.failFast`, stage.failFast, [true, false]) ??
-    wrongChoice(`${path}.mayFail`, stage.mayFail, [true, false]) ??
-    wrongWhole(`${path}.parallelMax`, stage.parallelMax, 0, limits.tasksPerStageMax);
+    wrongText("name", stage.name, limits.nameLengthMax, 1) ??
+    wrongList("needs", stage.needs, limits.needsMax) ??
+    wrongChoice("after", stage.after, afters) ??
+    wrongChoice("failFast", stage.failFast, booleans) ??
+    wrongChoice("mayFail", stage.mayFail, booleans) ??
+    wrongWhole("parallelMax", stage.parallelMax, 0, limits.tasksPerStageMax);
   if (wrong) return wrong;
-  if (new Set(stage.needs).size !== stage.needs.length) return invalid(`${path}.needs`, "must not repeat a stage");
+  if (stage.needs.length > 1 && new Set(stage.needs).size !== stage.needs.length)
+    return invalid("needs", "must not repeat a stage");
   for (const need of stage.needs) {
-    const wrongNeed = wrongWhole(`${path}.needs`, need, 0, count - 1);
+    const wrongNeed = wrongWhole("needs", need, 0, count - 1);
     if (wrongNeed) return wrongNeed;
   }
   if ((stage.tasks === undefined) === (stage.plan === undefined))
-    return invalid(path, "must have either tasks or a plan");
+    return invalid("", "must have either tasks or a plan");
   return (
-    (stage.tasks === undefined ? undefined : wrongTasks(`${path}.tasks`, stage.tasks, limits)) ??
-    (stage.plan === undefined ? undefined : wrongPlan(`${path}.plan`, stage.plan, limits)) ??
-    (stage.lock === undefined ? undefined : wrongLock(`${path}.lock`, stage.lock, limits))
+    (stage.tasks === undefined ? undefined : within("tasks", wrongTasks(stage.tasks, limits))) ??
+    (stage.plan === undefined ? undefined : within("plan", wrongPlan(stage.plan, limits))) ??
+    (stage.lock === undefined ? undefined : within("lock", wrongLock(stage.lock, limits)))
   );
 }
 
-export function wrongTasks(path: string, set: TaskSet, limits: Limits): Wrong {
+export function wrongTasks(set: TaskSet, limits: Limits): Wrong {
   const wrong =
-    wrongTemplate(`${path}.template`, set.template, limits) ??
-    wrongList(`${path}.tasks`, set.tasks, limits.tasksPerStageMax);
+    within("template", wrongTemplate(set.template, limits)) ??
+    wrongList("tasks", set.tasks, limits.tasksPerStageMax);
   if (wrong) return wrong;
-  const keys = new Set<string>();
   for (let i = 0; i < set.tasks.length; i += 1) {
-    const task = set.tasks[i];
-    if (typeof task !== "object" || task === null) return invalid(`${path}.tasks[${i}]`, "must be a task");
-    const wrongTask =
-      wrongText(`${path}.tasks[${i}].key`, task.key, limits.nameLengthMax, 1) ??
-      wrongText(`${path}.tasks[${i}].spec`, task.spec, limits.specBytesMax) ??
-      (task.affinity === undefined
-        ? undefined
-        : wrongText(`${path}.tasks[${i}].affinity`, task.affinity, limits.nameLengthMax));
-    if (wrongTask) return wrongTask;
-    keys.add(task.key);
+    const wrongTask = wrongOneTask(set.tasks[i] as TaskPlan, limits);
+    if (wrongTask) return within(`tasks[${i}]`, wrongTask);
   }
-  return keys.size === set.tasks.length ? undefined : invalid(`${path}.tasks`, "must not repeat a key");
+  if (set.tasks.length < 2 || new Set(set.tasks.map(({ key }) => key)).size === set.tasks.length) return undefined;
+  return invalid("tasks", "must not repeat a key");
 }
 
-function wrongTemplate(path: string, template: TaskTemplate, limits: Limits): Wrong {
-  if (typeof template !== "object" || template === null) return invalid(path, "must be a template");
+function wrongOneTask(task: TaskPlan, limits: Limits): Wrong {
+  if (typeof task !== "object" || task === null) return invalid("", "must be a task");
   return (
-    wrongText(`${path}.kind`, template.kind, limits.nameLengthMax, 1) ??
-    wrongLabels(`${path}.requires`, template.requires, limits) ??
-    wrongWhole(`${path}.leaseMs`, template.leaseMs, limits.leaseMsMin, limits.leaseMsMax) ??
-    wrongWhole(`${path}.attemptsMax`, template.attemptsMax, 1, limits.attemptsMax) ??
-    wrongChoice(`${path}.retryOn`, template.retryOn, ["infrastructure", "any"]) ??
-    wrongWhole(`${path}.backoffMs`, template.backoffMs, 0, limits.durationMsMax) ??
-    wrongWhole(`${path}.backoffMsMax`, template.backoffMsMax, 0, limits.durationMsMax) ??
-    wrongWhole(`${path}.queueMs`, template.queueMs, 1, limits.durationMsMax) ??
-    wrongWhole(`${path}.attemptMs`, template.attemptMs, 1, limits.durationMsMax) ??
-    wrongChoice(`${path}.effects`, template.effects, ["pure", "outside"]) ??
-    wrongChoice(`${path}.speculate`, template.speculate, [true, false]) ??
-    wrongWhole(`${path}.graceMs`, template.graceMs, 0, limits.leaseMsMax) ??
+    wrongText("key", task.key, limits.nameLengthMax, 1) ??
+    wrongText("spec", task.spec, limits.specBytesMax) ??
+    (task.affinity === undefined ? undefined : wrongText("affinity", task.affinity, limits.nameLengthMax))
+  );
+}
+
+function wrongTemplate(template: TaskTemplate, limits: Limits): Wrong {
+  if (typeof template !== "object" || template === null) return invalid("", "must be a template");
+  return (
+    wrongText("kind", template.kind, limits.nameLengthMax, 1) ??
+    wrongLabels("requires", template.requires, limits) ??
+    wrongWhole("leaseMs", template.leaseMs, limits.leaseMsMin, limits.leaseMsMax) ??
+    wrongWhole("attemptsMax", template.attemptsMax, 1, limits.attemptsMax) ??
+    wrongChoice("retryOn", template.retryOn, retries) ??
+    wrongWhole("backoffMs", template.backoffMs, 0, limits.durationMsMax) ??
+    wrongWhole("backoffMsMax", template.backoffMsMax, 0, limits.durationMsMax) ??
+    wrongWhole("queueMs", template.queueMs, 1, limits.durationMsMax) ??
+    wrongWhole("attemptMs", template.attemptMs, 1, limits.durationMsMax) ??
+    wrongChoice("effects", template.effects, effects) ??
+    wrongChoice("speculate", template.speculate, booleans) ??
+    wrongWhole("graceMs", template.graceMs, 0, limits.leaseMsMax) ??
     (template.effects === "outside" && (template.speculate || template.graceMs > 0)
-      ? invalid(path, "work with outside effects may have neither speculation nor grace")
+      ? invalid("", "work with outside effects may have neither speculation nor grace")
       : undefined)
   );
 }
 
-function wrongPlan(path: string, plan: PlanSpec, limits: Limits): Wrong {
+function wrongPlan(plan: PlanSpec, limits: Limits): Wrong {
   return (
-    wrongText(`${path}.kind`, plan.kind, limits.nameLengthMax, 1) ??
-    wrongLabels(`${path}.requires`, plan.requires, limits) ??
-    wrongWhole(`${path}.leaseMs`, plan.leaseMs, limits.leaseMsMin, limits.leaseMsMax) ??
-    wrongWhole(`${path}.attemptsMax`, plan.attemptsMax, 1, limits.attemptsMax) ??
-    wrongWhole(`${path}.deadlineMs`, plan.deadlineMs, 1, limits.durationMsMax)
+    wrongText("kind", plan.kind, limits.nameLengthMax, 1) ??
+    wrongLabels("requires", plan.requires, limits) ??
+    wrongWhole("leaseMs", plan.leaseMs, limits.leaseMsMin, limits.leaseMsMax) ??
+    wrongWhole("attemptsMax", plan.attemptsMax, 1, limits.attemptsMax) ??
+    wrongWhole("deadlineMs", plan.deadlineMs, 1, limits.durationMsMax)
   );
 }
 
-function wrongLock(path: string, lock: LockSpec, limits: Limits): Wrong {
+function wrongLock(lock: LockSpec, limits: Limits): Wrong {
   return (
-    wrongText(`${path}.name`, lock.name, limits.nameLengthMax, 1) ??
-    wrongWhole(`${path}.limit`, lock.limit, 1, 1_000) ??
-    wrongWhole(`${path}.queueMax`, lock.queueMax, 1, 10_000) ??
-    wrongChoice(`${path}.cancelInProgress`, lock.cancelInProgress, [true, false])
+    wrongText("name", lock.name, limits.nameLengthMax, 1) ??
+    wrongWhole("limit", lock.limit, 1, 1_000) ??
+    wrongWhole("queueMax", lock.queueMax, 1, 10_000) ??
+    wrongChoice("cancelInProgress", lock.cancelInProgress, booleans)
   );
 }
 
-export function wrongResult(path: string, result: Result, limits: Limits): Wrong {
-  if (typeof result !== "object" || result === null) return invalid(path, "must be a result");
+export function wrongResult(result: Result, limits: Limits): Wrong {
+  if (typeof result !== "object" || result === null) return invalid("", "must be a result");
   const wrong =
-    wrongText(`${path}.payload`, result.payload, limits.resultBytesMax) ??
-    wrongList(`${path}.digests`, result.digests, limits.digestsMax);
+    wrongText("payload", result.payload, limits.resultBytesMax) ??
+    wrongList("digests", result.digests, limits.digestsMax);
   if (wrong) return wrong;
   for (const digest of result.digests)
-    if (typeof digest !== "string" || !isDigest(digest)) return invalid(`${path}.digests`, "must be digests");
+    if (typeof digest !== "string" || !isDigest(digest)) return invalid("digests", "must be digests");
   return undefined;
 }
 

@@ -9,16 +9,13 @@ import type { Query } from "#kernel/query.ts";
 import type { Rejection } from "#kernel/rejection.ts";
 import type { Replies } from "#kernel/reply.ts";
 import { step, type Outcome } from "#kernel/step.ts";
-import { absorb } from "./host-absorb.ts";
 import { tellsAbsence, type Parked, type Settle } from "./host-batch.ts";
 import type { HostedShard } from "./host-shard.ts";
-import type { StoreClock } from "./kernel-clock.ts";
 import type { ShardResponse } from "./protocol.ts";
 import type { Waiter } from "./waiters.ts";
 
 export type DeskPorts = {
   readonly clock: Clock;
-  readonly storeClock: StoreClock;
   readonly tickMs: number;
   readonly touch: (shard: HostedShard) => void;
   /** Applying went wrong: the shard's memory is no longer what its log says. */
@@ -100,8 +97,7 @@ export class Desk {
   }
 
   #decide(shard: HostedShard, command: Command): Outcome {
-    const storeNowMs = (): number => this.#ports.storeClock.nowMs();
-    return step(shard.state, command, shard.nowMs(), (event) => absorb(shard, event, storeNowMs));
+    return step(shard.state, command, shard.nowMs(), shard.absorber);
   }
 
   #park(shard: HostedShard, asked: Asked, said: Parked["said"], events: Parked["events"] = []): void {

@@ -5,8 +5,9 @@ import type { ShardId } from "#base/ids.ts";
 import type { State } from "#kernel/state.ts";
 import type { Epoch, Seq } from "#journal/journal.ts";
 import { encodeEvents } from "./codec.ts";
+import { Absorber } from "./host-absorb.ts";
 import { OpenBatch, type SealedBatch } from "./host-batch.ts";
-import type { KernelClock } from "./kernel-clock.ts";
+import type { KernelClock, StoreClock } from "./kernel-clock.ts";
 import type { Stamp } from "./protocol.ts";
 import { Waiters } from "./waiters.ts";
 import { Watchers, type WatcherLimits } from "./watchers.ts";
@@ -49,6 +50,7 @@ export class HostedShard {
   readonly lease: OwnerLease;
   readonly state: State;
   readonly kernelClock: KernelClock;
+  readonly absorber: Absorber;
   readonly waiters: Waiters;
   readonly watchers: Watchers;
   /** Whether rows for the history are collected as events are applied. */
@@ -72,6 +74,7 @@ export class HostedShard {
     hosting: Hosting,
     kernelClock: KernelClock,
     clock: Clock,
+    storeClock: StoreClock,
     limits: WatcherLimits & { waitersMax: number },
   ) {
     this.shard = hosting.shard;
@@ -82,6 +85,7 @@ export class HostedShard {
     this.durableSeq = hosting.seq;
     this.keepsHistory = hosting.keepsHistory;
     this.kernelClock = kernelClock;
+    this.absorber = new Absorber(this, storeClock);
     this.#clock = clock;
     this.waiters = new Waiters(limits.waitersMax);
     this.watchers = new Watchers(limits);

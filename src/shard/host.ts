@@ -78,7 +78,6 @@ export class ShardHost implements ShardService {
     });
     this.#desk = new Desk({
       clock,
-      storeClock,
       tickMs: settings.tickMs,
       touch: (shard) => this.#committer.touch(shard),
       broke: (shard, command, error, settle) => this.#broke(shard, command, error, settle),
@@ -134,7 +133,7 @@ export class ShardHost implements ShardService {
   adopt(hosting: Hosting, recent: readonly DurableEvents[] = []): Promise<void> {
     const { clock, storeClock, node } = this.#ports;
     const kernelClock = new KernelClock(clock, storeClock, hosting.state.nowMs);
-    const shard = new HostedShard(hosting, kernelClock, clock, this.#settings);
+    const shard = new HostedShard(hosting, kernelClock, clock, storeClock, this.#settings);
     shard.watchers.beginAfter((recent[0]?.stamp.seq ?? hosting.seq + 1) - 1);
     for (const durable of recent) shard.watchers.remember(durable);
     return new Promise((resolve, reject) => {
