@@ -3,7 +3,7 @@ import { systemClock } from "#app/system-clock.ts";
 import { percentile } from "./measure.ts";
 import type { Report } from "./report.ts";
 import { Rig } from "./rig.ts";
-import { commitTask, reserveTasks, submitJob } from "./work.ts";
+import { commitTasks, reserveTasks, submitJob } from "./work.ts";
 
 const executors = 16;
 const claim = 10;
@@ -22,7 +22,7 @@ export async function measureFairness(report: Report, queued: number, samples: n
         if (tenant === "big") ahead.count += 1;
         else granted.get(job)?.();
       }
-      await Promise.all(grants.map((grant) => commitTask(rig, 0, name, grant)));
+      await commitTasks(rig, 0, name, grants);
     }
   };
   const all = Promise.all(Array.from({ length: executors }, (_, no) => executor(no)));

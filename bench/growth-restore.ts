@@ -4,7 +4,7 @@ import { must } from "#base/assert.ts";
 import { loops, percentile } from "./measure.ts";
 import type { Report } from "./report.ts";
 import { Rig } from "./rig.ts";
-import { commitTask, reserveTasks, submitJob } from "./work.ts";
+import { commitTasks, reserveTasks, submitJob } from "./work.ts";
 
 const tasksPerJob = 1_000;
 const lanes = 20;
@@ -93,7 +93,7 @@ async function commandsUntil(rig: Rig, over: Promise<void>): Promise<readonly nu
     while (!isOver) {
       await timed(submitJob(rig, 0, 1));
       for (const grant of await timed(reserveTasks(rig, 0, { executor, count: 1 })))
-        await timed(commitTask(rig, 0, executor, grant));
+        await timed(commitTasks(rig, 0, executor, [grant]));
     }
   };
   const all = Promise.all(Array.from({ length: lanes }, (_, no) => lane(no)));

@@ -103,6 +103,23 @@ export class Rig implements AsyncDisposable {
     }
   }
 
+  /** The replies to commands that go in one request. */
+  async askMany<K extends Command["kind"]>(shard: number, commands: readonly CommandOf<K>[]): Promise<Replies[K][]> {
+    for (;;) {
+      const request = { kind: "commands", shard, commands: commands as readonly Command[] } as const;
+      const response = await this.node.request(request);
+      if (response.kind === "said")
+        return response.said.map((one) => {
+          if (one.kind === "reply") return one.reply as Replies[K];
+          throw new Error(this.#complaint("one of many", one));
+        });
+      if (response.kind === "not-owner") this.homeless += 1;
+      else if (response.kind === "overloaded") this.refused += 1;
+      else throw new Error(this.#complaint("many commands", response));
+      await systemClock.sleep(retryMs);
+    }
+  }
+
   #complaint(kind: string, response: ShardResponse): string {
     const reports = this.reports.slice(-5).join("; ");
     return `${kind} was answered with ${JSON.stringify(response)}; the node said: ${reports || "nothing"}`;

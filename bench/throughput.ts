@@ -2,12 +2,12 @@
 import type { Grant, Step } from "#kernel/model.ts";
 import { loops, percentile, stretch, type ServerCpu, type Stretch } from "./measure.ts";
 import type { Rig } from "./rig.ts";
-import { commitTask, nextNo, reserveTasks, submitJob, type JobOptions } from "./work.ts";
+import { commitTasks, nextNo, reserveTasks, submitJob, type Bringing, type JobOptions } from "./work.ts";
 
 /** Where something is far slower than foreseen, the benchmark still comes to its end. */
 const cellMsMax = 5_000;
 
-export const load = { submitters: 1_000, executors: 20, claim: 100 };
+export const load = { submitters: 1_000, executors: 40, claim: 100 };
 
 export type Shape = JobOptions & { readonly tasksPerJob: number };
 
@@ -25,8 +25,8 @@ export function enqueue(rig: Rig, shape: Shape, countMax: number, server?: Serve
   );
 }
 
-/** Claims a hundred at a time and commits each by itself, so that up to 2,000 commits are under way. */
-export function drain(rig: Rig, server?: ServerCpu): Promise<Stretch> {
+/** Claims a hundred at a time and commits them, so that up to 2,000 commits are under way. */
+export function drain(rig: Rig, server?: ServerCpu, bringing?: Bringing): Promise<Stretch> {
   const untilMono = performance.now() + cellMsMax;
   let done = 0;
   const executor = async (no: number): Promise<void> => {
@@ -35,7 +35,7 @@ export function drain(rig: Rig, server?: ServerCpu): Promise<Stretch> {
     for (let shard = no; empty < rig.shards && performance.now() < untilMono; shard += 1) {
       const grants = await reserveTasks(rig, shard % rig.shards, { executor: name, count: load.claim });
       empty = grants.length === 0 ? empty + 1 : 0;
-      await Promise.all(grants.map((grant) => commitTask(rig, shard % rig.shards, name, grant)));
+      await commitTasks(rig, shard % rig.shards, name, grants, bringing);
       done += grants.length;
     }
   };
@@ -64,12 +64,8 @@ export async function endToEnd(rig: Rig, shape: Shape, forMs: number, server?: S
     const shard = no % rig.shards;
     while (!stop.signal.aborted) {
       const grants = await reserveTasks(rig, shard, { executor: name, count: load.claim, waitMs: 100 });
-      await Promise.all(
-        grants.map(async (grant) => {
-          await commitTask(rig, shard, name, grant);
-          finished(shard, grant);
-        }),
-      );
+      await commitTasks(rig, shard, name, grants);
+      for (const grant of grants) finished(shard, grant);
     }
   };
   const executors = Array.from({ length: load.executors }, (_, no) => executor(no));
@@ -118,6 +114,6 @@ export async function report(rig: Rig, stepsEach: number, forMs: number, server?
       }),
     server,
   );
-  await Promise.all(grants.map((grant) => commitTask(rig, 0, executor, grant)));
+  for (let i = 0; i < grants.length; i += 1_000) await commitTasks(rig, 0, executor, grants.slice(i, i + 1_000));
   return measured;
 }

@@ -1,6 +1,6 @@
 /** Jobs and executors as a door and a fleet would have them, doing no work of their own. */
 import type { Digest } from "#base/digest.ts";
-import type { Submit } from "#kernel/command.ts";
+import type { CommandOf, Submit } from "#kernel/command.ts";
 import type { Grant, TaskTemplate } from "#kernel/model.ts";
 import type { Rig } from "./rig.ts";
 
@@ -68,12 +68,29 @@ export async function reserveTasks(rig: Rig, shard: number, wanted: Reserving): 
   return (await rig.ask<"reserve">(shard, reserve, waitMs)).grants;
 }
 
+/** How an executor brings back what it was granted: all that it has in one request, or each by itself. */
+export type Bringing = "together" | "one by one";
+
+const noEvidence = { digests: [], pinnedForMs: 0 };
+
 /** Three digests a result: the bytes are in the store, and are pinned by the node before the kernel hears of them. */
-export async function commitTask(rig: Rig, shard: number, executor: string, { task, token }: Grant): Promise<void> {
-  const result = { payload: "0 exit", digests: threeOf(rig.digests, task) };
-  const evidence = { digests: [], pinnedForMs: 0 };
-  const reply = await rig.ask<"commit">(shard, { kind: "commit", executor, task, token, result, evidence });
-  if (!reply.committed) throw new Error(`task ${task} was not committed`);
+export async function commitTasks(
+  rig: Rig,
+  shard: number,
+  executor: string,
+  grants: readonly Grant[],
+  bringing: Bringing = "together",
+): Promise<void> {
+  if (grants.length === 0) return;
+  const commands = grants.map(({ task, token }): CommandOf<"commit"> => {
+    const result = { payload: "0 exit", digests: threeOf(rig.digests, task) };
+    return { kind: "commit", executor, task, token, result, evidence: noEvidence };
+  });
+  const replies =
+    bringing === "together"
+      ? await rig.askMany<"commit">(shard, commands)
+      : await Promise.all(commands.map((command) => rig.ask<"commit">(shard, command)));
+  for (const { committed } of replies) if (!committed) throw new Error("a task was not committed");
 }
 
 function threeOf(digests: readonly Digest[], task: number): readonly Digest[] {

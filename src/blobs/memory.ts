@@ -42,7 +42,8 @@ export function createMemoryBlobs({ clock, sizeBytesMax }: MemoryBlobsOptions): 
       if (!shelf.touch(name)) shelf.add(name, Buffer.concat(parts));
     },
     async pin(digests, forMs) {
-      const held = digests.map((digest) => shelf.touch(canonical(digest)));
+      // What is here by this very name has a proper one.
+      const held = digests.map((digest) => shelf.touch(digest) ?? shelf.touch(canonical(digest)));
       if (held.includes(undefined)) return { missing: digests.filter((_, i) => !held[i]) };
       shelf.pin(held, forMs);
       return { digests, pinnedForMs: forMs };

@@ -41,7 +41,12 @@ export function grantedBefore(state: State, command: Reserve): readonly Grant[] 
 }
 
 /** One grant: the next task in fair order, under a new token. Asked again until it has nothing, or enough. */
-export function decideGrant(state: State, command: Reserve, executor: Executor, nowMs: number): EventOf<"claimed"> | undefined {
+export function decideGrant(
+  state: State,
+  command: Reserve,
+  executor: Executor,
+  nowMs: number,
+): EventOf<"claimed"> | undefined {
   const tenant = command.tenant === undefined ? undefined : state.tenants.get(command.tenant);
   if (command.tenant !== undefined && !tenant) return undefined;
   const signature = state.ready.signature(command.offers);

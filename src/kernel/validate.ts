@@ -157,8 +157,7 @@ function wrongOneStage(stage: StageSpec, count: number, limits: Limits): Wrong {
 
 export function wrongTasks(set: TaskSet, limits: Limits): Wrong {
   const wrong =
-    within("template", wrongTemplate(set.template, limits)) ??
-    wrongList("tasks", set.tasks, limits.tasksPerStageMax);
+    within("template", wrongTemplate(set.template, limits)) ?? wrongList("tasks", set.tasks, limits.tasksPerStageMax);
   if (wrong) return wrong;
   for (let i = 0; i < set.tasks.length; i += 1) {
     const wrongTask = wrongOneTask(set.tasks[i] as TaskPlan, limits);

@@ -3,6 +3,7 @@ import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import { Random } from "#base/random.ts";
 import { answer, jobView } from "#kernel/answer.ts";
+import type { Command } from "#kernel/command.ts";
 import { jobOf } from "#kernel/event-job.ts";
 import type { Event } from "#kernel/event.ts";
 import { defaultLimits } from "#kernel/limits.ts";
@@ -11,7 +12,7 @@ import { step } from "#kernel/step.ts";
 import type { Cluster, Ownership } from "#journal/journal.ts";
 import { createClient, type WorkClient } from "./client.ts";
 import type { Directory } from "./client-directory.ts";
-import type { ShardRequest, ShardResponse, ShardService, WatchMessage, WatchRequest } from "./protocol.ts";
+import type { Said, ShardRequest, ShardResponse, ShardService, WatchMessage, WatchRequest } from "./protocol.ts";
 import { createRouter } from "./router.ts";
 import { MemoryNetwork } from "./transport-memory.ts";
 
@@ -39,10 +40,14 @@ export class TestShard implements ShardService {
         ? { kind: "answer", stamp: this.stamp, answer: answered.answer }
         : { kind: "rejected", stamp: this.stamp, rejection: answered.rejection };
     }
+    if (request.kind === "commands") {
+      const said = request.commands.map((command) => this.#do(command));
+      return { kind: "said", stamp: this.stamp, said };
+    }
     const untilMs = this.#clock.monotonicMs() + (request.waitMs ?? 0);
     for (;;) {
       this.tick();
-      const response = this.#do(request);
+      const response = this.#do(request.command);
       const isEmpty = response.kind === "reply" && "grants" in response.reply && response.reply.grants.length === 0;
       if (!isEmpty || this.#clock.monotonicMs() >= untilMs || signal?.aborted || this.down) return response;
       await this.#clock.sleep(10, signal);
@@ -87,8 +92,7 @@ export class TestShard implements ShardService {
     return { epoch: 1, seq: this.#seq };
   }
 
-  #do(request: Extract<ShardRequest, { kind: "command" }>): ShardResponse {
-    const { command } = request;
+  #do(command: Command): Said {
     // The host vouches for blobs; here they are simply believed to be there.
     const evident =
       command.kind === "commit"

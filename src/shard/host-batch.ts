@@ -5,13 +5,12 @@ import type { Answer } from "#kernel/query.ts";
 import type { Rejection } from "#kernel/rejection.ts";
 import type { Reply } from "#kernel/reply.ts";
 import type { RequestKey } from "#journal/journal.ts";
-import type { ShardResponse, Stamp } from "./protocol.ts";
-
-export type Settle = (response: ShardResponse) => void;
+import type { Asker } from "./host-asking.ts";
+import type { Stamp } from "./protocol.ts";
 
 /** An answer that is known and not yet safe to give. */
 export type Parked = {
-  readonly settle: Settle;
+  readonly asker: Asker;
   readonly said:
     | { readonly kind: "reply"; readonly reply: Reply }
     | { readonly kind: "answer"; readonly answer: Answer }
@@ -50,14 +49,14 @@ export type SealedBatch = {
   readonly sealedMono: number;
 } & Pick<OpenBatch, "events" | "jobs" | "keys" | "rows" | "parked" | "atRelease" | "atLoss" | "needsConfirm">;
 
-export function speak({ settle, said }: Parked, stamp: Stamp): void {
+export function speak({ asker, said }: Parked, stamp: Stamp): void {
   switch (said.kind) {
     case "reply":
-      return settle({ kind: "reply", stamp, reply: said.reply });
+      return asker.settle({ kind: "reply", stamp, reply: said.reply });
     case "answer":
-      return settle({ kind: "answer", stamp, answer: said.answer });
+      return asker.settle({ kind: "answer", stamp, answer: said.answer });
     case "rejected":
-      return settle({ kind: "rejected", stamp, rejection: said.rejection });
+      return asker.settle({ kind: "rejected", stamp, rejection: said.rejection });
   }
 }
 

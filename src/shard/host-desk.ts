@@ -9,7 +9,8 @@ import type { Query } from "#kernel/query.ts";
 import type { Rejection } from "#kernel/rejection.ts";
 import type { Replies } from "#kernel/reply.ts";
 import { step, type Outcome } from "#kernel/step.ts";
-import { tellsAbsence, type Parked, type Settle } from "./host-batch.ts";
+import { type Asker, type Asking, nobody } from "./host-asking.ts";
+import { tellsAbsence, type Parked } from "./host-batch.ts";
 import type { HostedShard } from "./host-shard.ts";
 import type { ShardResponse } from "./protocol.ts";
 import type { Waiter } from "./waiters.ts";
@@ -19,18 +20,13 @@ export type DeskPorts = {
   readonly tickMs: number;
   readonly touch: (shard: HostedShard) => void;
   /** Applying went wrong: the shard's memory is no longer what its log says. */
-  readonly broke: (shard: HostedShard, command: Command, error: unknown, settle: Settle) => void;
+  readonly broke: (shard: HostedShard, command: Command, error: unknown, asker: Asker) => void;
   readonly overloaded: () => ShardResponse;
   readonly report: (doing: string, error: unknown) => void;
 };
 
-/** Who asked, and how to answer. */
-export type Asked = {
-  readonly settle: Settle;
-  /** For a reserve that may be held: for how long, and how to answer it once it no longer counts as a request. */
-  readonly hold?: { readonly forMs: number; readonly settle: Settle; readonly uncount: () => void };
-  readonly signal?: AbortSignal | undefined;
-};
+/** For a reserve that may be held: for how long. */
+export type Hold = { readonly forMs: number; readonly asking: Asking; readonly signal: AbortSignal | undefined };
 
 export class Desk {
   readonly #ports: DeskPorts;
@@ -39,50 +35,50 @@ export class Desk {
     this.#ports = ports;
   }
 
-  execute(shard: HostedShard, command: Command, asked: Asked): void {
+  execute(shard: HostedShard, command: Command, asker: Asker, hold?: Hold): void {
     try {
-      this.#step(shard, command, asked);
+      this.#step(shard, command, asker, hold);
     } catch (error) {
-      return this.#ports.broke(shard, command, error, asked.settle);
+      return this.#ports.broke(shard, command, error, asker);
     }
     if (shard.state.woken.size > 0) this.#wake(shard);
   }
 
-  query(shard: HostedShard, query: Query, asked: Asked): void {
+  query(shard: HostedShard, query: Query, asker: Asker): void {
     try {
       const outcome = answer(shard.state, query, shard.nowMs());
-      if (outcome.ok) this.#park(shard, asked, { kind: "answer", answer: outcome.answer });
-      else this.reject(shard, asked, outcome.rejection);
+      if (outcome.ok) this.#park(shard, asker, { kind: "answer", answer: outcome.answer });
+      else this.reject(shard, asker, outcome.rejection);
     } catch (error) {
       this.#ports.report("answer a query", error);
-      this.reject(shard, asked, broken(error));
+      this.reject(shard, asker, broken(error));
     }
   }
 
   /** A refusal waits for its batch like any other answer. */
-  reject(shard: HostedShard, asked: Asked, rejection: Rejection): void {
-    this.#park(shard, asked, { kind: "rejected", rejection });
+  reject(shard: HostedShard, asker: Asker, rejection: Rejection): void {
+    this.#park(shard, asker, { kind: "rejected", rejection });
   }
 
   /** Lets time pass, and answers those who have waited long enough. */
   tick(shard: HostedShard): void {
     const mono = this.#ports.clock.monotonicMs();
-    if (shard.tickDueMono <= mono) this.execute(shard, { kind: "tick" }, { settle: () => {} });
+    if (shard.tickDueMono <= mono) this.execute(shard, { kind: "tick" }, nobody);
     for (const waiter of shard.waiters.expired(mono))
       // The last try: with nothing to grant it is answered so.
-      if (shard.phase !== "gone") this.execute(shard, waiter.command, { settle: (said) => waiter.settle(said) });
+      if (shard.phase !== "gone") this.execute(shard, waiter.command, waiter);
       else waiter.settle(this.#ports.overloaded());
   }
 
-  #step(shard: HostedShard, command: Command, asked: Asked): void {
+  #step(shard: HostedShard, command: Command, asker: Asker, hold: Hold | undefined): void {
     const outcome = this.#decide(shard, command);
     const { events } = outcome;
-    if (!outcome.ok) return this.#park(shard, asked, { kind: "rejected", rejection: outcome.rejection }, events);
+    if (!outcome.ok) return this.#park(shard, asker, { kind: "rejected", rejection: outcome.rejection }, events);
     const { reply } = outcome;
     switch (command.kind) {
       case "reserve":
-        if (events.length > 0 || !asked.hold || (reply as Replies["reserve"]).grants.length > 0) break;
-        return this.#hold(shard, command, asked, asked.hold);
+        if (events.length > 0 || !hold || (reply as Replies["reserve"]).grants.length > 0) break;
+        return this.#hold(shard, command, hold);
       case "renew":
         // Hearing that a claim is lost an executor stops its work: as grave as a refusal.
         if ((reply as Replies["renew"]).lost.length > 0) shard.open.needsConfirm = true;
@@ -93,16 +89,16 @@ export class Desk {
         return;
       default:
     }
-    this.#park(shard, asked, { kind: "reply", reply }, events);
+    this.#park(shard, asker, { kind: "reply", reply }, events);
   }
 
   #decide(shard: HostedShard, command: Command): Outcome {
     return step(shard.state, command, shard.nowMs(), shard.absorber);
   }
 
-  #park(shard: HostedShard, asked: Asked, said: Parked["said"], events: Parked["events"] = []): void {
+  #park(shard: HostedShard, asker: Asker, said: Parked["said"], events: Parked["events"] = []): void {
     if (said.kind === "rejected" && tellsAbsence(said.rejection)) shard.open.needsConfirm = true;
-    shard.open.parked.push({ settle: asked.settle, said, events });
+    shard.open.parked.push({ asker, said, events });
     this.#ports.touch(shard);
   }
 
@@ -111,20 +107,21 @@ export class Desk {
     shard.tickDueMono = this.#ports.clock.monotonicMs() + Math.max(0, inMs);
   }
 
-  #hold(shard: HostedShard, command: CommandOf<"reserve">, asked: Asked, hold: NonNullable<Asked["hold"]>): void {
+  #hold(shard: HostedShard, command: CommandOf<"reserve">, { forMs, asking, signal }: Hold): void {
     const { clock, overloaded } = this.#ports;
-    const { signal } = asked;
-    const settle: Settle = (response) => {
-      signal?.removeEventListener("abort", leave);
-      hold.settle(response);
+    const held: Asker = {
+      settle(response) {
+        signal?.removeEventListener("abort", leave);
+        asking.settle(response);
+      },
     };
     const leave = (): void => {
-      if (shard.waiters.leave(command, settle)) settle(overloaded());
+      if (shard.waiters.leave(command, held)) held.settle(overloaded());
     };
-    if (!shard.waiters.add(command, settle, clock.monotonicMs() + hold.forMs)) return asked.settle(overloaded());
+    if (!shard.waiters.add(command, held, clock.monotonicMs() + forMs)) return asking.settle(overloaded());
     signal?.addEventListener("abort", leave, { once: true });
     // Held requests have a bound of their own.
-    hold.uncount();
+    asking.uncount();
   }
 
   /** There is new work: tries those who wait for such, in turn. */
@@ -141,7 +138,7 @@ export class Desk {
         try {
           if (!this.#serve(shard, waiter)) turn.fruitless();
         } catch (error) {
-          return this.#ports.broke(shard, waiter.command, error, (said) => waiter.settle(said));
+          return this.#ports.broke(shard, waiter.command, error, waiter);
         }
       }
     }
@@ -158,9 +155,8 @@ export class Desk {
       return false;
     }
     shard.waiters.remove(waiter);
-    const settle: Settle = (said) => waiter.settle(said);
-    if (ok) this.#park(shard, { settle }, { kind: "reply", reply: outcome.reply }, events);
-    else this.#park(shard, { settle }, { kind: "rejected", rejection: outcome.rejection }, events);
+    if (ok) this.#park(shard, waiter, { kind: "reply", reply: outcome.reply }, events);
+    else this.#park(shard, waiter, { kind: "rejected", rejection: outcome.rejection }, events);
     return true;
   }
 }

@@ -5,6 +5,7 @@
  */
 import type { Clock } from "#base/clock.ts";
 import { isDigest, type Digest } from "#base/digest.ts";
+import { isFault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import type { Command, CommandOf, Submit } from "#kernel/command.ts";
 import type { Evidence } from "#kernel/model.ts";
@@ -36,12 +37,14 @@ export class Preparer {
    * Hands on the command as the host vouches for it: at once where nothing is needed from outside, else later. By
    * callback, because a promise or two for each of a hundred thousand commits a second is what a core has to spare.
    */
-  prepare(shard: HostedShard, command: Command, on: Prepared): void {
+  prepare(shard: HostedShard, command: CommandOf<"commit" | "submit">, on: Prepared): void {
     if (command.kind === "commit") return this.#commit(shard, command, on);
-    if (command.kind !== "submit") return on.ready(command);
     const prepared = this.#submit(shard, command);
-    if (prepared instanceof Promise) prepared.then(on.ready, on.failed);
-    else on.ready(prepared);
+    if (!(prepared instanceof Promise)) return on.ready(prepared);
+    prepared.then(
+      (submit) => on.ready(submit),
+      (error: unknown) => on.failed(error),
+    );
   }
 
   forget(shard: HostedShard): void {
@@ -51,7 +54,7 @@ export class Preparer {
   #commit(shard: HostedShard, command: CommandOf<"commit">, on: Prepared): void {
     const { digests } = command.result;
     if (!canBePinned(digests, shard)) return on.ready({ ...command, evidence: noEvidence });
-    this.#pins.ask(digests, { ready: (evidence) => on.ready({ ...command, evidence }), failed: on.failed });
+    this.#pins.ask(digests, new EvidentCommit(command, on));
   }
 
   #submit(shard: HostedShard, command: Submit): Command | Promise<Command> {
@@ -111,7 +114,11 @@ export class Preparer {
   async #pinOnce(digests: readonly Digest[]): Promise<{ pinnedForMs: number } | { missing: readonly Digest[] }> {
     const { clock, blobs, pinMs } = this.#ports;
     const sentMono = clock.monotonicMs();
-    const pin = await blobs.pin(digests, pinMs);
+    const pin = await blobs.pin(digests, pinMs).catch((error: unknown) => {
+      // A name that is none is nowhere. That it is none the kernel says; it is not worth a look at every digest here.
+      if (isFault(error, "invalid")) return { missing: digests.filter((digest) => !isDigest(digest)) };
+      throw error;
+    });
     if ("missing" in pin) return pin;
     return { pinnedForMs: Math.floor(pin.pinnedForMs - (clock.monotonicMs() - sentMono)) };
   }
@@ -124,9 +131,11 @@ function unvouched(command: Submit): Submit {
   return submit;
 }
 
-/** Digests that are none, or too many, are for the kernel to refuse. */
+/** What is no list, or too long, is for the kernel to refuse. */
 const canBePinned = (digests: readonly Digest[], { state }: HostedShard): boolean =>
-  digests.length > 0 && digests.length <= state.limits.digestsMax && digests.every((digest) => isDigest(digest));
+  digests.length > 0 && digests.length <= state.limits.digestsMax && digests.every(isText);
+
+const isText = (digest: unknown): boolean => typeof digest === "string";
 
 /** Whether the request key may be bound although memory no longer knows it. */
 const isElsewhere = (shard: HostedShard, { tenant, door, requestKey }: Submit): boolean =>
@@ -142,8 +151,26 @@ const lettingGo = ({ state, forgets }: HostedShard): string => `${state.keysElse
 /** The kernel's name for a request key as every database can hold it: without control characters. */
 export const journalKeyOf = (key: string): string => JSON.stringify(key);
 
-type When<A> = { readonly ready: (answer: A) => void; readonly failed: (error: unknown) => void };
+type When<A> = { ready(answer: A): void; failed(error: unknown): void };
 export type Prepared = When<Command>;
+
+class EvidentCommit implements When<Evidence> {
+  readonly #command: CommandOf<"commit">;
+  readonly #on: Prepared;
+
+  constructor(command: CommandOf<"commit">, on: Prepared) {
+    this.#command = command;
+    this.#on = on;
+  }
+
+  ready(evidence: Evidence): void {
+    this.#on.ready({ ...this.#command, evidence });
+  }
+
+  failed(error: unknown): void {
+    this.#on.failed(error);
+  }
+}
 
 /** Gathers what is asked in one turn of the event loop and answers it with one call. */
 class Turn<Q, A> {
@@ -170,7 +197,7 @@ class Turn<Q, A> {
     try {
       answers = await this.#answer(questions);
     } catch (error) {
-      for (const { failed } of askers) failed(error);
+      for (const asker of askers) asker.failed(error);
       return;
     }
     for (let i = 0; i < askers.length; i += 1) askers[i]?.ready(answers[i] as A);

@@ -7,6 +7,8 @@ export type HostSettings = WatcherLimits & {
   readonly requestBytesMax: number;
   readonly nodeRequestsMax: number;
   readonly nodeRequestBytesMax: number;
+  /** Commands in one request. */
+  readonly commandsMax: number;
   /** What an overloaded node tells its callers. */
   readonly retryAfterMs: number;
   /** Executors held because there is no work for them, per shard, and for how long at most. */
@@ -27,6 +29,7 @@ export const defaultHostSettings: HostSettings = {
   requestBytesMax: 64 * MiB,
   nodeRequestsMax: 100_000,
   nodeRequestBytesMax: 256 * MiB,
+  commandsMax: 1_000,
   retryAfterMs: 100,
   waitersMax: 10_000,
   waitMsMax: 60_000,

@@ -1,11 +1,18 @@
 import type { Command } from "#kernel/command.ts";
 import type { TaskSet } from "#kernel/model.ts";
+import type { ShardRequest } from "./protocol.ts";
 
 const base = 200;
 const perTask = 64;
 
+export function weighRequest(request: ShardRequest): number {
+  if (request.kind === "command") return weigh(request.command);
+  if (request.kind !== "commands" || !Array.isArray(request.commands)) return 0;
+  return request.commands.reduce((sum: number, command: Command) => sum + weigh(command), 0);
+}
+
 /** About how many bytes the command takes up on its way through memory and log; cheap rather than exact. */
-export function weigh(command: Command): number {
+function weigh(command: Command): number {
   try {
     switch (command.kind) {
       case "submit":

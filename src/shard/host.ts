@@ -13,18 +13,19 @@ import type { Command, CommandOf } from "#kernel/command.ts";
 import type { Rejection } from "#kernel/rejection.ts";
 import type { Reply } from "#kernel/reply.ts";
 import type { Epoch, Journal, NodeId } from "#journal/journal.ts";
-import { speak, type SealedBatch, type Settle } from "./host-batch.ts";
+import { Asking, AskingMany, type Asker } from "./host-asking.ts";
+import { speak, type SealedBatch } from "./host-batch.ts";
 import { Committer } from "./host-committer.ts";
-import { broken, Desk, type Asked } from "./host-desk.ts";
+import { broken, Desk, type Hold } from "./host-desk.ts";
 import { Load } from "./host-load.ts";
 import type { ShardObserver } from "./host-observer.ts";
 import { isPlain, Poisons } from "./host-poison.ts";
-import { Preparer } from "./host-prepare.ts";
+import { Preparer, type Prepared } from "./host-prepare.ts";
 import { Pulse } from "./host-pulse.ts";
 import { defaultHostSettings, type HostSettings } from "./host-settings.ts";
 import { HostedShard, type Hosting, type LossReason } from "./host-shard.ts";
 import { serveWatch } from "./host-watch.ts";
-import { weigh } from "./host-weigh.ts";
+import { weighRequest } from "./host-weigh.ts";
 import { KernelClock, type StoreClock } from "./kernel-clock.ts";
 import { isInternal, type ShardRequest, type ShardResponse, type ShardService } from "./protocol.ts";
 import type { WatchMessage, WatchRequest } from "./protocol.ts";
@@ -57,6 +58,7 @@ export class ShardHost implements ShardService {
   readonly #pulse: Pulse;
   readonly #observers: readonly ShardObserver[];
   readonly #poisons = new Poisons();
+  readonly #prepared: PreparedPorts;
 
   constructor(ports: HostPorts) {
     this.#ports = ports;
@@ -80,10 +82,20 @@ export class ShardHost implements ShardService {
       clock,
       tickMs: settings.tickMs,
       touch: (shard) => this.#committer.touch(shard),
-      broke: (shard, command, error, settle) => this.#broke(shard, command, error, settle),
+      broke: (shard, command, error, asker) => this.#broke(shard, command, error, asker),
       overloaded: () => this.#overloaded(),
       report,
     });
+    this.#prepared = {
+      ready: (shard, command, asker) => {
+        if (shard.phase === "serving") this.#desk.execute(shard, command, asker);
+        else asker.settle(this.#elsewhere(shard.shard));
+      },
+      failed: (asker, error) => {
+        report("prepare a command", error);
+        asker.settle(this.#overloaded());
+      },
+    };
     const tick = (shard: HostedShard): void => this.#desk.tick(shard);
     this.#pulse = new Pulse({ clock, settings, shards: () => this.#shards.values(), tick });
   }
@@ -148,11 +160,13 @@ export class ShardHost implements ShardService {
       });
       const failed = (): void => reject(new Fault("stale", "take over shard", { shard: hosting.shard }));
       shard.open.atLoss.push(failed);
-      const settle: Settle = ({ kind }) => {
-        tookOver = kind === "reply";
-        if (!tookOver) failed();
+      const asker: Asker = {
+        settle({ kind }) {
+          tookOver = kind === "reply";
+          if (!tookOver) failed();
+        },
       };
-      this.#desk.execute(shard, { kind: "take-over", epoch: hosting.epoch, node }, { settle });
+      this.#desk.execute(shard, { kind: "take-over", epoch: hosting.epoch, node }, asker);
     });
   }
 
@@ -176,42 +190,44 @@ export class ShardHost implements ShardService {
     return shard?.phase === "serving" ? shard : undefined;
   }
 
-  #receive(request: ShardRequest, settle: Settle, signal: AbortSignal | undefined): void {
+  #receive(request: ShardRequest, resolve: (response: ShardResponse) => void, signal: AbortSignal | undefined): void {
     const shard = this.#serving(request.shard);
-    if (!shard || request.kind === "take") return settle(this.#elsewhere(request.shard));
-    const weightBytes = request.kind === "command" ? weigh(request.command) : 0;
-    if (signal?.aborted || !this.#load.admit(shard, weightBytes)) return settle(this.#overloaded());
-    let counted = true;
-    const uncount = (): void => {
-      if (counted) this.#load.leave(shard, weightBytes);
-      counted = false;
-    };
-    const answered: Settle = (response) => {
-      uncount();
-      settle(response);
-    };
-    if (request.kind === "query") return this.#desk.query(shard, request.query, { settle: answered });
-    const forMs = Math.min(request.waitMs ?? 0, this.#settings.waitMsMax);
-    const hold = forMs > 0 ? { hold: { forMs, settle, uncount } } : {};
-    this.#command(shard, request.command, { settle: answered, signal, ...hold });
+    if (!shard || request.kind === "take") return resolve(this.#elsewhere(request.shard));
+    const weightBytes = weighRequest(request);
+    if (signal?.aborted || !this.#load.admit(shard, weightBytes)) return resolve(this.#overloaded());
+    const asking = new Asking(this.#load, shard, weightBytes, resolve);
+    switch (request.kind) {
+      case "query":
+        return this.#desk.query(shard, request.query, asking);
+      case "commands":
+        return this.#commands(shard, request.commands, asking);
+      case "command": {
+        const forMs = Math.min(request.waitMs ?? 0, this.#settings.waitMsMax);
+        return this.#command(shard, request.command, asking, forMs > 0 ? { forMs, asking, signal } : undefined);
+      }
+    }
   }
 
-  #command(shard: HostedShard, command: Command, asked: Asked): void {
+  #commands(shard: HostedShard, commands: readonly Command[], asking: Asking): void {
+    const { commandsMax } = this.#settings;
+    if (!Array.isArray(commands) || commands.length === 0 || commands.length > commandsMax) {
+      const why = `must be a list of 1 to ${commandsMax}`;
+      return this.#desk.reject(shard, asking, { kind: "invalid", path: "commands", why });
+    }
+    const many = new AskingMany(asking, commands.length);
+    for (let i = 0; i < commands.length; i += 1) this.#command(shard, commands[i] as Command, many.at(i));
+  }
+
+  #command(shard: HostedShard, command: Command, asker: Asker, hold?: Hold): void {
+    if (shard.phase !== "serving") return asker.settle(this.#elsewhere(shard.shard));
     try {
       const refusal = this.#refusal(shard, command);
-      if (refusal) return this.#desk.reject(shard, asked, refusal);
-      this.#preparer.prepare(shard, command, {
-        ready: (prepared) => {
-          if (shard.phase === "serving") this.#desk.execute(shard, prepared, asked);
-          else asked.settle(this.#elsewhere(shard.shard));
-        },
-        failed: (error) => {
-          this.#ports.report("prepare a command", error);
-          asked.settle(this.#overloaded());
-        },
-      });
+      if (refusal) return this.#desk.reject(shard, asker, refusal);
+      if (command.kind !== "commit" && command.kind !== "submit")
+        return this.#desk.execute(shard, command, asker, hold);
+      this.#preparer.prepare(shard, command, new Preparing(this.#prepared, shard, asker));
     } catch (error) {
-      this.#desk.reject(shard, asked, broken(error));
+      this.#desk.reject(shard, asker, broken(error));
     }
   }
 
@@ -236,18 +252,18 @@ export class ShardHost implements ShardService {
     for (const run of batch.atRelease) run(stamp);
   }
 
-  #broke(shard: HostedShard, command: Command, error: unknown, settle: Settle): void {
+  #broke(shard: HostedShard, command: Command, error: unknown, asker: Asker): void {
     this.#ports.report(`shard ${shard.shard} broke on ${kindOf(command)}: it is rebuilt from its log`, error);
     this.#poisons.add(command);
-    settle({ kind: "rejected", stamp: shard.stamp, rejection: broken(error) });
+    asker.settle({ kind: "rejected", stamp: shard.stamp, rejection: broken(error) });
     this.#drop(shard, "broken", true, undefined);
   }
 
   /** What was decided cannot be written down. Nothing of it was: those who did it are refused, the others try again. */
   #unsealable(shard: HostedShard, error: unknown): void {
     this.#ports.report(`shard ${shard.shard} cannot be written down: it is rebuilt from its log`, error);
-    for (const { settle, events } of shard.open.parked)
-      if (!isPlain(events)) settle({ kind: "rejected", stamp: shard.stamp, rejection: broken(error) });
+    for (const { asker, events } of shard.open.parked)
+      if (!isPlain(events)) asker.settle({ kind: "rejected", stamp: shard.stamp, rejection: broken(error) });
     this.#drop(shard, "broken", true, undefined);
   }
 
@@ -263,9 +279,9 @@ export class ShardHost implements ShardService {
     // One that broke comes back here.
     const nothingDone = why === "broken" ? this.#overloaded() : notOwner;
     const interrupted: ShardResponse = { kind: "interrupted", why: `the owner lost its say (${why})` };
-    for (const { settle, events } of inFlight?.parked ?? [])
-      settle(doubtful && events.length > 0 ? interrupted : nothingDone);
-    for (const { settle } of open.parked) settle(nothingDone);
+    for (const { asker, events } of inFlight?.parked ?? [])
+      asker.settle(doubtful && events.length > 0 ? interrupted : nothingDone);
+    for (const { asker } of open.parked) asker.settle(nothingDone);
     for (const waiter of shard.waiters.clear()) waiter.settle(nothingDone);
     shard.watchers.moved(where);
     for (const run of [...(inFlight?.atLoss ?? []), ...open.atLoss]) run();
@@ -281,6 +297,32 @@ export class ShardHost implements ShardService {
 
   #overloaded(): ShardResponse {
     return { kind: "overloaded", retryAfterMs: this.#settings.retryAfterMs };
+  }
+}
+
+type PreparedPorts = {
+  ready(shard: HostedShard, command: Command, asker: Asker): void;
+  failed(asker: Asker, error: unknown): void;
+};
+
+/** A command on its way through the preparer, and who waits for it. */
+class Preparing implements Prepared {
+  readonly #ports: PreparedPorts;
+  readonly #shard: HostedShard;
+  readonly #asker: Asker;
+
+  constructor(ports: PreparedPorts, shard: HostedShard, asker: Asker) {
+    this.#ports = ports;
+    this.#shard = shard;
+    this.#asker = asker;
+  }
+
+  ready(command: Command): void {
+    this.#ports.ready(this.#shard, command, this.#asker);
+  }
+
+  failed(error: unknown): void {
+    this.#ports.failed(this.#asker, error);
   }
 }
 

@@ -45,7 +45,7 @@ export const defaultProjectorSettings: ProjectorSettings = {
   retryMs: 100,
   retryMsMax: 5_000,
   endedKeepMs: 10_000,
-  endedKeepMax: 20_000,
+  endedKeepMax: 5_000,
   forgetMax: 500,
   forgetEveryMs: 500,
 };

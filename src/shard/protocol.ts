@@ -25,6 +25,8 @@ export type ShardRequest =
       /** For `reserve`: how long to hold the request when there is nothing to grant. */
       readonly waitMs?: number;
     }
+  /** Each is decided and answered for itself, in this order. None of them is held. */
+  | { readonly kind: "commands"; readonly shard: ShardId; readonly commands: readonly Command[] }
   | { readonly kind: "query"; readonly shard: ShardId; readonly query: Query }
   /**
    * From an owner to the node that it hands the shard to. "prepare": read its log ahead of time; "now": the lease was
@@ -33,10 +35,16 @@ export type ShardRequest =
    */
   | { readonly kind: "take"; readonly shard: ShardId; readonly when: "prepare" | "now" };
 
-export type ShardResponse =
+/** What one command has led to. */
+export type Said =
   | { readonly kind: "reply"; readonly stamp: Stamp; readonly reply: Reply }
+  | { readonly kind: "rejected"; readonly stamp: Stamp; readonly rejection: Rejection };
+
+export type ShardResponse =
+  | Said
   | { readonly kind: "answer"; readonly stamp: Stamp; readonly answer: Answer }
-  | { readonly kind: "rejected"; readonly stamp: Stamp; readonly rejection: Rejection }
+  /** To many commands, one for each; with the stamp of the oldest. */
+  | { readonly kind: "said"; readonly stamp: Stamp; readonly said: readonly Said[] }
   /** Ask another: `hint` is where this node believes the owner to be. Nothing was done. */
   | { readonly kind: "not-owner"; readonly shard: ShardId; readonly hint: string | undefined }
   /** Nothing was done; try again after the time. */

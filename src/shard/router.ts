@@ -58,7 +58,7 @@ export const routerDefaults: RouterOptions = {
 export type AskOptions = { readonly deadlineMs?: number; readonly signal?: AbortSignal };
 
 /** Somebody whose word counts has answered. */
-export type Settled = Extract<ShardResponse, { kind: "reply" | "answer" | "rejected" }>;
+export type Settled = Extract<ShardResponse, { kind: "reply" | "answer" | "rejected" | "said" }>;
 export type Watched = Exclude<WatchMessage, { kind: "moved" }>;
 
 export type Router = {
@@ -243,7 +243,7 @@ class TryLog {
   }
 
   fault(request: ShardRequest, afterMs: number): Fault {
-    const code = this.#unknown && request.kind === "command" ? "unknown-outcome" : "unavailable";
+    const code = this.#unknown && request.kind !== "query" ? "unknown-outcome" : "unavailable";
     return new Fault(code, `ask shard ${request.shard} to ${nameOf(request)}`, {
       tries: this.size,
       afterMs: Math.round(afterMs),

@@ -29,7 +29,7 @@ export type SnapshotSettings = {
 export const defaultSnapshotSettings: SnapshotSettings = {
   // Read back in about a second. A quarter of it cost as much CPU as the work itself on a busy shard.
   logBytesMin: 32 * 1024 * 1024,
-  stateShare: 0.5,
+  stateShare: 1,
   chunkSize: 128 * 1024,
   atOnceMax: 1,
   pauseMs: 10_000,

@@ -3,15 +3,15 @@
  * Those that offer the same are one group; groups and the executors within them take turns.
  */
 import type { CommandOf } from "#kernel/command.ts";
-import type { Settle } from "./host-batch.ts";
+import type { Asker } from "./host-asking.ts";
 import type { ShardResponse } from "./protocol.ts";
 
 type Reserve = CommandOf<"reserve">;
 
 /** One request, though it may have arrived more than once: all who sent it get the one answer. */
-export class Waiter {
+export class Waiter implements Asker {
   readonly command: Reserve;
-  readonly askers: Settle[] = [];
+  readonly askers: Asker[] = [];
   untilMono = Number.NEGATIVE_INFINITY;
 
   constructor(command: Reserve) {
@@ -19,7 +19,7 @@ export class Waiter {
   }
 
   settle(response: ShardResponse): void {
-    for (const asker of this.askers.splice(0)) asker(response);
+    for (const asker of this.askers.splice(0)) asker.settle(response);
   }
 }
 
@@ -43,7 +43,7 @@ export class Waiters {
   }
 
   /** False when there are too many. */
-  add(command: Reserve, asker: Settle, untilMono: number): boolean {
+  add(command: Reserve, asker: Asker, untilMono: number): boolean {
     let waiter = this.#byNonce.get(nonceOf(command));
     if (!waiter) {
       if (this.size >= this.#max) return false;
@@ -58,7 +58,7 @@ export class Waiters {
   }
 
   /** One who asked has gone; when nobody is left to hear the answer, the request is withdrawn. */
-  leave(command: Reserve, asker: Settle): boolean {
+  leave(command: Reserve, asker: Asker): boolean {
     const waiter = this.#byNonce.get(nonceOf(command));
     const at = waiter?.askers.indexOf(asker) ?? -1;
     if (!waiter || at === -1) return false;
