@@ -3,9 +3,9 @@ import { Fault } from "#base/fault.ts";
 import { parseJob, parseTask, type JobRef, type ShardId, type TaskRef } from "#base/ids.ts";
 import type { CommandKind, CommandOf } from "#kernel/command.ts";
 import type { Answers, Query } from "#kernel/query.ts";
-import type { Replies } from "#kernel/reply.ts";
+import type { Replies, Reply } from "#kernel/reply.ts";
 import { RejectedError } from "./rejected.ts";
-import { nameOf, type AskOptions, type Router } from "./router.ts";
+import type { AskOptions, Router, Settled } from "./router.ts";
 
 export type AskCommand = <K extends CommandKind>(
   shard: ShardId,
@@ -20,15 +20,10 @@ export type AskQuery = <K extends Query["kind"]>(
 ) => Promise<Answers[K]>;
 
 export function askers(router: Router): { readonly command: AskCommand; readonly query: AskQuery } {
-  const refuse = (doing: string, shard: ShardId, got: { kind: string }): Fault =>
-    new Fault("internal", doing, { shard, got: got.kind, why: "not an answer to that question" });
   return {
     async command(shard, command, { waitMs, ...options } = {}) {
       const request = { kind: "command", shard, command, ...(waitMs === undefined ? {} : { waitMs }) } as const;
-      const settled = await router.request(request, options);
-      if (settled.kind === "rejected") throw new RejectedError(nameOf(request), shard, settled.rejection);
-      if (settled.kind !== "reply") throw refuse(nameOf(request), shard, settled);
-      return settled.reply as Replies[typeof command.kind];
+      return replyOf(command.kind, shard, await router.request(request, options)) as Replies[typeof command.kind];
     },
     async query(shard, query, options) {
       const settled = await router.request({ kind: "query", shard, query }, options);
@@ -38,6 +33,16 @@ export function askers(router: Router): { readonly command: AskCommand; readonly
     },
   };
 }
+
+/** What a command was answered with; a refusal is thrown. */
+export function replyOf(doing: string, shard: ShardId, settled: Settled | undefined): Reply {
+  if (settled?.kind === "rejected") throw new RejectedError(doing, shard, settled.rejection);
+  if (settled?.kind !== "reply") throw refuse(doing, shard, settled);
+  return settled.reply;
+}
+
+const refuse = (doing: string, shard: ShardId, got: { readonly kind: string } | undefined): Fault =>
+  new Fault("internal", doing, { shard, got: got?.kind ?? "nothing", why: "not an answer to that question" });
 
 export function jobRef(jobId: string): JobRef {
   const ref = parseJob(jobId);

@@ -57,7 +57,13 @@ const messageLengthMax = 2_000;
 /** The host puts its own evidence in the place of whatever an executor says (K3). */
 const noEvidence = { digests: [], pinnedForMs: 0 };
 
-export function executorClient(command: AskCommand, query: AskQuery, random: Random): ExecutorClient {
+/** `bring` is how an executor says what became of its work: many may say so at once. */
+export function executorClient(
+  command: AskCommand,
+  query: AskQuery,
+  random: Random,
+  bring: AskCommand = command,
+): ExecutorClient {
   let reservations = 0;
   return {
     async reserve(shard, wanted, options) {
@@ -92,13 +98,13 @@ export function executorClient(command: AskCommand, query: AskQuery, random: Ran
     },
     async commit(claim, result, options) {
       const commit = { kind: "commit", ...numbered(claim), result, evidence: noEvidence } as const;
-      return (await command(taskRef(claim.taskId).shard, commit, options)).committed;
+      return (await bring(taskRef(claim.taskId).shard, commit, options)).committed;
     },
     recordPlan: (claim, plan, options) =>
       command(taskRef(claim.taskId).shard, { kind: "record-plan", ...numbered(claim), plan }, options),
     async fail(claim, reason, message, options) {
       const short = message.slice(0, messageLengthMax);
-      await command(taskRef(claim.taskId).shard, { kind: "fail", ...numbered(claim), reason, message: short }, options);
+      await bring(taskRef(claim.taskId).shard, { kind: "fail", ...numbered(claim), reason, message: short }, options);
     },
     async release(claim, options) {
       const release = { kind: "release", ...numbered(claim) } as const;

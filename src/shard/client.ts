@@ -12,6 +12,7 @@ import type { Cluster, NodeSeen, Ownership } from "#journal/journal.ts";
 import { askers, jobRef, taskRef } from "./client-ask.ts";
 import type { Directory } from "./client-directory.ts";
 import { executorClient, type ExecutorClient } from "./client-executor.ts";
+import { gathering } from "./client-gather.ts";
 import { viewOfHistory } from "./client-history.ts";
 import { listJobs, type JobPage, type JobsQuery } from "./client-list.ts";
 import type { Stamp } from "./protocol.ts";
@@ -78,7 +79,7 @@ export function createClient(ports: ClientPorts): WorkClient {
   }
 
   return {
-    ...executorClient(command, query, random),
+    ...executorClient(command, query, random, gathering(router)),
     cluster: () => directory.cluster(),
     nodes: () => directory.nodes(),
     shards: () => directory.ownerships(),

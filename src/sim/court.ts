@@ -151,11 +151,18 @@ export class Court {
 
   readonly network: NetworkObserver = {
     reached: (at, _from, request) => {
-      if (request.kind === "command" && (request.command.kind === "renew" || request.command.kind === "start"))
-        this.renewals.set(request, { at, reachedMs: this.world.nowMs });
+      for (const one of oneByOne(request))
+        if (one.kind === "command" && (one.command.kind === "renew" || one.command.kind === "start"))
+          this.renewals.set(one, { at, reachedMs: this.world.nowMs });
     },
-    arrived: (_at, _from, request) => void this.#arrivals.set(request, this.#arrival(request)),
-    left: (by, to, request, response, threw) => this.#left(by, to, request, response, threw),
+    arrived: (_at, _from, request) => {
+      if (request.kind === "commands") count(this.tally.commands, "many at once");
+      for (const one of oneByOne(request)) this.#arrivals.set(one, this.#arrival(one));
+    },
+    left: (by, to, request, response, threw) => {
+      for (const [i, one] of oneByOne(request).entries())
+        this.#left(by, to, one, response.kind === "said" ? (response.said[i] ?? response) : response, threw);
+    },
     streamed: () => {},
     injected: (kind) => count(this.tally.faults, kind),
   };
@@ -267,6 +274,19 @@ export class Court {
 }
 
 const none: ReadonlySet<number> = new Set();
+
+/** Many commands in one request are judged one by one; the same request is always taken apart into the same. */
+const taken = new WeakMap<ShardRequest, readonly ShardRequest[]>();
+
+function oneByOne(request: ShardRequest): readonly ShardRequest[] {
+  if (request.kind !== "commands") return [request];
+  let parts = taken.get(request);
+  if (!parts) {
+    parts = request.commands.map((command) => ({ kind: "command", shard: request.shard, command }));
+    taken.set(request, parts);
+  }
+  return parts;
+}
 
 function liveTokens(model: ShardModel, command: Command): ReadonlySet<number> {
   if (command.kind !== "renew" || !Array.isArray(command.claims)) return none;

@@ -1,6 +1,7 @@
 /** The real worker, with runners and planners that follow the scripts. */
 import { askers } from "#shard/client-ask.ts";
 import { executorClient, type Granted } from "#shard/client-executor.ts";
+import { gathering } from "#shard/client-gather.ts";
 import type { Plan } from "#kernel/model.ts";
 import type { PlanInputs } from "#kernel/query.ts";
 import { createWorker } from "#worker/worker.ts";
@@ -14,7 +15,7 @@ export function startWorker(ports: ExecutorPorts, habits: ExecutorHabits): void 
   const { life, router, blobs, random } = ports;
   const { command, query } = askers(router);
   const worker = createWorker({
-    client: executorClient(command, query, random),
+    client: executorClient(command, query, random, gathering(router, 1)),
     blobs,
     clock: life.clock,
     random,
