@@ -1,7 +1,7 @@
 /** Jobs and executors as a door and a fleet would have them, doing no work of their own. */
 import type { Digest } from "#base/digest.ts";
 import type { CommandOf, Submit } from "#kernel/command.ts";
-import type { Grant, TaskTemplate } from "#kernel/model.ts";
+import type { Grant, StageSpec, TaskPlan, TaskTemplate } from "#kernel/model.ts";
 import type { Rig } from "./rig.ts";
 
 const hour = 3_600_000;
@@ -31,20 +31,29 @@ export type JobOptions = {
 
 /** One job of one stage with so many tasks. */
 export function jobOf(id: string, tasks: number, { tenant = "tenant-a", keyed = false }: JobOptions = {}): Submit {
-  const plans = Array.from({ length: tasks }, (_, i) => ({ key: `t${i}`, spec: `${id}:${i}` }));
-  const stage = { name: "run", needs: [], after: "success", failFast: false, mayFail: false, parallelMax: 0 } as const;
-  return {
+  const plans: TaskPlan[] = [];
+  for (let i = 0; i < tasks; i += 1) plans.push({ key: `t${i}`, spec: `${id}:${i}` });
+  const stage: StageSpec = {
+    name: "run",
+    needs: [],
+    after: "success",
+    failFast: false,
+    mayFail: false,
+    parallelMax: 0,
+    tasks: { template, tasks: plans },
+  };
+  const job: Submit = {
     kind: "submit",
     tenant,
     door: "shell",
     name: id,
-    ...(keyed && { requestKey: id }),
     payloadHash: id,
     priority: 0,
     spec: id,
-    stages: [{ ...stage, tasks: { template, tasks: plans } }],
+    stages: [stage],
     deadlineMs: 24 * hour,
   };
+  return keyed ? { ...job, requestKey: id } : job;
 }
 
 /** Numbers for everything that has to be new: jobs, reservations, blobs. */

@@ -1,17 +1,24 @@
 // Writes every file that is derived from another one. With --check it only says which are stale.
-import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { referencePages } from "#cli/reference.ts";
 import { lintConfig } from "./lint-config.ts";
 import { withPicture } from "./picture.ts";
+import { modulePathOf, moduleOf } from "./proto-code.ts";
+import { descriptorsModule, descriptorsPath } from "./proto-descriptors.ts";
+import { readProtoFiles } from "./proto-schema.ts";
 
 export const repoRoot = join(import.meta.dirname, "..");
 
 type Generated = { readonly path: string; readonly content: (before: string) => string };
 
+const protoFiles = readProtoFiles(join(repoRoot, "proto"));
+
 const generated: readonly Generated[] = [
   { path: ".oxlintrc.json", content: () => `${JSON.stringify(lintConfig(), null, 2)}\n` },
   { path: "ARCHITECTURE.md", content: withPicture },
+  ...protoFiles.map((file) => ({ path: modulePathOf(file.path), content: () => moduleOf(file) })),
+  { path: descriptorsPath, content: () => descriptorsModule(protoFiles) },
   ...referencePages().map(({ path, content }) => ({ path, content: () => content })),
 ];
 
@@ -36,7 +43,10 @@ if (import.meta.main) {
   const stale = staleFiles();
   const checkOnly = process.argv.includes("--check");
   for (const { path, content } of stale) {
-    if (!checkOnly) writeFileSync(join(repoRoot, path), content);
+    if (!checkOnly) {
+      mkdirSync(dirname(join(repoRoot, path)), { recursive: true });
+      writeFileSync(join(repoRoot, path), content);
+    }
     console.log(checkOnly ? `stale: ${path} (run: npm run generate)` : `wrote ${path}`);
   }
   if (checkOnly && stale.length > 0) process.exitCode = 1;

@@ -40,13 +40,9 @@ function settleBlocked(state: State, stage: Stage, nowMs: number): readonly Even
       ...displacements(state, job.tenant.name, shape.lock, nowMs),
     ];
   if (stage.lockState === "queued") return [];
-  const ready: Event = {
-    kind: "stage-ready",
-    job: job.no,
-    stage: stage.index,
-    ...(shape.plan ? { planTask: state.nextTask } : {}),
-    at: nowMs,
-  };
+  const ready: Event = shape.plan
+    ? { kind: "stage-ready", job: job.no, stage: stage.index, planTask: state.nextTask, at: nowMs }
+    : { kind: "stage-ready", job: job.no, stage: stage.index, at: nowMs };
   if (shape.plan || (!job.reuse && !stage.kept)) return [ready];
   return [
     ready,

@@ -281,10 +281,13 @@ export class Projector implements ShardObserver {
     const { clock, settings } = this.#ports;
     const oldMono = clock.monotonicMs() - settings.endedKeepMs;
     const tooMany = ended.length - settings.endedKeepMax;
-    const isDue = ({ mono, seq }: Ended, i: number): boolean =>
-      (mono <= oldMono || i < tooMany) && (!settings.history || seq <= cursor);
-    const end = ended.slice(0, settings.forgetMax).findIndex((one, i) => !isDue(one, i));
-    return ended.slice(0, end === -1 ? settings.forgetMax : end);
+    const writtenSeq = settings.history ? cursor : Number.POSITIVE_INFINITY;
+    let end = 0;
+    for (; end < ended.length && end < settings.forgetMax; end += 1) {
+      const { mono, seq } = ended[end] as Ended;
+      if (seq > writtenSeq || (mono > oldMono && end >= tooMany)) break;
+    }
+    return ended.slice(0, end);
   }
 }
 
