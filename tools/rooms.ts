@@ -8,6 +8,7 @@ export const rooms = {
   base: [],
   wire: ["base"],
   h2: ["base", "wire"],
+  edge: ["base", "wire", "h2"],
   kernel: ["base"],
   journal: ["base"],
   blobs: ["base", "wire", "h2"],
