@@ -1,11 +1,17 @@
-/** Leases, nodes and the feature level in PostgreSQL, by the server's own clock (J4). */
-import { must } from "#base/assert.ts";
+/**
+ * Leases, nodes and the feature level in PostgreSQL, by the server's own clock (J4).
+ *
+ * What a shard that changes hands waits for is one statement each: a node that has just joined is busy reading logs,
+ * and every further round trip would wait for its turn once more, with rows locked that others wait for.
+ */
+import { assert, must } from "#base/assert.ts";
 import { notOpened } from "./engine-rows.ts";
-import type { Cluster, Journal } from "./journal.ts";
+import { unknownShard } from "./guards.ts";
+import type { Cluster, Journal, NodeSeen } from "./journal.ts";
 import * as lease from "./ownership.ts";
 import { storeNow } from "./postgres-append.ts";
-import type { Lane } from "./postgres-lane.ts";
-import { lockedShard, putShard, seenRowOf } from "./postgres-rows.ts";
+import type { Lane, Run } from "./postgres-lane.ts";
+import { seenRowOf, shardRowOf } from "./postgres-rows.ts";
 import { int4Array, int8Array } from "./postgres-values.ts";
 
 type Ownerships = Pick<
@@ -16,12 +22,32 @@ export type Ports = { readonly lane: Lane; readonly schema: string; readonly off
 
 export function ownershipIn({ lane, schema, offsetMs }: Ports): Ownerships {
   const nodeRows = `select row, seen_at_ms, ttl_ms, ${storeNow("$1")} as now from ${schema}.nodes`;
+
+  async function clusterRow(run: Run, lock = ""): Promise<Cluster> {
+    const [found] = await run<Cluster>({ text: `${clusterSql(schema)} ${lock}` });
+    if (!found) throw notOpened();
+    return found;
+  }
+
+  async function seenNodes(run: Run): Promise<NodeSeen[]> {
+    const rows = await run({ name: "nodes", text: nodeRows, values: [offsetMs()] });
+    return rows.map((row) => lease.seen(seenRowOf(row), Number(row["now"])));
+  }
+
+  async function levels(run: Run, lock?: string): Promise<{ readonly current: number; readonly raised: number }> {
+    const { featureLevel: current } = await clusterRow(run, lock);
+    return { current, raised: lease.raisedLevel(current, await seenNodes(run)) };
+  }
+
+  async function raise(run: Run): Promise<number> {
+    const { current, raised } = await levels(run, "for update");
+    if (raised !== current)
+      await run({ text: `update ${schema}.cluster set feature_level = $1::int4`, values: [raised] });
+    return raised;
+  }
+
   return {
-    async cluster() {
-      const [found] = await lane.read<Cluster>("read cluster", { text: clusterSql(schema) });
-      if (!found) throw notOpened();
-      return found;
-    },
+    cluster: () => clusterRow((statement) => lane.read("read cluster", statement)),
 
     async confirm(owned) {
       const rows = await lane.read<{ current: boolean }>("confirm epochs", {
@@ -34,14 +60,19 @@ export function ownershipIn({ lane, schema, offsetMs }: Ports): Ownerships {
       return rows.map(({ current }) => current);
     },
 
-    acquire: (shard, node, wanted) =>
-      lane.transaction("acquire shard", async (run) => {
-        const at = { schema, shard, offsetMs: offsetMs(), doing: "acquire shard" };
-        const { row, nowMs, featureLevel } = await lockedShard(run, at);
-        const taken = lease.acquireLease(row, { node, ...wanted }, { featureLevel }, nowMs);
-        if (taken.row) await putShard(run, schema, taken.row);
-        return taken.answer;
-      }),
+    async acquire(shard, node, { leaseMs, features }) {
+      const [found] = await lane.write("acquire shard", {
+        name: "acquire",
+        text: acquireSql(schema),
+        values: [shard, node, leaseMs, features, offsetMs()],
+      });
+      if (!found) throw unknownShard("acquire shard", shard);
+      const featureLevel = Number(found["feature_level"]);
+      const wanted = { node, leaseMs, features };
+      const { answer } = lease.acquireLease(shardRowOf(found), wanted, { featureLevel }, Number(found["now"]));
+      assert((answer.kind === "acquired") === found["taken"], "the statement takes what the rules give");
+      return answer;
+    },
 
     async renew(node, held, leaseMs) {
       const rows = await lane.write<{ shard: number | null; now: number }>("renew leases", {
@@ -66,13 +97,19 @@ export function ownershipIn({ lane, schema, offsetMs }: Ports): Ownerships {
       return { held: rows.flatMap(({ shard }) => shard ?? []), storeNowMs: must(rows[0], "row").now };
     },
 
-    release: (shard, epoch, successor) =>
-      lane.transaction("release shard", async (run) => {
-        const at = { schema, shard, offsetMs: offsetMs(), doing: "release shard" };
-        const { row, nowMs } = await lockedShard(run, at);
-        const released = lease.releaseLease(row, epoch, successor, nowMs);
-        if (released) await putShard(run, schema, released);
-      }),
+    async release(shard, epoch, successor) {
+      const { node = null, reservedMs = 0 } = successor ?? {};
+      const [known] = await lane.write("release shard", {
+        name: "release",
+        text: `with released as (
+            update ${schema}.shards set epoch = epoch + 1, owner = null, lease_until_ms = 0, reserved_for = $3::text,
+              reserved_until_ms = case when $3::text is null then 0 else ${storeNow("$5")} + $4::float8 end
+            where shard = $1::int4 and epoch = $2::int8 and owner is not null
+          ) select shard from ${schema}.shards where shard = $1::int4`,
+        values: [shard, epoch, node, reservedMs, offsetMs()],
+      });
+      if (!known) throw unknownShard("release shard", shard);
+    },
 
     async ownerships() {
       const rows = await lane.read<{
@@ -83,6 +120,7 @@ export function ownershipIn({ lane, schema, offsetMs }: Ports): Ownerships {
         row: string | null;
         now: number;
       }>("read ownerships", {
+        name: "ownerships",
         text: `select s.shard, s.epoch, s.owner, s.lease_until_ms as lease, n.row, ${storeNow("$1")} as now
           from ${schema}.shards s left join ${schema}.nodes n on n.node = s.owner order by s.shard`,
         values: [offsetMs()],
@@ -103,28 +141,35 @@ export function ownershipIn({ lane, schema, offsetMs }: Ports): Ownerships {
       });
     },
 
-    async nodes() {
-      const rows = await lane.read("read nodes", { name: "nodes", text: nodeRows, values: [offsetMs()] });
-      return rows.map((row) => lease.seen(seenRowOf(row), Number(row["now"])));
-    },
+    nodes: () => seenNodes((statement) => lane.read("read nodes", statement)),
 
-    raiseFeatureLevel: () =>
-      lane.transaction("raise feature level", async (run) => {
-        const [cluster] = await run<Cluster>({ text: `${clusterSql(schema)} for update` });
-        if (!cluster) throw notOpened();
-        const rows = await run({ text: nodeRows, values: [offsetMs()] });
-        const nodes = rows.map((row) => lease.seen(seenRowOf(row), Number(row["now"])));
-        const level = lease.raisedLevel(cluster.featureLevel, nodes);
-        if (level !== cluster.featureLevel)
-          await run({ text: `update ${schema}.cluster set feature_level = $1::int4`, values: [level] });
-        await run({
-          text: `delete from ${schema}.nodes where seen_at_ms < ${storeNow("$1")}`,
-          values: [offsetMs() - lease.nodeForgottenMs],
-        });
-        return level;
-      }),
+    async raiseFeatureLevel() {
+      // Whoever acquires a shard waits for the cluster's row: it is locked only when there is something to write.
+      const seen = await levels((statement) => lane.read("read feature level", statement));
+      const level = seen.raised === seen.current ? seen.current : await lane.transaction("raise feature level", raise);
+      await lane.write("forget nodes", {
+        name: "forget-nodes",
+        text: `delete from ${schema}.nodes where seen_at_ms < ${storeNow("$1")}`,
+        values: [offsetMs() - lease.nodeForgottenMs],
+      });
+      return level;
+    },
   };
 }
+
+/** Takes the shard where `lease.acquireLease` would; answers with what that decides on, and whether it was taken. */
+const acquireSql = (schema: string): string => `
+  with level as materialized (select feature_level from ${schema}.cluster for share
+  ), held as materialized (select * from ${schema}.shards where shard = $1::int4 for no key update
+  ), seen as materialized (select held.*, level.feature_level, ${storeNow("$5")} as now from held, level
+  ), taken as (
+    update ${schema}.shards s set epoch = seen.epoch + 1, owner = $2::text, lease_until_ms = seen.now + $3::float8,
+      reserved_for = null, reserved_until_ms = 0
+    from seen where s.shard = seen.shard and $4::int4 >= seen.feature_level
+      and (seen.owner is null or seen.owner = $2::text or seen.lease_until_ms <= seen.now)
+      and (seen.reserved_for is null or seen.reserved_for = $2::text or seen.reserved_until_ms <= seen.now)
+    returning s.shard
+  ) select seen.*, taken.shard is not null as taken from seen left join taken on true`;
 
 export const clusterSql = (schema: string): string =>
   `select cluster_id as "clusterId", shards, feature_level as "featureLevel" from ${schema}.cluster`;
