@@ -4,6 +4,7 @@ import { Fault, isFault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
 import type { Journal, Seq } from "#journal/journal.ts";
 import type { Replay } from "./keeper-replay.ts";
+import type { Place } from "./keeper-turns.ts";
 
 export type ReadAheadPorts = {
   readonly clock: Clock;
@@ -78,7 +79,7 @@ export class ReadAhead {
     this.#prepared.delete(shard);
     // What is still being read is waited for: to begin anew would take longer.
     const replay = await entry?.replay.catch(() => undefined);
-    return replay && (await isReadTo(replay, seq)) ? replay : undefined;
+    return replay && (await isReadTo(replay, seq, "first")) ? replay : undefined;
   }
 
   forget(shard: ShardId, entry = this.#prepared.get(shard)): void {
@@ -108,7 +109,7 @@ export class ReadAhead {
     this.#reading += 1;
     try {
       const { seq } = await this.#ports.journal.tail(shard);
-      if (known && (await isReadTo(known, seq))) return known;
+      if (known && (await isReadTo(known, seq, "in line"))) return known;
       const replay = await this.#ports.replay(shard);
       await replay.readTo(seq);
       return replay;
@@ -120,9 +121,9 @@ export class ReadAhead {
 }
 
 /** False where the log was trimmed meanwhile: there is a newer snapshot to begin from. */
-async function isReadTo(replay: Replay, seq: Seq): Promise<boolean> {
+async function isReadTo(replay: Replay, seq: Seq, place: Place): Promise<boolean> {
   try {
-    await replay.readTo(seq);
+    await replay.readTo(seq, place);
     return true;
   } catch (error) {
     if (isFault(error, "not-found")) return false;

@@ -10,7 +10,7 @@ import { createState, type State } from "#kernel/state.ts";
 import type { Journal, LogRecord, Seq } from "#journal/journal.ts";
 import { decodeEvents } from "./codec.ts";
 import { decodeTexts } from "./codec-snapshot.ts";
-import type { Turns } from "./keeper-turns.ts";
+import type { Place, Slice, Turns } from "./keeper-turns.ts";
 import type { DurableEvents } from "./watchers.ts";
 
 export type ReplayPorts = {
@@ -23,8 +23,6 @@ export type ReplayPorts = {
 /** Rows that the history may not have yet. */
 export type UnwrittenRows = { readonly seq: Seq; readonly rows: Rows };
 
-/** The event loop gets its turn after about so much was read. */
-const sliceBytes = 64 * 1024;
 const recentMax = { batches: 1_000, bytes: 1024 * 1024 };
 
 export class Replay {
@@ -40,11 +38,12 @@ export class Replay {
   readonly recent: DurableEvents[] = [];
   readonly rows: UnwrittenRows[] = [];
   readonly #ports: ReplayPorts;
+  readonly #slice: Slice;
   #recentBytes = 0;
-  #sliceBytes = 0;
 
   private constructor(ports: ReplayPorts, state: State, snapshotSeq: Seq, historySeq: Seq) {
     this.#ports = ports;
+    this.#slice = ports.turns.slice();
     this.shard = state.shard;
     this.state = state;
     this.snapshotSeq = snapshotSeq;
@@ -58,29 +57,24 @@ export class Replay {
     const snapshot = await journal.loadSnapshot(shard);
     if (!snapshot) return new Replay(ports, createState(shard, limits), 0, historySeq);
     const restorer = new Restorer(shard, limits);
-    let bytes = 0;
+    const slice = turns.slice();
     for await (const text of decodeTexts(snapshot.chunks)) {
-      guarded({ shard, seq: snapshot.seq }, () => restorer.add(text));
-      bytes += text.length;
-      if (bytes < sliceBytes) continue;
-      bytes = 0;
-      await turns.next();
+      slice.work(text.length, () => guarded({ shard, seq: snapshot.seq }, () => restorer.add(text)));
+      if (slice.isOver) await slice.next("in line");
     }
     const state = guarded({ shard, seq: snapshot.seq }, () => restorer.finish());
     return new Replay(ports, state, snapshot.seq, historySeq);
   }
 
   /** Reads on until the batch `seq`, which the journal says is there. */
-  async readTo(seq: Seq): Promise<void> {
+  async readTo(seq: Seq, place: Place = "in line"): Promise<void> {
     const { shard } = this;
     if (seq < this.seq) throw new Fault("corrupt", "replay", { shard, why: "the log ends before the snapshot", seq });
     if (seq === this.seq) return;
     for await (const record of this.#ports.journal.read(shard, this.seq + 1)) {
-      this.#take(record);
+      this.#slice.work(record.payload.length, () => this.#take(record));
       if (record.seq === seq) return;
-      if (this.#sliceBytes < sliceBytes) continue;
-      this.#sliceBytes = 0;
-      await this.#ports.turns.next();
+      if (this.#slice.isOver) await this.#slice.next(place);
     }
     throw new Fault("corrupt", "replay", { shard, why: "the log ends before its tail", seq: this.seq, tail: seq });
   }
@@ -101,7 +95,6 @@ export class Replay {
     state.woken.clear();
     this.seq = seq;
     this.logBytes += payload.length;
-    this.#sliceBytes += payload.length;
     if (wantsRows) this.rows.push({ seq, rows });
     this.#remember({ stamp: { epoch, seq }, events, jobs, sizeBytes: payload.length });
   }

@@ -46,9 +46,13 @@ export function toTakeSoon(standing: Standing, remainingMs: number): readonly Sh
     .map(({ shard }) => shard);
 }
 
-/** The node that has too few when this one has too many: the difference must be worth a move. */
+/**
+ * The node that has too few when this one has too many: the difference must be worth a move. One with no more than its
+ * share gives nothing, or several that give at once to one that has just joined would soon have to take some back.
+ */
 export function moveTo(standing: Standing): NodeId | undefined {
   const { node, held } = standing;
+  if (held.size <= evenShareOf(standing)) return undefined;
   const counts = countsOf(standing);
   let least: { readonly node: NodeId; readonly count: number } | undefined;
   for (const [other, count] of counts)
@@ -64,9 +68,11 @@ export function successors(standing: Standing): readonly NodeId[] {
     .map(([other]) => other);
 }
 
-function shareOf(standing: Standing): number {
+const shareOf = (standing: Standing): number => Math.ceil(evenShareOf(standing));
+
+function evenShareOf(standing: Standing): number {
   const live = new Set(liveNodes(standing)).add(standing.node);
-  return Math.ceil(standing.ownerships.length / live.size);
+  return standing.ownerships.length / live.size;
 }
 
 function countsOf(standing: Standing): ReadonlyMap<NodeId, number> {

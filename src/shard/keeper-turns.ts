@@ -6,6 +6,7 @@ import type { Clock } from "#base/clock.ts";
  */
 export class Turns {
   readonly #clock: Clock;
+  readonly #holds = new Set<Promise<void>>();
   #last: Promise<void> = Promise.resolve();
 
   constructor(clock: Clock) {
@@ -13,7 +14,58 @@ export class Turns {
   }
 
   next(): Promise<void> {
-    this.#last = this.#last.then(() => this.#clock.sleep(0));
+    this.#last = this.#last.then(() => this.#turn());
     return this.#last;
   }
+
+  /** The line stands still until then: what is about to happen needs many turns of the loop, and soon. */
+  hold(until: Promise<void>): void {
+    this.#holds.add(until);
+    void until.finally(() => this.#holds.delete(until));
+  }
+
+  slice(): Slice {
+    return new Slice(this, this.#clock);
+  }
+
+  async #turn(): Promise<void> {
+    await this.#clock.sleep(0);
+    while (this.#holds.size > 0) await Promise.race(this.#holds);
+  }
 }
+
+/** By size or by time, whichever is first: in a program that has just started the same bytes take ten times as long. */
+const sliceMax = { bytes: 64 * 1024, ms: 8 };
+
+/** One log's share of a turn. Only what it computes is counted, not what it waits for. */
+export class Slice {
+  readonly #turns: Turns;
+  readonly #clock: Clock;
+  #bytes = 0;
+  #ms = 0;
+
+  constructor(turns: Turns, clock: Clock) {
+    this.#turns = turns;
+    this.#clock = clock;
+  }
+
+  get isOver(): boolean {
+    return this.#bytes >= sliceMax.bytes || this.#ms >= sliceMax.ms;
+  }
+
+  work(bytes: number, run: () => void): void {
+    const beganMono = this.#clock.monotonicMs();
+    run();
+    this.#ms += this.#clock.monotonicMs() - beganMono;
+    this.#bytes += bytes;
+  }
+
+  /** Resolves when the next one may begin: in its place in the line, or at once for what others wait for. */
+  async next(place: Place): Promise<void> {
+    this.#bytes = 0;
+    this.#ms = 0;
+    await (place === "in line" ? this.#turns.next() : this.#clock.sleep(0));
+  }
+}
+
+export type Place = "in line" | "first";

@@ -1,8 +1,11 @@
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
+import { orAborted } from "#base/abort.ts";
 import { must } from "#base/assert.ts";
-import { commit, Rig, submit, type TestNode } from "./host-rig.ts";
+import { commit, replyOf, Rig, submit, type TestNode } from "./host-rig.ts";
 import { moveTo, successors, toTake, toTakeSoon } from "./keeper-share.ts";
+import type { ShardResponse } from "./protocol.ts";
+import type { Transport } from "./transport.ts";
 
 const cluster = { shards: 6, clusterId: "test" };
 const all = [0, 1, 2, 3, 4, 5];
@@ -35,6 +38,31 @@ describe("the keeper", () => {
     );
     await rig.clock.advance(30_000);
     equal(served(a).length, 3, "and leaves it at that");
+  });
+
+  test("a node that joins gets its share from the others and no shard moves twice", async () => {
+    const many = { shards: 12, clusterId: "test" };
+    const rig = new Rig();
+    const old = [await rig.node("a", { cluster: many })];
+    for (const name of ["b", "c"]) old.push(await rig.node(name, { cluster: many }));
+    await rig.clock.advance(20_000);
+    deepEqual(
+      old.map((each) => served(each).length),
+      [4, 4, 4],
+    );
+    const taken = old.map(({ journal }) => journal.count("acquire"));
+    const joined = await rig.node("d", { cluster: many });
+    await rig.clock.advance(20_000);
+    deepEqual(
+      [...old, joined].map((each) => served(each).length),
+      [3, 3, 3, 3],
+    );
+    equal(joined.journal.count("acquire"), 3);
+    deepEqual(
+      old.map(({ journal }) => journal.count("acquire")),
+      taken,
+      "and nothing came back",
+    );
   });
 
   test("takes the shards of one that died when their leases have run out, not before", async () => {
@@ -124,6 +152,45 @@ describe("the keeper", () => {
     equal(b.journal.count("acquire"), 1, "taken once, whoever asked for it");
   });
 
+  test("an heir is ready when it has read what came while it was reading", async () => {
+    const rig = new Rig();
+    const a = await (await rig.node("a")).serving();
+    const b = await rig.node("b");
+    await rig.clock.advance(3_000);
+    await a.reply(submit());
+    b.journal.fail("loadSnapshot", "late");
+    const moving = a.node.handOver(0, "b");
+    await rig.clock.advance(100);
+    await a.reply(submit({ tasks: 3 })); // behind the tail that b goes by
+    a.journal.fail("release", "late");
+    b.journal.deliver();
+    await rig.clock.advance(100);
+    equal(b.journal.count("tail"), 2, "it looked for the end again, and a has let go only then");
+    equal(a.node.host.shards.size, 0);
+    a.journal.deliver();
+    await rig.clock.advance(100);
+    ok(await moving);
+    equal((await b.grants()).length, 4);
+  });
+
+  test("an heir reads no other log between its word that it is ready and the shard's arrival", async () => {
+    const rig = new Rig();
+    const a = await (await rig.node("a", { cluster, keeper: { moveEveryMs: 1_000_000 } })).serving(all);
+    const long = [submit({ tasks: 5_000 }), submit()]; // in two batches, the first a slice by itself
+    for (const command of long) replyOf(await a.node.request({ kind: "command", shard: 5, command }));
+    const b = await rig.node("b", { cluster });
+    await rig.clock.advance(3_000);
+    a.journal.fail("release", "late");
+    const first = a.node.handOver(4, "b");
+    await rig.clock.advance(50);
+    const other = a.node.handOver(5, "b");
+    await rig.clock.advance(500);
+    equal(a.node.host.shards.get(5)?.phase, "serving", "b is not ready for it");
+    a.journal.deliver();
+    await b.serving([4, 5], 100);
+    ok((await first) && (await other));
+  });
+
   test("what it reads ahead for one that is only late gives way to what is handed over", async () => {
     const many = { shards: 10, clusterId: "test" };
     const rig = new Rig();
@@ -153,6 +220,47 @@ describe("the keeper", () => {
     await stopped;
     deepEqual(rig.reports, []);
     equal(rig.network.has("mem://a"), false);
+  });
+
+  test("one that leaves says where its shards went until they are served there", async () => {
+    const rig = new Rig();
+    const a = await (await rig.node("a")).serving();
+    const b = await rig.node("b");
+    await rig.clock.advance(3_000);
+    b.journal.fail("acquire", "late");
+    let left = false;
+    const stopped = a.node.stop().then(() => (left = true));
+    await rig.clock.advance(200);
+    equal(left, false);
+    deepEqual(await a.query({ kind: "stats" }), { kind: "not-owner", shard: 0, hint: "mem://b" });
+    b.journal.deliver();
+    await b.serving([0], 100);
+    await stopped;
+    deepEqual(rig.reports, []);
+  });
+
+  test("one that leaves does not wait for an heir that fell asleep", async () => {
+    const rig = new Rig();
+    const ready: ShardResponse = { kind: "reply", stamp: { epoch: 0, seq: 0 }, reply: { claims: 0 } };
+    const transport: Transport = {
+      request: (_to, request, signal) =>
+        request.kind === "take" && request.when === "prepare"
+          ? Promise.resolve(ready)
+          : orAborted(new Promise<never>(() => {}), signal),
+      watch: () => must<never>(undefined, "not asked"),
+      listen: async () => ({ address: "mem://a", close: async () => {} }),
+      close: async () => {},
+    };
+    const a = await (await rig.node("a", { transport })).serving();
+    const sleeper = { node: "c", address: "mem://c", features: 1, state: "up", facts: {} } as const;
+    await rig.store.connect().announce(sleeper, 60_000);
+    let left = false;
+    const stopped = a.node.stop().then(() => (left = true));
+    await rig.clock.advance(1_900);
+    equal(left, false, "as long as the shard is kept for it");
+    await rig.clock.advance(200);
+    ok(left);
+    await stopped;
   });
 
   test("stopped alone, it releases: whoever comes next need not wait", async () => {
@@ -246,6 +354,9 @@ describe("who should own what", () => {
   test("a move only when it makes things more even", () => {
     equal(moveTo(standing(["a", "a", "a", undefined])), "b");
     equal(moveTo(standing(["a", "a", "b"])), undefined);
+    const four = ["a", "b", "c", "d"].map((name) => node(name));
+    equal(moveTo(standing("aaaabbbbcccc".split(""), four)), "d");
+    equal(moveTo(standing("aaadbbbbcccc".split(""), four)), undefined, "the others have more than their share");
     equal(moveTo(standing(["a", "a", "a"], [node("a"), node("b", true, "leaving")])), undefined);
     deepEqual(successors(standing(["b", "c", "c"], [node("a"), node("b"), node("c")])), ["b", "c"]);
   });

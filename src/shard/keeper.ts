@@ -22,6 +22,7 @@ import type { Replay } from "./keeper-replay.ts";
 import type { KeeperSettings } from "./keeper-settings.ts";
 import { moveTo, successors, toTake, toTakeSoon } from "./keeper-share.ts";
 import { Troubles, type Trouble } from "./keeper-trouble.ts";
+import type { Turns } from "./keeper-turns.ts";
 import { ClusterView } from "./keeper-view.ts";
 import type { ShardRequest, ShardResponse } from "./protocol.ts";
 
@@ -40,6 +41,8 @@ export type KeeperPorts = {
     drop(shard: ShardId, why: LossReason, hint?: string): void;
   };
   readonly replay: (shard: ShardId) => Promise<Replay>;
+  /** In which logs are read. */
+  readonly turns: Turns;
   /** Reaches another node; absent where there is none. */
   readonly send?: ((to: string, request: ShardRequest, timeoutMs: number) => Promise<ShardResponse>) | undefined;
   readonly report: (doing: string, error: unknown) => void;
@@ -167,7 +170,7 @@ export class Keeper {
     const elsewhere: ShardResponse = { kind: "not-owner", shard, hint: this.hintOf(shard) };
     if (!this.#running || this.#state !== "up") return elsewhere;
     try {
-      if (when === "prepare") await this.#ahead.prepare(shard, "announced");
+      if (when === "prepare") await this.#expect(shard);
       // The first may have been under way since before the shard was released.
       else if (!(await this.#take(shard)) && !(await this.#take(shard))) return elsewhere;
     } catch (error) {
@@ -175,6 +178,14 @@ export class Keeper {
       return { kind: "overloaded", retryAfterMs: this.#ports.settings.troubleMs };
     }
     return { kind: "reply", stamp: { epoch: this.#held.get(shard)?.epoch ?? 0, seq: 0 }, reply: { claims: 0 } };
+  }
+
+  /** Gets ready for a shard that another node will let go of as soon as this has been done. */
+  async #expect(shard: ShardId): Promise<void> {
+    await this.#ahead.prepare(shard, "announced");
+    // A long log has grown meanwhile. What is left is read now, not when nobody serves the shard.
+    await this.#ahead.prepare(shard, "announced");
+    this.#ports.turns.hold(this.#arrivals.wait(shard));
   }
 
   async #renewLoop(): Promise<void> {
@@ -363,12 +374,12 @@ export class Keeper {
   }
 
   async #handOver(shard: ShardId, successor: NodeId | undefined): Promise<boolean> {
-    const { host, report, settings, send } = this.#ports;
+    const { host, settings } = this.#ports;
     const holding = this.#held.get(shard);
     if (holding?.phase !== "serving") return false;
     const address = this.#view.addressOf(successor);
     // The successor reads the log while the shard is still served here, so that the gap is short.
-    const isReady = address === undefined || (await this.#ask(address, shard, "prepare"));
+    const isReady = address === undefined || (await this.#ask(address, shard, "prepare", settings.prepareMs));
     if (!isReady && this.#state === "up") return false;
     if (this.#held.get(shard) !== holding || holding.phase !== "serving") return false;
     holding.phase = "leaving";
@@ -377,16 +388,16 @@ export class Keeper {
     const heir = successor === undefined || !isReady ? undefined : { node: successor, reservedMs: settings.reservedMs };
     if (heir) this.#handedOver.set(shard, this.#ports.clock.monotonicMs() + heir.reservedMs);
     await this.#giveUp(holding, heir, address);
-    if (address !== undefined && send && isReady)
-      this.#ask(address, shard, "now").catch((error: unknown) => report(`tell the heir of shard ${shard}`, error));
+    // Waited for: until the shard is served there, those who come here for it are told where to go.
+    if (heir && address !== undefined) await this.#ask(address, shard, "now", heir.reservedMs);
     return true;
   }
 
-  async #ask(address: string, shard: ShardId, when: "prepare" | "now"): Promise<boolean> {
-    const { send, settings, report } = this.#ports;
+  async #ask(address: string, shard: ShardId, when: "prepare" | "now", timeoutMs: number): Promise<boolean> {
+    const { send, report } = this.#ports;
     if (!send) return true;
     try {
-      return (await send(address, { kind: "take", shard, when }, settings.prepareMs)).kind === "reply";
+      return (await send(address, { kind: "take", shard, when }, timeoutMs)).kind === "reply";
     } catch (error) {
       report(`ask ${address} to take shard ${shard}`, error);
       return false;

@@ -249,6 +249,7 @@ export class Node implements ShardService {
         drop: (shard, why, hint) => this.host.drop(shard, why, hint),
       },
       replay: (shard) => Replay.begin({ turns, journal, limits, keepsHistory }, shard),
+      turns,
       send: transport && ((to, request, timeoutMs) => this.#send(transport, to, request, timeoutMs)),
       report: this.#report,
     });
