@@ -1,0 +1,636 @@
+/**
+ * An HTTP/2 connection as a machine without I/O: bytes go in by `receive`, time by `tick`, frames come out in `output`,
+ * and the handlers hear what happened, at once and in order. Server and client are the same machine; what differs is
+ * who opens streams. Whoever owns the socket writes what `takeOutput` gives after every call, and closes the socket
+ * once the machine is closed and all is written.
+ *
+ * C1  A handler hears of a stream exactly once that it is over: by its end, its trailers, or onReset.
+ * C2  Whatever the peer does, what is held for it is bounded by the limits.
+ * C3  An exception of a handler costs its stream, not the connection.
+ */
+import { assert } from "#base/assert.ts";
+import { Fault } from "#base/fault.ts";
+import { ConnectionError, errorCode, errorCodeName, type ErrorCode } from "./error-codes.ts";
+import {
+  clientPreface,
+  flag,
+  frameType,
+  setting,
+  streamIdLimit,
+  windowBytesDefault,
+  writeUint32,
+} from "./frame.ts";
+import { FrameReader } from "./frame-reader.ts";
+import type { HeaderList } from "./header-list.ts";
+import type { OutgoingHeaders } from "./hpack-encoder.ts";
+import { ConstantHeaders } from "./hpack-encoder.ts";
+import { Bucket, h2LimitsDefault, type H2Limits } from "./limits.ts";
+import type { Batch } from "./output.ts";
+import type { PeerSettings } from "./peer-settings.ts";
+import { calm, Receiver, type ReceiverOwner } from "./receiver.ts";
+import { ReceiveWindow } from "./receive-window.ts";
+import { hasSomething, Sender, type SenderOwner } from "./sender.ts";
+import { phase, Stream, type StreamHandler, type StreamOwner, type WriteOptions } from "./stream.ts";
+import { StreamTable } from "./stream-table.ts";
+import { Watch } from "./watch.ts";
+
+export type ConnectionHandler = {
+  /** Server: a request has begun; answers who handles the rest of it. */
+  onRequest?(stream: Stream, headers: HeaderList, ended: boolean): StreamHandler;
+  /** The peer's SETTINGS have come: it speaks HTTP/2. */
+  onReady?(): void;
+  /** The peer takes no new streams; those above `lastStreamId` were not touched and may be tried elsewhere. */
+  onGoaway?(lastStreamId: number, code: number): void;
+  /** The machine has stopped. What is in the output is still to be written. */
+  onClosed?(why: ClosedWhy): void;
+  onHandlerFailed?(error: unknown, stream: Stream): void;
+  /** Something was laid into the output outside of `receive`, `tick` and `outputDone`, after which one looks anyway. */
+  onOutput?(): void;
+};
+
+/** `by` the peer's GOAWAY or the socket's end, or by ourselves. */
+export type ClosedWhy = { readonly by: "us" | "peer"; readonly code: number; readonly why: string };
+
+export type ConnectionOptions = {
+  readonly role: "server" | "client";
+  readonly handler: ConnectionHandler;
+  readonly limits?: Partial<H2Limits>;
+  readonly nowMs: number;
+};
+
+/** Until a handler is known, and for requests that were refused. */
+const nobody: StreamHandler = { onData() {}, onReset() {} };
+
+export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
+  readonly limits: H2Limits;
+  readonly isServer: boolean;
+  readonly #handler: ConnectionHandler;
+  readonly #table = new StreamTable();
+  readonly #sender: Sender;
+  readonly #receiver: Receiver;
+  readonly #reader: FrameReader;
+  readonly #watch: Watch;
+  readonly #provokedResets: Bucket;
+  nowMs: number;
+  #closed: ClosedWhy | undefined;
+  #draining = false;
+  /** The last stream that our final GOAWAY let in. */
+  #lastTakenId = streamIdLimit;
+  #peerSettings = { maxConcurrentStreams: Number.POSITIVE_INFINITY, initialWindowSize: windowBytesDefault };
+  #settingsAcked = false;
+  #peerGone = false;
+  /** Client: requests that wait for a free stream. */
+  #waiting: Stream[] = [];
+  readonly #waitingHeaders = new Map<Stream, { headers: OutgoingHeaders; end: boolean }>();
+  #paidDataBytes = 0;
+  #paidHeaders = 0;
+  /** Inside of a call of the socket's owner, who will look at the output when it returns. */
+  #inside = false;
+
+  constructor({ role, handler, limits = {}, nowMs }: ConnectionOptions) {
+    this.limits = { ...h2LimitsDefault, ...limits };
+    this.isServer = role === "server";
+    this.#handler = handler;
+    this.nowMs = nowMs;
+    this.#sender = new Sender(this.limits, this);
+    this.#receiver = new Receiver(this, this.#table, this.limits, this.isServer);
+    this.#reader = new FrameReader(this.#receiver, this.limits.frameBytesMax, this.isServer);
+    this.#provokedResets = new Bucket(this.limits.provokedResets, nowMs);
+    this.#watch = new Watch(this.limits, nowMs);
+    this.#greet();
+  }
+
+  // ---- for the socket's owner
+
+  get closed(): boolean {
+    return this.#closed !== undefined;
+  }
+
+  get closedWhy(): ClosedWhy | undefined {
+    return this.#closed;
+  }
+
+  get streamCount(): number {
+    return this.#table.open.size;
+  }
+
+  /** Bytes that wait for the socket. */
+  get outputBytes(): number {
+    return this.#sender.output.bytes;
+  }
+
+  /** The peer asks faster than it reads the answers: it should not be read for a while. */
+  get wantsReadPause(): boolean {
+    return this.#sender.output.controlBytesUnsent > this.limits.controlBytesHigh;
+  }
+
+  /** Bytes from the peer, in whatever pieces. */
+  receive(bytes: Uint8Array, nowMs: number): void {
+    if (this.#closed) return;
+    this.nowMs = nowMs;
+    this.#inside = true;
+    this.#watch.heard(nowMs);
+    this.#refund();
+    const buffer = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+    try {
+      this.#reader.read(buffer);
+      if (this.#sender.output.controlBytesUnsent > this.limits.controlBytesMax)
+        throw calm("the peer does not read what it asks for");
+    } catch (error) {
+      if (!(error instanceof ConnectionError)) throw error;
+      this.#fail(error.code, error.message);
+    }
+    this.#watch.midFrame(this.#reader.isMidFrame || this.#receiver.isMidBlock, nowMs);
+    this.#sender.pump();
+    this.#inside = false;
+  }
+
+  /** Everything that is to be written now, as one batch; undefined when there is nothing. */
+  takeOutput(): Batch | undefined {
+    return this.#sender.output.take();
+  }
+
+  /** The batch was written (or never will be): there is room for more. */
+  outputDone(batch: Batch, nowMs: number): void {
+    this.nowMs = nowMs;
+    this.#inside = true;
+    this.#watch.wrote(nowMs);
+    this.#sender.output.done(batch);
+    if (!this.#closed) this.#sender.pump();
+    this.#inside = false;
+  }
+
+  /** Time passes: to be called about once a second. Everything that has a time limit is looked at here. */
+  tick(nowMs: number): void {
+    if (this.#closed) return;
+    this.nowMs = nowMs;
+    this.#inside = true;
+    const verdict = this.#watch.look(nowMs, {
+      ready: this.#receiver.settingsSeen,
+      settingsAcked: this.#settingsAcked,
+      streams: this.#table.open.size,
+      unsentBytes: this.#sender.output.bytesUnsent,
+    });
+    if (verdict.kind === "close") this.#fail(verdict.code, verdict.why);
+    else if (verdict.kind === "ping") this.#layPing(pingPurpose.keepalive);
+    else if (verdict.kind === "final-goaway") this.#finalGoaway();
+    if (!this.#closed) this.#resetStalled();
+    this.#inside = false;
+  }
+
+  /** No new streams; ends when those that are open have. A peer that takes its time is cut off after `drainMs`. */
+  drain(): void {
+    if (this.#closed || this.#draining) return;
+    this.#draining = true;
+    this.#watch.drainBegins(this.nowMs);
+    if (this.isServer) {
+      // Two steps (RFC 9113 section 6.8): streams that are on their way to us are still served.
+      this.#layGoaway(streamIdLimit, errorCode.noError, "draining");
+      this.#layPing(pingPurpose.drain);
+    } else {
+      this.#watch.drainAnnounced();
+      this.#layGoaway(0, errorCode.noError, "draining");
+      this.#closeWhenDrained();
+    }
+    this.#wroteSomething();
+  }
+
+  /** At once: GOAWAY, and every stream is lost. */
+  close(code: ErrorCode = errorCode.noError, why = "closed"): void {
+    if (!this.#closed) this.#fail(code, why);
+    this.#wroteSomething();
+  }
+
+  /** The socket has ended. */
+  socketClosed(why: string): void {
+    if (!this.#closed) this.#end({ by: "peer", code: errorCode.noError, why });
+  }
+
+  // ---- for the client
+
+  /** Requests may be made: neither side is going away. */
+  get takesRequests(): boolean {
+    return !this.#closed && !this.#draining && !this.#peerGone;
+  }
+
+  /** Opens a stream, at once or as soon as the peer allows another. */
+  request(headers: OutgoingHeaders, handler: StreamHandler, end = false): Stream {
+    assert(!this.isServer, "only a client opens streams");
+    if (!this.takesRequests || this.#table.lastOwnId >= streamIdLimit - 2)
+      throw new Fault("unavailable", "open stream", { why: this.#closed?.why ?? "the connection is going away" });
+    const window = this.#newWindow();
+    const stream = new Stream(0, this, handler, this.#peerSettings.initialWindowSize, window);
+    stream.headOnly = methodOf(headers) === "HEAD";
+    if (this.#mayOpen()) this.#open(stream, headers, end);
+    else {
+      if (this.#waiting.length >= this.limits.streamsWaitingMax)
+        throw new Fault("exhausted", "open stream", { streamsWaitingMax: this.limits.streamsWaitingMax });
+      this.#waiting.push(stream);
+      this.#waitingHeaders.set(stream, { headers, end });
+      stream.local = phase.open;
+    }
+    this.#wroteSomething();
+    return stream;
+  }
+
+  #mayOpen(): boolean {
+    return this.#table.open.size < this.#peerSettings.maxConcurrentStreams;
+  }
+
+  #open(stream: Stream, headers: OutgoingHeaders, end: boolean): void {
+    this.#table.lastOwnId += this.#table.lastOwnId === 0 ? 1 : 2;
+    stream.id = this.#table.lastOwnId;
+    stream.sendWindow = this.#peerSettings.initialWindowSize;
+    this.#table.open.set(stream.id, stream);
+    this.#watch.busy();
+    stream.local = phase.open;
+    this.#sender.layHeaders(stream.id, headers, end);
+    if (end) {
+      stream.local = phase.ended;
+      return;
+    }
+    this.#sender.opened(stream);
+  }
+
+  #openWaiting(): void {
+    while (this.#waiting.length > 0 && this.takesRequests && this.#mayOpen()) {
+      const stream = this.#waiting.shift() as Stream;
+      const waiting = this.#waitingHeaders.get(stream);
+      this.#waitingHeaders.delete(stream);
+      if (waiting !== undefined && !stream.closed) this.#open(stream, waiting.headers, waiting.end);
+    }
+  }
+
+  // ---- what streams ask for
+
+  get outputBuffer(): Buffer {
+    return this.#sender.output.buffer;
+  }
+
+  sendHeaders(stream: Stream, headers: OutgoingHeaders, end: boolean): void {
+    if (stream.closed) return;
+    this.#sender.sendHeaders(stream, headers, end);
+    this.#wroteSomething();
+  }
+
+  sendTrailers(stream: Stream, trailers: OutgoingHeaders): void {
+    if (stream.closed) return;
+    this.#sender.sendTrailers(stream, trailers);
+    this.#wroteSomething();
+  }
+
+  write(stream: Stream, bytes: Uint8Array, options: WriteOptions): boolean {
+    if (stream.closed) {
+      options.release?.();
+      return true;
+    }
+    const room = this.#sender.write(stream, bytes, options);
+    this.#wroteSomething();
+    return room;
+  }
+
+  beginUnary(stream: Stream, headers: OutgoingHeaders, bodyBytes: number): number {
+    return stream.closed ? -1 : this.#sender.beginUnary(stream, headers, bodyBytes);
+  }
+
+  endUnary(stream: Stream, trailers: OutgoingHeaders): void {
+    this.#sender.endUnary(stream, trailers);
+    this.#wroteSomething();
+  }
+
+  consume(stream: Stream, bytes: number): void {
+    if (stream.closed) return; // all of it was given back when the stream closed (R3)
+    assert(bytes <= stream.unconsumed, "no more is consumed than was received");
+    stream.unconsumed -= bytes;
+    this.giveBack(bytes);
+    if (stream.remote === phase.ended) return;
+    const increment = stream.receiveWindow.consume(bytes, this.nowMs, this.limits);
+    if (increment > 0) this.#sender.layNumber(frameType.windowUpdate, stream.id, increment);
+    this.#wroteSomething();
+  }
+
+  resetByUs(stream: Stream, code: number): void {
+    if (stream.closed) return;
+    if (stream.id !== 0) this.#layReset(stream.id, code);
+    this.#closeStream(stream);
+    this.#wroteSomething();
+  }
+
+  // ---- what the sender tells
+
+  localEnded(stream: Stream): void {
+    if (stream.remote === phase.ended) this.#closeStream(stream);
+    else if (this.isServer) {
+      // The answer is complete, and nobody will look at the rest of the question (RFC 9113 section 8.1).
+      this.#layReset(stream.id, errorCode.noError);
+      this.#closeStream(stream);
+    }
+  }
+
+  roomAgain(stream: Stream): void {
+    try {
+      stream.handler.onWritable?.(stream);
+    } catch (error) {
+      this.#handlerFailed(stream, error);
+    }
+  }
+
+  // ---- what the receiver tells
+
+  takesStream(id: number): boolean {
+    return id <= this.#lastTakenId;
+  }
+
+  requestCame(id: number, headers: HeaderList, ended: boolean): void {
+    if (this.#table.open.size >= this.limits.streamsMax) return this.streamFailed(id, errorCode.refusedStream);
+    const stream = new Stream(id, this, nobody, this.#peerSettings.initialWindowSize, this.#newWindow());
+    stream.remote = ended ? phase.ended : phase.open;
+    stream.bodyBytesLeft = headers.contentLength;
+    this.#table.open.set(id, stream);
+    this.#watch.busy();
+    try {
+      const handler = this.#handler.onRequest?.(stream, headers, ended);
+      if (handler !== undefined) stream.handler = handler;
+    } catch (error) {
+      this.#handlerFailed(stream, error);
+    }
+  }
+
+  responseCame(stream: Stream, headers: HeaderList, ended: boolean): void {
+    try {
+      stream.handler.onHeaders?.(stream, headers, ended);
+    } catch (error) {
+      this.#handlerFailed(stream, error);
+    }
+    if (ended) this.#remoteEnded(stream);
+  }
+
+  trailersCame(stream: Stream, trailers: HeaderList): void {
+    try {
+      if (stream.handler.onTrailers) stream.handler.onTrailers(stream, trailers);
+      else stream.handler.onData(stream, noBytes, true);
+    } catch (error) {
+      this.#handlerFailed(stream, error);
+    }
+    this.#remoteEnded(stream);
+  }
+
+  dataCame(stream: Stream, bytes: Buffer, ended: boolean): void {
+    try {
+      stream.handler.onData(stream, bytes, ended);
+    } catch (error) {
+      this.#handlerFailed(stream, error);
+    }
+    if (ended) this.#remoteEnded(stream);
+  }
+
+  #remoteEnded(stream: Stream): void {
+    if (!stream.closed && stream.local === phase.ended) this.#closeStream(stream);
+  }
+
+  resetCame(stream: Stream, code: number): void {
+    this.#table.ended.add(stream.id);
+    const complete = !this.isServer && stream.remote === phase.ended && code === errorCode.noError;
+    this.#closeStream(stream);
+    if (!complete) this.#tellReset(stream, code);
+  }
+
+  streamFailed(id: number, code: ErrorCode): void {
+    if (!this.#provokedResets.take(this.nowMs)) throw calm("too many streams that had to be reset");
+    this.#layReset(id, code);
+    const stream = this.#table.open.get(id);
+    if (stream === undefined) return;
+    this.#closeStream(stream);
+    this.#tellReset(stream, code);
+  }
+
+  settingsCame(settings: PeerSettings): void {
+    const first = !this.#watch.isReady;
+    this.#watch.ready();
+    if (settings.headerTableSize !== undefined) this.#sender.encoder.peerAllows(settings.headerTableSize);
+    if (settings.maxFrameSize !== undefined) this.#sender.peerFrameBytesMax = settings.maxFrameSize;
+    if (settings.maxConcurrentStreams !== undefined)
+      this.#peerSettings.maxConcurrentStreams = settings.maxConcurrentStreams;
+    if (settings.initialWindowSize !== undefined) this.#changeInitialWindow(settings.initialWindowSize);
+    this.#sender.layControl(frameType.settings, flag.ack, 0, 0);
+    if (first) this.#handler.onReady?.();
+    this.#openWaiting();
+  }
+
+  #changeInitialWindow(size: number): void {
+    const change = size - this.#peerSettings.initialWindowSize;
+    this.#peerSettings.initialWindowSize = size;
+    for (const stream of this.#table.open.values())
+      if (!this.#sender.widenStream(stream, change))
+        throw new ConnectionError(errorCode.flowControlError, "an initial window that makes a stream's too large");
+  }
+
+  settingsAcked(): void {
+    this.#settingsAcked = true;
+  }
+
+  pingCame(bytes: Buffer, at: number): void {
+    const target = this.#sender.layControl(frameType.ping, flag.ack, 0, 8);
+    bytes.copy(this.#sender.output.buffer, target, at, at + 8);
+  }
+
+  pingAcked(bytes: Buffer, at: number): void {
+    if (bytes[at + 7] === pingPurpose.drain && this.#draining) this.#finalGoaway();
+  }
+
+  goawayCame(lastId: number, code: number): void {
+    this.#peerGone = true;
+    this.#handler.onGoaway?.(lastId, code);
+    if (this.isServer) return;
+    for (const stream of this.#table.open.values())
+      if (stream.id > lastId) {
+        this.#closeStream(stream);
+        this.#tellReset(stream, errorCode.refusedStream);
+      }
+    this.#refuseWaiting();
+    if (this.#table.open.size === 0) this.#end({ by: "peer", code, why: `GOAWAY ${errorCodeName(code)}` });
+  }
+
+  windowCame(stream: Stream | undefined, increment: number): boolean {
+    return stream === undefined
+      ? this.#sender.widenConnection(increment)
+      : this.#sender.widenStream(stream, increment);
+  }
+
+  giveBack(bytes: number): void {
+    if (bytes === 0) return;
+    const increment = this.#receiver.window.consume(bytes, this.nowMs, this.limits);
+    if (increment > 0) this.#sender.layNumber(frameType.windowUpdate, 0, increment);
+  }
+
+  // ---- inside
+
+  #wroteSomething(): void {
+    if (!this.#inside) this.#handler.onOutput?.();
+  }
+
+  #greet(): void {
+    const { limits } = this;
+    const { output } = this.#sender;
+    if (!this.isServer) {
+      output.reserve(clientPreface.length);
+      output.buffer.set(clientPreface, output.end);
+      output.end += clientPreface.length;
+    }
+    const settings: readonly (readonly [number, number])[] = [
+      [setting.headerTableSize, limits.headerTableBytesMax],
+      this.isServer ? [setting.maxConcurrentStreams, limits.streamsMax] : [setting.enablePush, 0],
+      [setting.initialWindowSize, limits.streamWindowBytes],
+      [setting.maxFrameSize, limits.frameBytesMax],
+      [setting.maxHeaderListSize, limits.headerListBytesMax],
+    ];
+    let at = this.#sender.layControl(frameType.settings, 0, 0, settings.length * 6);
+    for (const [id, value] of settings) {
+      output.buffer[at] = 0;
+      output.buffer[at + 1] = id;
+      writeUint32(output.buffer, at + 2, value);
+      at += 6;
+    }
+    const more = this.#receiver.window.size - windowBytesDefault;
+    if (more > 0) this.#sender.layNumber(frameType.windowUpdate, 0, more);
+  }
+
+  /** Until the peer has acknowledged our setting, it may still count with the default. */
+  #newWindow(): ReceiveWindow {
+    const { streamWindowBytes, streamWindowBytesMax } = this.limits;
+    const size = this.#settingsAcked ? streamWindowBytes : Math.max(streamWindowBytes, windowBytesDefault);
+    return new ReceiveWindow(size, streamWindowBytesMax, this.nowMs);
+  }
+
+  /** What we sent since last time pays for the window updates and pings that it may bring about. */
+  #refund(): void {
+    const dataBytes = this.#sender.dataBytesLaid - this.#paidDataBytes;
+    const headers = this.#sender.headersLaid - this.#paidHeaders;
+    if (dataBytes === 0 && headers === 0) return;
+    this.#receiver.windowUpdates.refund(dataBytes / 1024 + headers);
+    this.#receiver.pings.refund(this.limits.pings.burst);
+    this.#paidDataBytes = this.#sender.dataBytesLaid;
+    this.#paidHeaders = this.#sender.headersLaid;
+  }
+
+  #layReset(id: number, code: number): void {
+    this.#sender.layNumber(frameType.rstStream, id, code);
+    this.#table.resetByUs.add(id);
+  }
+
+  #layPing(purpose: number): void {
+    const { output } = this.#sender;
+    const at = this.#sender.layControl(frameType.ping, 0, 0, 8);
+    output.buffer.fill(0, at, at + 8);
+    output.buffer[at + 7] = purpose;
+  }
+
+  #layGoaway(lastId: number, code: number, why: string): void {
+    const text = Buffer.from(why.slice(0, 200), "latin1");
+    const at = this.#sender.layControl(frameType.goaway, 0, 0, 8 + text.length);
+    const { buffer } = this.#sender.output;
+    writeUint32(buffer, at, lastId);
+    writeUint32(buffer, at + 4, code);
+    buffer.set(text, at + 8);
+  }
+
+  #finalGoaway(): void {
+    if (this.#closed || this.#lastTakenId !== streamIdLimit) return;
+    this.#lastTakenId = this.#table.lastPeerId;
+    this.#watch.drainAnnounced();
+    this.#layGoaway(this.#lastTakenId, errorCode.noError, "draining");
+    this.#closeWhenDrained();
+  }
+
+  #closeWhenDrained(): void {
+    const announced = !this.isServer || this.#lastTakenId !== streamIdLimit;
+    if (!this.#draining || !announced || this.#table.open.size > 0 || this.#waiting.length > 0) return;
+    this.#end({ by: "us", code: errorCode.noError, why: "drained" });
+  }
+
+  #closeStream(stream: Stream): void {
+    stream.closed = true;
+    if (stream.id === 0) {
+      this.#waiting = this.#waiting.filter((other) => other !== stream);
+      this.#waitingHeaders.delete(stream);
+    } else if (this.#table.open.delete(stream.id)) this.#table.ended.add(stream.id);
+    if (hasSomething(stream)) this.#sender.drop(stream);
+    const { unconsumed } = stream;
+    stream.unconsumed = 0;
+    if (this.#closed) return;
+    this.giveBack(unconsumed);
+    if (this.#table.open.size === 0) this.#watch.idle(this.nowMs);
+    if (!this.isServer) {
+      this.#openWaiting();
+      if (this.#peerGone && this.#table.open.size === 0)
+        this.#end({ by: "peer", code: errorCode.noError, why: "GOAWAY" });
+    }
+    if (this.#draining) this.#closeWhenDrained();
+  }
+
+  #tellReset(stream: Stream, code: number): void {
+    try {
+      stream.handler.onReset(stream, code);
+    } catch (error) {
+      this.#handler.onHandlerFailed?.(error, stream);
+    }
+  }
+
+  #handlerFailed(stream: Stream, error: unknown): void {
+    if (!stream.closed) {
+      this.#layReset(stream.id, errorCode.internalError);
+      this.#closeStream(stream);
+      this.#tellReset(stream, errorCode.internalError);
+    }
+    this.#handler.onHandlerFailed?.(error, stream);
+  }
+
+  /** Streams that have something to send to a peer that opens no window. */
+  #resetStalled(): void {
+    for (const stream of this.#table.open.values()) {
+      const stalled = hasSomething(stream) && (stream.sendWindow <= 0 || this.#sender.window <= 0);
+      if (!stalled) stream.stalledSinceMs = -1;
+      else if (stream.stalledSinceMs < 0) stream.stalledSinceMs = this.nowMs;
+      else if (this.nowMs - stream.stalledSinceMs >= this.limits.sendStallMs) {
+        this.#layReset(stream.id, errorCode.enhanceYourCalm);
+        this.#closeStream(stream);
+        this.#tellReset(stream, errorCode.enhanceYourCalm);
+      }
+    }
+  }
+
+  #refuseWaiting(): void {
+    for (const stream of this.#waiting.splice(0)) {
+      this.#closeStream(stream);
+      this.#tellReset(stream, errorCode.refusedStream);
+    }
+  }
+
+  #fail(code: ErrorCode, why: string): void {
+    this.#layGoaway(this.#table.lastPeerId, code, why);
+    this.#end({ by: "us", code, why });
+  }
+
+  #end(why: ClosedWhy): void {
+    if (this.#closed) return;
+    this.#closed = why;
+    this.#refuseWaiting();
+    const code = why.code === errorCode.noError ? errorCode.cancel : why.code;
+    for (const stream of this.#table.open.values()) {
+      stream.lost = true;
+      this.#closeStream(stream);
+      this.#tellReset(stream, code);
+    }
+    this.#handler.onClosed?.(why);
+  }
+}
+
+const noBytes = Buffer.alloc(0);
+
+/** The last byte of a PING of ours says what it was for. */
+const pingPurpose = { keepalive: 1, drain: 2 } as const;
+
+function methodOf(headers: OutgoingHeaders): string | undefined {
+  if (headers instanceof ConstantHeaders) return headers.fields.find(({ name }) => name === ":method")?.value;
+  return headers.find(([name]) => name === ":method")?.[1];
+}

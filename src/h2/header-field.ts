@@ -1,0 +1,100 @@
+/**
+ * One header field as it was decoded. What the rules of RFC 9113 section 8 say about a field alone is found out once,
+ * when the field is made, and kept as its `kind`: a field that is taken from a table a thousand times costs no more.
+ */
+
+/** What the rules want to know of a field. The pseudo-fields come first; `firstRegular` is where the others begin. */
+export const fieldKind = {
+  method: 0,
+  scheme: 1,
+  path: 2,
+  authority: 3,
+  status: 4,
+  protocol: 5,
+  firstRegular: 6,
+  regular: 6,
+  contentLength: 7,
+  host: 8,
+  /** Breaks a rule by itself: a capital in the name, a line break in the value, a field of HTTP/1.1's hops. */
+  malformed: 9,
+} as const;
+
+const special: ReadonlyMap<string, number> = new Map([
+  [":method", fieldKind.method],
+  [":scheme", fieldKind.scheme],
+  [":path", fieldKind.path],
+  [":authority", fieldKind.authority],
+  [":status", fieldKind.status],
+  [":protocol", fieldKind.protocol],
+  ["content-length", fieldKind.contentLength],
+  ["host", fieldKind.host],
+  ["connection", fieldKind.malformed],
+  ["proxy-connection", fieldKind.malformed],
+  ["keep-alive", fieldKind.malformed],
+  ["transfer-encoding", fieldKind.malformed],
+  ["upgrade", fieldKind.malformed],
+]);
+
+/** Overhead that RFC 7541 section 4.1 counts for every field, in tables and in lists. */
+export const fieldOverheadBytes = 32;
+
+export class HeaderField {
+  readonly name: string;
+  readonly value: string;
+  readonly kind: number;
+  /** Must not be put into a table by anybody who passes it on. */
+  readonly neverIndexed: boolean;
+
+  constructor(name: string, value: string, kind: number, neverIndexed: boolean) {
+    this.name = name;
+    this.value = value;
+    this.kind = kind;
+    this.neverIndexed = neverIndexed;
+  }
+
+  get size(): number {
+    return this.name.length + this.value.length + fieldOverheadBytes;
+  }
+}
+
+/** The kind that a name alone has; `te` is settled by its value, in `kindOf`. */
+export function kindOfName(name: string): number {
+  return special.get(name) ?? (isFieldName(name) ? fieldKind.regular : fieldKind.malformed);
+}
+
+/** The kind of a field whose value has no NUL, CR or LF. */
+export function kindOf(name: string, value: string, nameKind: number): number {
+  if (nameKind === fieldKind.regular && name === "te" && value !== "trailers") return fieldKind.malformed;
+  return hasOuterSpace(value) ? fieldKind.malformed : nameKind;
+}
+
+/** A field of our own making: whoever writes code that breaks the rules hears of it here. */
+export function makeField(name: string, value: string, neverIndexed = false): HeaderField {
+  const kind = hasControl(value) ? fieldKind.malformed : kindOf(name, value, kindOfName(name));
+  return new HeaderField(name, value, kind, neverIndexed);
+}
+
+/** RFC 9113 section 8.2.1: visible ASCII without capitals; a colon only in front, and those names are all known. */
+function isFieldName(name: string): boolean {
+  if (name.length === 0) return false;
+  for (let i = 0; i < name.length; i += 1) {
+    const char = name.charCodeAt(i);
+    if (char <= 0x20 || char >= 0x7f || char === 0x3a || (char >= 0x41 && char <= 0x5a)) return false;
+  }
+  return true;
+}
+
+function hasControl(value: string): boolean {
+  for (let i = 0; i < value.length; i += 1) {
+    const char = value.charCodeAt(i);
+    if (char === 0 || char === 10 || char === 13 || char > 0xff) return true;
+  }
+  return false;
+}
+
+function hasOuterSpace(value: string): boolean {
+  if (value.length === 0) return false;
+  const first = value.charCodeAt(0);
+  const last = value.charCodeAt(value.length - 1);
+  return first === 0x20 || first === 9 || last === 0x20 || last === 9;
+}

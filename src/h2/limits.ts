@@ -1,0 +1,137 @@
+/** Every count, size, rate and time that an HTTP/2 connection is held to. All have defaults; none can be switched off. */
+
+/** A bucket: so many at once, and so many more with every second that passes. */
+export type Rate = { readonly burst: number; readonly perSecond: number };
+
+export type H2Limits = {
+  /** Streams that the peer may have open at once; more are refused with REFUSED_STREAM. */
+  readonly streamsMax: number;
+  /** Client: requests that may wait for a free stream; more throw "exhausted". */
+  readonly streamsWaitingMax: number;
+  /** Header list as RFC 9113 section 6.5.2 counts it; a larger one resets its stream with ENHANCE_YOUR_CALM. */
+  readonly headerListBytesMax: number;
+  /** Fields of one header list; more reset the stream with ENHANCE_YOUR_CALM. */
+  readonly headerCountMax: number;
+  /** Compressed header block over all its frames; a larger one ends the connection. */
+  readonly headerBlockBytesMax: number;
+  /** CONTINUATION frames of one header block; more end the connection. */
+  readonly continuationsMax: number;
+  /** HPACK table that the peer's encoder may use, and that ours uses at most. */
+  readonly headerTableBytesMax: number;
+  /** Payload of a frame that the peer may send; larger ones end the connection with FRAME_SIZE_ERROR. */
+  readonly frameBytesMax: number;
+  /** Receive window of a stream at its start, and the most it grows to: what a stream may leave unconsumed. */
+  readonly streamWindowBytes: number;
+  readonly streamWindowBytesMax: number;
+  /** The same for the connection: what all its streams together may leave unconsumed. */
+  readonly connectionWindowBytes: number;
+  readonly connectionWindowBytesMax: number;
+  /** A window doubles when half of it was used up in less than this. */
+  readonly windowGrowthMs: number;
+  /** Bytes that a stream may hold unsent before `write` asks its caller to wait. */
+  readonly streamSendBytesHigh: number;
+  /** DATA is laid out for the socket only while less than this waits there. */
+  readonly outputBytesHigh: number;
+  /** Unsent bytes outside of DATA (answers to the peer's frames) at which reading pauses. */
+  readonly controlBytesHigh: number;
+  /** The same, at which the connection ends: a peer that asks and never reads the answers. */
+  readonly controlBytesMax: number;
+  /** What one stream may send before the next one has its turn. */
+  readonly quantumBytes: number;
+  /** Streams that the peer opens and resets (rapid reset). */
+  readonly peerResets: Rate;
+  /** Streams that the peer makes us reset: malformed requests, windows exceeded, refused streams. */
+  readonly provokedResets: Rate;
+  readonly settingsFrames: Rate;
+  /** PINGs while we send nothing; whoever is being sent something may measure it. */
+  readonly pings: Rate;
+  readonly priorityFrames: Rate;
+  /** DATA without bytes and without end, and frames of unknown types. */
+  readonly emptyFrames: Rate;
+  /** WINDOW_UPDATEs; 1 KiB of sent DATA pays for one. */
+  readonly windowUpdates: Rate;
+  /** From the start to the peer's preface and SETTINGS. */
+  readonly prefaceMs: number;
+  /** From our SETTINGS to their acknowledgement; then SETTINGS_TIMEOUT. */
+  readonly settingsAckMs: number;
+  /** From the first byte of a header block (or any other frame but DATA) to its last (slow loris). */
+  readonly frameMs: number;
+  /** Without any stream for so long, the connection is closed. */
+  readonly idleMs: number;
+  /** Nothing heard for so long: a PING asks whether anybody is there (half-open). */
+  readonly keepaliveMs: number;
+  /** And without any answer for so long, nobody is. */
+  readonly keepaliveAckMs: number;
+  /** A stream with something to send, and no window for so long, is reset (slow reader). */
+  readonly sendStallMs: number;
+  /** The socket takes nothing for so long: the connection is given up. */
+  readonly writeStallMs: number;
+  /** From a drain's start to its end, streams or no streams. */
+  readonly drainMs: number;
+};
+
+const kib = 1024;
+const mib = 1024 * kib;
+
+export const h2LimitsDefault: H2Limits = {
+  streamsMax: 256,
+  streamsWaitingMax: 10_000,
+  headerListBytesMax: 32 * kib,
+  headerCountMax: 200,
+  headerBlockBytesMax: 64 * kib,
+  continuationsMax: 8,
+  headerTableBytesMax: 4 * kib,
+  frameBytesMax: 16 * kib,
+  streamWindowBytes: 256 * kib,
+  streamWindowBytesMax: 4 * mib,
+  connectionWindowBytes: 1 * mib,
+  connectionWindowBytesMax: 16 * mib,
+  windowGrowthMs: 50,
+  streamSendBytesHigh: 256 * kib,
+  outputBytesHigh: 256 * kib,
+  controlBytesHigh: 128 * kib,
+  controlBytesMax: 1 * mib,
+  quantumBytes: 16 * kib,
+  peerResets: { burst: 500, perSecond: 100 },
+  provokedResets: { burst: 200, perSecond: 20 },
+  settingsFrames: { burst: 50, perSecond: 2 },
+  pings: { burst: 100, perSecond: 10 },
+  priorityFrames: { burst: 1_000, perSecond: 100 },
+  emptyFrames: { burst: 200, perSecond: 20 },
+  windowUpdates: { burst: 10_000, perSecond: 1_000 },
+  prefaceMs: 10_000,
+  settingsAckMs: 20_000,
+  frameMs: 10_000,
+  idleMs: 600_000,
+  keepaliveMs: 60_000,
+  keepaliveAckMs: 20_000,
+  sendStallMs: 120_000,
+  writeStallMs: 60_000,
+  drainMs: 30_000,
+};
+
+/** Counts against a Rate. Starts full. */
+export class Bucket {
+  readonly #rate: Rate;
+  #tokens: number;
+  #filledAtMs: number;
+
+  constructor(rate: Rate, nowMs: number) {
+    this.#rate = rate;
+    this.#tokens = rate.burst;
+    this.#filledAtMs = nowMs;
+  }
+
+  /** False when there have been too many. */
+  take(nowMs: number): boolean {
+    const { burst, perSecond } = this.#rate;
+    const sinceMs = Math.max(0, nowMs - this.#filledAtMs);
+    this.#tokens = Math.min(burst, this.#tokens + (sinceMs * perSecond) / 1_000) - 1;
+    this.#filledAtMs = nowMs;
+    return this.#tokens >= 0;
+  }
+
+  refund(tokens: number): void {
+    if (this.#tokens < this.#rate.burst) this.#tokens = Math.min(this.#rate.burst, this.#tokens + tokens);
+  }
+}

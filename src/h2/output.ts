@@ -1,0 +1,137 @@
+/**
+ * What waits to be written to the socket. Small frames are laid one behind the other into a pooled buffer; large
+ * payloads stay where they are and are named as segments of their own, so that bulk data is never copied here.
+ *
+ * Whoever writes takes everything as one batch, writes it, and says when it is done. Only then are the pooled buffers
+ * used again and the owners of the payloads told (`release`).
+ */
+
+/** Called when the bytes that were handed over are no longer needed here, sent or not. */
+export type Release = () => void;
+
+export type Batch = {
+  readonly chunks: readonly Uint8Array[];
+  readonly bytes: number;
+  readonly controlBytes: number;
+  readonly pooled: readonly Buffer[];
+  readonly releases: readonly Release[];
+};
+
+const bufferBytes = 32 * 1024;
+/** Buffers that lie ready; more are left to the garbage collector. 4 MiB for the whole process. */
+const poolMax = 128;
+const pool: Buffer[] = [];
+
+const empty = Buffer.alloc(0);
+const none: readonly never[] = [];
+
+export class Output {
+  /** Frames are written to buffer[end...] after `reserve`; the writer then moves `end`. */
+  buffer: Buffer = empty;
+  end = 0;
+  #start = 0;
+  #chunks: Uint8Array[] = [];
+  #pooled: Buffer[] = [];
+  #releases: Release[] = [];
+  #sealedBytes = 0;
+  #inFlightBytes = 0;
+  #inFlightControlBytes = 0;
+  /** Of the waiting bytes, those that are not DATA. Counted by whoever lays them. */
+  controlBytes = 0;
+
+  /** Waiting to be taken. */
+  get bytes(): number {
+    return this.#sealedBytes + this.end - this.#start;
+  }
+
+  /** Waiting, or taken and not yet done. */
+  get bytesUnsent(): number {
+    return this.#inFlightBytes + this.#sealedBytes + this.end - this.#start;
+  }
+
+  get controlBytesUnsent(): number {
+    return this.#inFlightControlBytes + this.controlBytes;
+  }
+
+  /** Makes room for so many bytes at `end`. */
+  reserve(bytes: number): void {
+    if (this.end + bytes > this.buffer.length) this.#nextBuffer(bytes);
+  }
+
+  #nextBuffer(bytes: number): void {
+    this.#seal();
+    this.#keep();
+    this.buffer = bytes > bufferBytes ? Buffer.allocUnsafeSlow(bytes) : (pool.pop() ?? newBuffer());
+    this.end = 0;
+    this.#start = 0;
+  }
+
+  #seal(): void {
+    if (this.end === this.#start) return;
+    this.#chunks.push(this.buffer.subarray(this.#start, this.end));
+    this.#sealedBytes += this.end - this.#start;
+    this.#start = this.end;
+  }
+
+  /** The buffer that is full goes back to the pool with the batch that its bytes are in. */
+  #keep(): void {
+    if (this.buffer.length === bufferBytes) this.#pooled.push(this.buffer);
+    this.buffer = empty;
+  }
+
+  /** Names bytes[start, end) as next, without copying. Pieces that follow each other in memory become one. */
+  addSegment(bytes: Uint8Array, start: number, end: number): void {
+    this.#seal();
+    const last = this.#chunks.at(-1);
+    this.#sealedBytes += end - start;
+    if (
+      last !== undefined &&
+      last.buffer === bytes.buffer &&
+      last.byteOffset + last.length === bytes.byteOffset + start
+    ) {
+      this.#chunks[this.#chunks.length - 1] = new Uint8Array(last.buffer, last.byteOffset, last.length + end - start);
+      return;
+    }
+    this.#chunks.push(bytes.subarray(start, end));
+  }
+
+  /** To be called when everything up to here has been sent, or given up. */
+  addRelease(release: Release): void {
+    this.#releases.push(release);
+  }
+
+  /** Everything that waits, or undefined. */
+  take(): Batch | undefined {
+    const bytes = this.bytes;
+    if (bytes === 0 && this.#releases.length === 0) return undefined;
+    this.#seal();
+    this.#keep();
+    this.end = 0;
+    this.#start = 0;
+    const batch = {
+      chunks: this.#chunks,
+      bytes,
+      controlBytes: this.controlBytes,
+      pooled: this.#pooled,
+      releases: this.#releases.length === 0 ? none : this.#releases,
+    };
+    this.#chunks = [];
+    this.#pooled = [];
+    if (batch.releases !== none) this.#releases = [];
+    this.#sealedBytes = 0;
+    this.controlBytes = 0;
+    this.#inFlightBytes += bytes;
+    this.#inFlightControlBytes += batch.controlBytes;
+    return batch;
+  }
+
+  /** The batch has been written, or never will be. */
+  done(batch: Batch): void {
+    this.#inFlightBytes -= batch.bytes;
+    this.#inFlightControlBytes -= batch.controlBytes;
+    for (const buffer of batch.pooled) if (pool.length < poolMax) pool.push(buffer);
+    for (const release of batch.releases) release();
+  }
+}
+
+const newBuffer = (): Buffer => Buffer.allocUnsafeSlow(bufferBytes);

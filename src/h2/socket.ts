@@ -1,0 +1,157 @@
+/**
+ * The rim: one HTTP/2 connection on one socket, plain or TLS. Bytes go from the socket to the machine and back, one
+ * batch at a time: while a batch is being written, everything new gathers for the next one.
+ */
+import type { Duplex } from "node:stream";
+import type { Clock } from "#base/clock.ts";
+import { Connection, type ClosedWhy, type ConnectionHandler } from "./connection.ts";
+import { errorCode, type ErrorCode } from "./error-codes.ts";
+import type { OutgoingHeaders } from "./hpack-encoder.ts";
+import type { H2Limits } from "./limits.ts";
+import type { Batch } from "./output.ts";
+import type { Stream, StreamHandler } from "./stream.ts";
+
+export type H2SocketOptions = {
+  readonly role: "server" | "client";
+  readonly clock: Clock;
+  readonly handler: ConnectionHandler;
+  readonly limits?: Partial<H2Limits>;
+  /** What was already read from the socket, as when its first bytes told which protocol it speaks. */
+  readonly firstBytes?: Uint8Array;
+};
+
+const tickMs = 1_000;
+/** After our last word the peer has this long to hang up. */
+const lingerMs = 1_000;
+
+export class H2Socket {
+  readonly connection: Connection;
+  readonly #socket: Duplex;
+  readonly #clock: Clock;
+  readonly #closed = Promise.withResolvers<ClosedWhy>();
+  #writing: Batch | undefined;
+  #flushDue = false;
+  #paused = false;
+  #ending = false;
+  #stopTicking: () => void = () => {};
+
+  /** Takes the socket over: nobody else may read from it or write to it. */
+  constructor(socket: Duplex, { role, clock, handler, limits, firstBytes }: H2SocketOptions) {
+    this.#socket = socket;
+    this.#clock = clock;
+    this.connection = new Connection({
+      role,
+      nowMs: clock.monotonicMs(),
+      ...(limits === undefined ? {} : { limits }),
+      handler: {
+        ...handler,
+        onOutput: () => this.#flushSoon(),
+        onClosed: (why) => {
+          handler.onClosed?.(why);
+          this.#closed.resolve(why);
+          this.#flushSoon();
+        },
+      },
+    });
+    if ("setNoDelay" in socket && typeof socket.setNoDelay === "function") socket.setNoDelay(true);
+    socket.on("data", (chunk: Buffer) => this.#read(chunk));
+    socket.on("error", (error) => this.#gone(error.message));
+    socket.on("end", () => this.#gone("the peer closed the connection"));
+    socket.on("close", () => this.#gone("the connection was closed"));
+    this.#tickLater();
+    if (firstBytes !== undefined && firstBytes.length > 0) this.#read(firstBytes);
+    else this.#flush();
+  }
+
+  /** When the connection is over, however it ended. */
+  get closed(): Promise<ClosedWhy> {
+    return this.#closed.promise;
+  }
+
+  /** Client: opens a stream. Throws "unavailable" when the connection is going away. */
+  request(headers: OutgoingHeaders, handler: StreamHandler, end = false): Stream {
+    return this.connection.request(headers, handler, end);
+  }
+
+  /** Lets the open streams end, takes no new ones, then closes. */
+  async drain(): Promise<void> {
+    this.connection.drain();
+    await this.closed;
+  }
+
+  close(code: ErrorCode = errorCode.noError, why = "closed"): void {
+    this.connection.close(code, why);
+  }
+
+  #read(chunk: Uint8Array): void {
+    this.connection.receive(chunk, this.#clock.monotonicMs());
+    this.#flush();
+    if (this.connection.wantsReadPause && !this.#paused && !this.connection.closed) {
+      this.#paused = true;
+      this.#socket.pause();
+    }
+  }
+
+  /** For what is written outside of a read: replies that come together leave together. */
+  #flushSoon(): void {
+    if (this.#flushDue) return;
+    this.#flushDue = true;
+    setImmediate(() => {
+      this.#flushDue = false;
+      this.#flush();
+    });
+  }
+
+  #flush(): void {
+    if (this.#writing !== undefined) return;
+    const batch = this.connection.takeOutput();
+    if (batch === undefined) return this.#endIfClosed();
+    this.#writing = batch;
+    const socket = this.#socket;
+    const { chunks } = batch;
+    const last = chunks.length - 1;
+    if (last < 0 || !socket.writable) return this.#written();
+    if (last > 0) socket.cork();
+    for (let i = 0; i < last; i += 1) socket.write(chunks[i]);
+    socket.write(chunks[last], this.#written);
+    if (last > 0) socket.uncork();
+  }
+
+  readonly #written = (): void => {
+    const batch = this.#writing;
+    if (batch === undefined) return;
+    this.#writing = undefined;
+    this.connection.outputDone(batch, this.#clock.monotonicMs());
+    if (this.#paused && !this.connection.wantsReadPause) {
+      this.#paused = false;
+      this.#socket.resume();
+    }
+    this.#flush();
+  };
+
+  /** Reads on without looking: closing with unread bytes would reset the connection and our last words with it. */
+  #endIfClosed(): void {
+    if (!this.connection.closed || this.#ending) return;
+    this.#ending = true;
+    this.#stopTicking();
+    this.#socket.end();
+    this.#socket.resume();
+    const cancel = this.#clock.after(lingerMs, () => this.#socket.destroy());
+    this.#socket.once("close", cancel);
+  }
+
+  #gone(why: string): void {
+    this.#stopTicking();
+    this.connection.socketClosed(why);
+    this.#socket.destroy();
+    this.#written(); // a batch that will never be written is let go of
+  }
+
+  #tickLater(): void {
+    this.#stopTicking = this.#clock.after(tickMs, () => {
+      this.connection.tick(this.#clock.monotonicMs());
+      if (!this.connection.closed) this.#tickLater();
+      this.#flush();
+    });
+  }
+}
