@@ -1,0 +1,294 @@
+/** One call on its way through the server: from the request's headers to the answer's trailers. */
+import { isFault } from "#base/fault.ts";
+import type { HeaderList } from "#h2/header-list.ts";
+import { errorCode } from "#h2/error-codes.ts";
+import type { Stream } from "#h2/stream.ts";
+import { decode } from "#wire/message.ts";
+import { encodingsTaken, gzipBytesMin, pack, unpack } from "./compression.ts";
+import { Inbox } from "./inbox.ts";
+import { MessageReader, prefixBytes, sizeOnWire, type Framed } from "./message-reader.ts";
+import { frame, frameBriefly, frameBytes } from "./outgoing.ts";
+import { ServerCall } from "./server-call.ts";
+import { okHeaders, okTrailers, refusalFields, type GrpcServer } from "./server.ts";
+import type { Bound } from "./service.ts";
+import { errorOf, grpcCode, GrpcError, statusFields } from "./status.ts";
+
+export class Incoming<P> {
+  readonly #server: GrpcServer<P>;
+  readonly #bound: Bound<P>;
+  readonly #stream: Stream;
+  readonly #headers: HeaderList;
+  readonly #beganMono: number;
+  readonly #deadlineMono: number;
+  readonly #reader: MessageReader;
+  #call: ServerCall<P> | undefined;
+  /** The one message of a call that has one; else those that have not been asked for yet. */
+  #only: Framed | undefined;
+  #inbox: Inbox | undefined;
+  #inputEnded = false;
+  #running = false;
+  #over = false;
+  #headersSent = false;
+  #cancelTimer: (() => void) | undefined;
+  #wake: (() => void) | undefined;
+  #bytesIn = 0;
+  #bytesOut = 0;
+
+  constructor(server: GrpcServer<P>, bound: Bound<P>, stream: Stream, headers: HeaderList, timeoutMs: number) {
+    this.#server = server;
+    this.#bound = bound;
+    this.#stream = stream;
+    this.#headers = headers;
+    this.#beganMono = server.clock.monotonicMs();
+    this.#deadlineMono = this.#beganMono + timeoutMs;
+    this.#reader = new MessageReader(server.messageBytesMax);
+    const { streams } = bound.method;
+    if (streams === "client" || streams === "both")
+      this.#inbox = new Inbox((message) => this.#consume(sizeOnWire(message)));
+  }
+
+  /** The caller is known: from here on there is a call. */
+  admitted(principal: P): void {
+    if (this.#over) return;
+    this.#call = new ServerCall(this.#bound.method.path, this.#headers, principal, this.#deadlineMono);
+    if (this.#inbox) this.#run();
+    else if (this.#inputEnded) this.#begin();
+  }
+
+  admitLater(principal: Promise<P>): void {
+    this.#armDeadline();
+    principal.then(
+      (known) => this.admitted(known),
+      (error: unknown) => this.fail(error),
+    );
+  }
+
+  data(bytes: Buffer, ended: boolean): void {
+    this.#bytesIn += bytes.length;
+    if (this.#over) return this.#consume(bytes.length);
+    try {
+      this.#reader.read(bytes, this.#take);
+    } catch (error) {
+      return this.fail(error);
+    }
+    // One message is bounded by its size; where many come, the window opens as they are asked for.
+    if (!this.#inbox) this.#consume(bytes.length);
+    if (ended) this.inputEnded();
+  }
+
+  readonly #take = (message: Framed): void => {
+    if (this.#inbox) return this.#inbox.push(message);
+    if (this.#only) throw new GrpcError(grpcCode.internal, "a call that takes one message got more");
+    this.#only = message;
+  };
+
+  inputEnded(): void {
+    if (this.#inputEnded || this.#over) return;
+    this.#inputEnded = true;
+    if (!this.#reader.isBetween)
+      return this.fail(new GrpcError(grpcCode.internal, "the request ends inside a message"));
+    this.#inbox?.end();
+    if (!this.#inbox && this.#call) this.#begin();
+  }
+
+  /** There is room to write again. */
+  writable(): void {
+    this.#wake?.();
+  }
+
+  /** The caller or the connection has gone: nobody hears an answer. */
+  cancelled(): void {
+    if (this.#over) return;
+    this.#end(grpcCode.cancelled);
+    this.#stop(new GrpcError(grpcCode.cancelled, "the caller has gone"));
+  }
+
+  fail(thrown: unknown): void {
+    if (this.#over) return;
+    const error = errorOf(thrown);
+    this.#server.report(this.#bound.method.path, error);
+    const fields = [...statusFields(error), ...(this.#call?.trailerFields ?? [])];
+    if (this.#headersSent) this.#stream.sendTrailers(fields);
+    else this.#stream.sendHeaders([...refusalFields, ...(this.#call?.responseFields ?? []), ...fields], true);
+    this.#end(error.code);
+    this.#stop(error);
+    this.#sayEnough();
+  }
+
+  /** What the caller still sends is of no use to anyone. A reset would also drop what is still to be sent. */
+  #sayEnough(): void {
+    if (!this.#inputEnded && this.#stream.isOpen && this.#stream.unsentBytes === 0)
+      this.#stream.reset(errorCode.noError);
+  }
+
+  #stop(why: GrpcError): void {
+    this.#call?.cancel(why);
+    this.#inbox?.fail(why);
+    this.#wake?.();
+  }
+
+  #end(code: number): void {
+    this.#over = true;
+    this.#cancelTimer?.();
+    const tookMs = this.#server.clock.monotonicMs() - this.#beganMono;
+    this.#server.ended(this.#bound.method.path, code, tookMs, this.#bytesIn, this.#bytesOut);
+  }
+
+  #consume(bytes: number): void {
+    if (this.#stream.isOpen) this.#stream.consume(bytes);
+  }
+
+  #armDeadline(): void {
+    if (this.#cancelTimer || this.#deadlineMono === Number.POSITIVE_INFINITY || this.#over) return;
+    const leftMs = Math.max(0, this.#deadlineMono - this.#server.clock.monotonicMs());
+    this.#cancelTimer = this.#server.clock.after(leftMs, () =>
+      this.fail(new GrpcError(grpcCode.deadlineExceeded, "the caller's deadline has passed")),
+    );
+  }
+
+  /** A call with one request, all of which is here. */
+  #begin(): void {
+    const message = this.#only;
+    if (this.#running || !this.#call) return;
+    if (!message) return this.fail(new GrpcError(grpcCode.internal, "the request ended without a message"));
+    if (this.#deadlineMono <= this.#beganMono) return this.fail(new GrpcError(grpcCode.deadlineExceeded, "too late"));
+    this.#only = undefined;
+    if (message.compressed || this.#bound.method.streams === "server") return this.#run(message);
+    this.#running = true;
+    try {
+      const answer = this.#bound.handler(this.#decode(message.bytes), this.#call);
+      if (!(answer instanceof Promise)) return this.#answer(answer);
+      this.#armDeadline();
+      answer.then(
+        (later: unknown) => this.#answer(later),
+        (error: unknown) => this.fail(error),
+      );
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  #decode(bytes: Buffer): unknown {
+    try {
+      return decode(this.#bound.method.request, bytes);
+    } catch (error) {
+      if (!isFault(error, "invalid")) throw error;
+      throw new GrpcError(grpcCode.invalidArgument, `the request cannot be read: ${error.message}`);
+    }
+  }
+
+  /** The whole answer in one go, where it is small and nothing else has been said. */
+  #answer(message: unknown): void {
+    if (this.#over) return;
+    const { response } = this.#bound.method;
+    const call = this.#call as ServerCall<P>;
+    try {
+      if (call.responseFields || call.trailerFields || this.#packs()) return void this.#answerLong(message);
+      const framed = frameBriefly(response, message);
+      this.#bytesOut = framed.length;
+      const stream = this.#stream;
+      const at = stream.beginUnary(okHeaders, framed.length);
+      if (at >= 0) {
+        framed.copy(stream.outputBuffer, at);
+        stream.endUnary(okTrailers);
+      } else {
+        stream.sendHeaders(okHeaders);
+        stream.write(Buffer.from(framed));
+        stream.sendTrailers(okTrailers);
+      }
+      this.#end(grpcCode.ok);
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  async #answerLong(message: unknown): Promise<void> {
+    try {
+      await this.#send(message);
+      this.#finish();
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  /** Everything that is not one message in and one out at once. */
+  #run(packed?: Framed): void {
+    if (this.#running) return;
+    this.#running = true;
+    this.#armDeadline();
+    this.#work(packed).then(
+      () => this.#finish(),
+      (error: unknown) => this.fail(error),
+    );
+  }
+
+  async #work(packed: Framed | undefined): Promise<void> {
+    const call = this.#call as ServerCall<P>;
+    const { method, handler } = this.#bound;
+    const input = packed ? this.#decode(await this.#unpacked(packed)) : this.#requests();
+    const answer = handler(input, call);
+    if (method.streams === "none" || method.streams === "client")
+      return await this.#send(await (answer as Promise<unknown>));
+    for await (const message of answer as AsyncIterable<unknown>) {
+      if (this.#over) return;
+      await this.#send(message);
+    }
+  }
+
+  async *#requests(): AsyncGenerator<unknown> {
+    const inbox = this.#inbox as Inbox;
+    for (let message = await inbox.next(); message; message = await inbox.next())
+      yield this.#decode(await this.#unpacked(message));
+  }
+
+  #unpacked(message: Framed): Promise<Buffer> | Buffer {
+    if (!message.compressed) return message.bytes;
+    const encoding = this.#headers.get("grpc-encoding");
+    if (encoding === "gzip") return unpack(message.bytes, this.#server.messageBytesMax);
+    if (encoding === undefined || encoding === "identity")
+      throw new GrpcError(grpcCode.internal, "a packed message without a word of how it was packed");
+    const error = new GrpcError(grpcCode.unimplemented, `messages packed with ${encoding} are not taken here`);
+    (this.#call as ServerCall<P>).trailerFields = [["grpc-accept-encoding", encodingsTaken]];
+    throw error;
+  }
+
+  /** Who packs what it sends is answered in kind. */
+  #packs(): boolean {
+    return (
+      this.#headers.get("grpc-encoding") === "gzip" &&
+      (this.#headers.get("grpc-accept-encoding")?.includes("gzip") ?? false)
+    );
+  }
+
+  async #send(message: unknown): Promise<void> {
+    const { response } = this.#bound.method;
+    let framed = frame(response, message);
+    if (this.#packs() && framed.length >= gzipBytesMin)
+      framed = frameBytes(await pack(framed.subarray(prefixBytes)), true);
+    if (this.#over) return;
+    this.#sendHeaders();
+    this.#bytesOut += framed.length;
+    if (this.#stream.write(framed)) return;
+    await new Promise<void>((wake) => (this.#wake = wake));
+    this.#wake = undefined;
+  }
+
+  #sendHeaders(): void {
+    if (this.#headersSent) return;
+    this.#headersSent = true;
+    const more: [string, string][] = this.#packs() ? [["grpc-encoding", "gzip"]] : [];
+    const { responseFields } = this.#call as ServerCall<P>;
+    this.#stream.sendHeaders(
+      responseFields || more.length > 0 ? [...refusalFields, ...more, ...(responseFields ?? [])] : okHeaders,
+    );
+  }
+
+  #finish(): void {
+    if (this.#over) return;
+    this.#sendHeaders();
+    const { trailerFields } = this.#call as ServerCall<P>;
+    this.#stream.sendTrailers(trailerFields ? [["grpc-status", "0"], ...trailerFields] : okTrailers);
+    this.#end(grpcCode.ok);
+    this.#sayEnough();
+  }
+}

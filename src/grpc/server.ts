@@ -1,0 +1,146 @@
+/**
+ * The server's side of gRPC over HTTP/2 streams. It is told of streams by whoever owns the port (`open`), and handles
+ * them to their end.
+ *
+ * A unary call whose handler answers at once, the way of nearly all small calls, is answered in the very turn in which
+ * its last byte was read: no promise, no timer, no copy but one into the connection's output.
+ */
+import type { Clock } from "#base/clock.ts";
+import { ConstantHeaders } from "#h2/hpack-encoder.ts";
+import type { HeaderList } from "#h2/header-list.ts";
+import type { Stream, StreamHandler } from "#h2/stream.ts";
+import type { Service } from "#wire/message.ts";
+import { isGrpcType } from "./content-type.ts";
+import { Incoming } from "./server-incoming.ts";
+import { bind, type Bound, type Handlers } from "./service.ts";
+import { errorOf, grpcCode, GrpcError, statusFields } from "./status.ts";
+import { parseTimeoutMs } from "./timeout.ts";
+
+export type GrpcServerOptions<P> = {
+  readonly clock: Clock;
+  /**
+   * Who calls, and whether they may call this: throws a GrpcError for those who may not. `peer` is what the owner of
+   * the port knows of the connection.
+   */
+  readonly admit: (path: string, headers: HeaderList, peer: unknown) => P | Promise<P>;
+  /** Of one message, packed or not. */
+  readonly messageBytesMax?: number;
+  /** Hears of every call when it has ended; for metrics. */
+  readonly ended?: (call: EndedCall) => void;
+  /** Hears of what went wrong in our own code; for the log. */
+  readonly report?: (doing: string, error: unknown) => void;
+};
+
+/** Reused for every call: whoever hears of it keeps nothing of it. */
+export type EndedCall = {
+  /** "unknown" for a method that is not served: a caller cannot make up labels for our metrics. */
+  path: string;
+  code: number;
+  tookMs: number;
+  bytesIn: number;
+  bytesOut: number;
+};
+
+const messageBytesMaxDefault = 4 * 1024 * 1024;
+
+export class GrpcServer<P> implements StreamHandler {
+  readonly clock: Clock;
+  readonly messageBytesMax: number;
+  readonly #options: GrpcServerOptions<P>;
+  readonly #methods = new Map<string, Bound<P>>();
+  readonly #endedCall: EndedCall = { path: "", code: 0, tookMs: 0, bytesIn: 0, bytesOut: 0 };
+
+  constructor(options: GrpcServerOptions<P>) {
+    this.#options = options;
+    this.clock = options.clock;
+    this.messageBytesMax = options.messageBytesMax ?? messageBytesMaxDefault;
+  }
+
+  add<S extends Service>(service: S, handlers: Handlers<S, P>): this {
+    for (const bound of bind<S, P>(service, handlers)) this.#methods.set(bound.method.path, bound);
+    return this;
+  }
+
+  get paths(): readonly string[] {
+    return [...this.#methods.keys()];
+  }
+
+  /** A stream whose request headers have come. `ended`: there is nothing after them. */
+  open(stream: Stream, headers: HeaderList, ended: boolean, peer?: unknown): void {
+    stream.handler = this;
+    if (headers.method !== "POST") return this.#refuseHttp(stream, "405");
+    if (!isGrpcType(headers.get("content-type"))) return this.#refuseHttp(stream, "415");
+    const path = headers.path ?? "";
+    const bound = this.#methods.get(path);
+    if (!bound) return this.#refuse(stream, new GrpcError(grpcCode.unimplemented, `there is no method ${path}`));
+    const timeout = headers.get("grpc-timeout");
+    const timeoutMs = timeout === undefined ? Number.POSITIVE_INFINITY : parseTimeoutMs(timeout);
+    if (timeoutMs === undefined)
+      return this.#refuse(stream, new GrpcError(grpcCode.internal, "grpc-timeout cannot be read"), path);
+    const incoming = new Incoming<P>(this, bound, stream, headers, timeoutMs);
+    stream.tag = incoming;
+    try {
+      const principal = this.#options.admit(path, headers, peer);
+      if (principal instanceof Promise) incoming.admitLater(principal);
+      else incoming.admitted(principal);
+    } catch (error) {
+      return incoming.fail(error);
+    }
+    if (ended) incoming.inputEnded();
+  }
+
+  onData(stream: Stream, bytes: Buffer, ended: boolean): void {
+    if (stream.tag instanceof Incoming) stream.tag.data(bytes, ended);
+    else stream.consume(bytes.length);
+  }
+
+  onTrailers(stream: Stream): void {
+    if (stream.tag instanceof Incoming) stream.tag.inputEnded();
+  }
+
+  onWritable(stream: Stream): void {
+    if (stream.tag instanceof Incoming) stream.tag.writable();
+  }
+
+  onReset(stream: Stream, _code: number): void {
+    if (stream.tag instanceof Incoming) stream.tag.cancelled();
+  }
+
+  /** For `Incoming`: a call has ended. */
+  ended(path: string, code: number, tookMs: number, bytesIn: number, bytesOut: number): void {
+    const { ended } = this.#options;
+    if (!ended) return;
+    const call = this.#endedCall;
+    call.path = path;
+    call.code = code;
+    call.tookMs = tookMs;
+    call.bytesIn = bytesIn;
+    call.bytesOut = bytesOut;
+    ended(call);
+  }
+
+  report(path: string, error: GrpcError): void {
+    if (error.code === grpcCode.internal && error.cause !== undefined) this.#options.report?.(path, error.cause);
+  }
+
+  /** Before there is a call: an answer of trailers alone. */
+  #refuse(stream: Stream, thrown: unknown, path = "unknown"): void {
+    const error = errorOf(thrown);
+    stream.sendHeaders([...refusalFields, ...statusFields(error)], true);
+    this.ended(path, error.code, 0, 0, 0);
+  }
+
+  /** No gRPC at all: said in HTTP's own words. */
+  #refuseHttp(stream: Stream, status: string): void {
+    stream.sendHeaders([[":status", status]], true);
+    this.ended("unknown", grpcCode.unknown, 0, 0, 0);
+  }
+}
+
+export const refusalFields: readonly (readonly [string, string])[] = [
+  [":status", "200"],
+  ["content-type", "application/grpc"],
+];
+
+export const okHeaders = new ConstantHeaders(refusalFields);
+export const okTrailers = new ConstantHeaders([["grpc-status", "0"]]);
