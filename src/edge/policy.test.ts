@@ -1,0 +1,98 @@
+import { deepEqual, equal, match, ok } from "node:assert/strict";
+import { describe, test } from "node:test";
+import { actions, authorize, type Action } from "./policy.ts";
+import { allTenants, principal, roles, type Role } from "./principal.ts";
+
+const as = (role: Role, tenant = role === "operator" ? allTenants : "acme") =>
+  principal({ name: `some-${role}`, tenant, roles: [role] }, "token");
+
+// The whole matrix, for a caller's own tenant. Whoever changes the policy changes this, too, and sees what it means.
+const matrix = `
+                     operator  member  executor  cache-reader  cache-writer  action-cache-writer  viewer  nobody
+  health             yes       yes     yes       yes           yes           yes                  yes     yes
+  service.describe   yes       yes     yes       yes           yes           yes                  yes     -
+  cluster.map        yes       yes     yes       -             -             -                    yes     -
+  cluster.read       yes       -       -         -             -             -                    yes     -
+  cluster.admin      yes       -       -         -             -             -                    -       -
+  metrics.read       yes       -       -         -             -             -                    yes     -
+  work.submit        yes       yes     -         -             -             -                    -       -
+  work.read          yes       yes     -         -             -             -                    yes     -
+  work.signal        yes       yes     -         -             -             -                    -       -
+  work.cancel        yes       yes     -         -             -             -                    -       -
+  work.execute       yes       -       yes       -             -             -                    -       -
+  work.admin         yes       -       -         -             -             -                    -       -
+  artifacts.read     yes       yes     yes       -             -             -                    yes     -
+  artifacts.write    yes       yes     yes       -             -             -                    -       -
+  cache.read         yes       yes     yes       yes           yes           yes                  -       -
+  cache.write        yes       yes     yes       -             yes           yes                  -       -
+  action-cache.read  yes       yes     yes       yes           yes           yes                  -       -
+  action-cache.write yes       -       -         -             -             yes                  -       -
+`;
+
+const rows = matrix
+  .trim()
+  .split("\n")
+  .map((line) => line.trim().split(/\s+/));
+const [columns = [], ...body] = rows;
+
+describe("the policy", () => {
+  test("is the matrix: every action, every role, nothing besides", () => {
+    deepEqual(columns, [...roles, "nobody"]);
+    deepEqual(
+      body.map(([action]) => action),
+      [...actions],
+    );
+    for (const [action, ...cells] of body)
+      for (const [index, cell] of cells.entries()) {
+        const role = columns[index] as Role | "nobody";
+        const who = role === "nobody" ? undefined : as(role);
+        const outcome = authorize(who, action as Action, "acme");
+        equal(outcome.ok ? "yes" : "-", cell, `${role} ${action}`);
+      }
+  });
+
+  test("lets everyone but operators act in their own tenant only", () => {
+    const clusterWide = actions.filter((action) => !/^(work|artifacts|cache|action-cache)\./.test(action));
+    for (const role of roles)
+      for (const action of actions) {
+        const own = authorize(as(role), action, "acme");
+        for (const elsewhere of [authorize(as(role), action, "globex"), authorize(as(role), action)])
+          equal(elsewhere.ok, own.ok && (role === "operator" || clusterWide.includes(action)), `${role} ${action}`);
+      }
+  });
+
+  test("lets an executor that all tenants share execute for each of them, and submit for none", () => {
+    const shared = principal({ name: "fleet", tenant: allTenants, roles: ["executor"] }, "certificate");
+    ok(authorize(shared, "work.execute").ok);
+    ok(authorize(shared, "work.execute", "acme").ok);
+    ok(!authorize(shared, "work.submit", "acme").ok);
+  });
+
+  test("grants nothing to a principal without roles but what is for all", () => {
+    const bare = principal({ name: "bare", tenant: "acme", roles: [] }, "jwt");
+    deepEqual(
+      actions.filter((action) => authorize(bare, action, "acme").ok),
+      ["health", "service.describe"],
+    );
+  });
+
+  test("says what would be needed", () => {
+    const submit = authorize(as("viewer"), "work.submit", "acme");
+    ok(!submit.ok && submit.refusal.kind === "forbidden");
+    deepEqual([submit.refusal.reason, submit.refusal.needs], ["role-missing", ["operator", "member"]]);
+    equal(
+      submit.refusal.message,
+      "work.submit needs one of the roles operator, member; some-viewer of acme has viewer",
+    );
+    const foreign = authorize(as("member"), "work.read", "globex");
+    ok(!foreign.ok && foreign.refusal.kind === "forbidden");
+    deepEqual([foreign.refusal.reason, foreign.refusal.needs], ["tenant-foreign", ["operator"]]);
+    ok(!foreign.refusal.message.includes("globex"), "a tenant's name is not confirmed to strangers");
+    const all = authorize(as("member"), "work.read");
+    ok(!all.ok);
+    match(all.refusal.message, /name one tenant/);
+    const nobody = authorize(undefined, "work.read", "acme");
+    ok(!nobody.ok);
+    equal(nobody.refusal.reason, "credentials-missing");
+  });
+});

@@ -1,0 +1,95 @@
+/** What callers may do: one table, and one function that reads it. Nothing else decides who may do what. */
+import { allTenants, type Principal, type Role } from "./principal.ts";
+import { unauthenticated, type Refusal } from "./refusal.ts";
+
+/** `everyone` needs no credentials; `known` is any principal, whatever its roles. */
+type Rule = {
+  readonly of: "tenant" | "cluster";
+  readonly for: "everyone" | "known" | readonly Role[];
+};
+
+export const policy = {
+  health: { of: "cluster", for: "everyone" },
+  "service.describe": { of: "cluster", for: "known" },
+  "cluster.map": { of: "cluster", for: ["operator", "member", "executor", "viewer"] },
+  "cluster.read": { of: "cluster", for: ["operator", "viewer"] },
+  "cluster.admin": { of: "cluster", for: ["operator"] },
+  "metrics.read": { of: "cluster", for: ["operator", "viewer"] },
+
+  "work.submit": { of: "tenant", for: ["operator", "member"] },
+  "work.read": { of: "tenant", for: ["operator", "member", "viewer"] },
+  "work.signal": { of: "tenant", for: ["operator", "member"] },
+  "work.cancel": { of: "tenant", for: ["operator", "member"] },
+  "work.execute": { of: "tenant", for: ["operator", "executor"] },
+  "work.admin": { of: "tenant", for: ["operator"] },
+
+  "artifacts.read": { of: "tenant", for: ["operator", "member", "executor", "viewer"] },
+  "artifacts.write": { of: "tenant", for: ["operator", "member", "executor"] },
+
+  "cache.read": {
+    of: "tenant",
+    for: ["operator", "member", "executor", "cache-reader", "cache-writer", "action-cache-writer"],
+  },
+  "cache.write": { of: "tenant", for: ["operator", "member", "executor", "cache-writer", "action-cache-writer"] },
+  "action-cache.read": {
+    of: "tenant",
+    for: ["operator", "member", "executor", "cache-reader", "cache-writer", "action-cache-writer"],
+  },
+  // Whoever writes here decides what others' builds will contain. Executors are not in it: what they bring back is
+  // recorded under their claim's token, by the engine.
+  "action-cache.write": { of: "tenant", for: ["operator", "action-cache-writer"] },
+} as const satisfies Record<string, Rule>;
+
+export type Action = keyof typeof policy;
+
+export const actions = Object.keys(policy) as readonly Action[];
+
+export type Authorized = { readonly ok: true } | { readonly ok: false; readonly refusal: Refusal };
+
+const allowed: Authorized = { ok: true };
+
+/**
+ * Whether `who` (undefined: somebody who could not be authenticated) may do this in `tenant`. Left out, `tenant` means
+ * all of them: only who is of all tenants may ask that. Actions of the cluster have no tenant.
+ */
+export function authorize(who: Principal | undefined, action: Action, tenant: string = allTenants): Authorized {
+  const rule: Rule = policy[action];
+  if (rule.for === "everyone") return allowed;
+  if (who === undefined) return unauthenticated("credentials-missing");
+  if (rule.for === "known") return allowed;
+  if (!holdsOneOf(who, rule.for)) return roleMissing(who, action, rule.for);
+  if (rule.of === "cluster" || who.tenant === tenant || who.tenant === allTenants) return allowed;
+  return tenantForeign(who, action, tenant, rule.for);
+}
+
+function holdsOneOf(who: Principal, needs: readonly Role[]): boolean {
+  for (const role of needs) if (who.roles.has(role)) return true;
+  return false;
+}
+
+const roleMissing = (who: Principal, action: Action, needs: readonly Role[]): Authorized => ({
+  ok: false,
+  refusal: {
+    kind: "forbidden",
+    reason: "role-missing",
+    message: `${action} needs one of the roles ${needs.join(", ")}; ${describe(who)}`,
+    needs,
+  },
+});
+
+// Says the same whether or not the other tenant exists.
+const tenantForeign = (who: Principal, action: Action, tenant: string, needs: readonly Role[]): Authorized => ({
+  ok: false,
+  refusal: {
+    kind: "forbidden",
+    reason: "tenant-foreign",
+    message:
+      tenant === allTenants
+        ? `${action} in all tenants needs an operator; name one tenant: ${describe(who)}`
+        : `${action} in another tenant needs an operator; ${describe(who)}`,
+    needs: needs.filter((role) => role === "operator"),
+  },
+});
+
+const describe = (who: Principal): string =>
+  `${who.name} of ${who.tenant === allTenants ? "all tenants" : who.tenant} has ${[...who.roles].join(", ") || "none"}`;

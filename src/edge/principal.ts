@@ -1,0 +1,65 @@
+/** Who calls. Nobody is trusted by where they call from: whoever has proven nothing has no roles and no tenant. */
+import { assert } from "#base/assert.ts";
+
+export const roles = [
+  "operator",
+  "member",
+  "executor",
+  "cache-reader",
+  "cache-writer",
+  "action-cache-writer",
+  "viewer",
+] as const;
+
+export type Role = (typeof roles)[number];
+
+export const roleMeanings = {
+  operator: "runs the cluster: everything, in all tenants",
+  member: "submits work and reads it; uploads inputs and downloads outputs",
+  executor: "claims work and brings back results",
+  "cache-reader": "reads cached results and blobs",
+  "cache-writer": "also uploads blobs",
+  "action-cache-writer": "also says what an action's result is: others will trust it",
+  viewer: "looks at work and metrics, and changes nothing",
+} as const satisfies Record<Role, string>;
+
+/** How it was proven who calls. */
+export type Proof = "anonymous" | "token" | "jwt" | "certificate";
+
+/** Stands for every tenant. No tenant can have this name. */
+export const allTenants = "*";
+
+export const tenantPattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
+
+export type Principal = {
+  /** For logs and for the record of who asked; not a secret. */
+  readonly name: string;
+  /** The tenant it belongs to, or `allTenants`. */
+  readonly tenant: string;
+  readonly roles: ReadonlySet<Role>;
+  readonly proof: Proof;
+};
+
+/** What is granted to whoever proves to be the one meant; config and claims are turned into this. */
+export type Grant = { readonly name: string; readonly tenant: string; readonly roles: readonly Role[] };
+
+export function principal(grant: Grant, proof: Proof): Principal {
+  const problem = grantProblem(grant);
+  assert(problem === undefined, `a grant is checked before it becomes a principal: ${problem}`);
+  return { name: grant.name, tenant: grant.tenant, roles: new Set(grant.roles), proof };
+}
+
+/**
+ * Why these roles cannot be granted for this tenant, or undefined. Operators are of all tenants by nature. Executors
+ * may be shared by all, and then read and write what their tasks need; a member or a viewer of all tenants would be
+ * an operator by another name.
+ */
+export function grantProblem({ tenant, roles: granted }: Pick<Grant, "tenant" | "roles">): string | undefined {
+  if (tenant !== allTenants)
+    if (!tenantPattern.test(tenant)) return "a tenant's name has letters, digits, dots and dashes only";
+    else return granted.includes("operator") ? `an operator is one of all tenants: write "${allTenants}"` : undefined;
+  if (granted.includes("operator")) return undefined;
+  if (!granted.includes("executor")) return "only operators and executors can be of all tenants";
+  const personal = granted.find((role) => role === "member" || role === "viewer");
+  return personal === undefined ? undefined : `a ${personal} belongs to one tenant`;
+}
