@@ -25,7 +25,8 @@ export async function connectH2(options: H2ClientOptions): Promise<H2Socket> {
   const socket: Socket | TLSSocket = tls
     ? connectTls({ host, port, ALPNProtocols: ["h2"], ...tls })
     : connect({ host, port, noDelay: true });
-  const fault = (why: string, cause?: unknown): Fault => new Fault("unavailable", "connect", { host, port, why }, cause);
+  const fault = (why: string, cause?: unknown): Fault =>
+    new Fault("unavailable", "connect", { host, port, why }, cause);
   const opened = Promise.withResolvers<void>();
   const cancel = clock.after(connectMs, () => opened.reject(fault(`not open after ${connectMs} ms`)));
   const failed = (error: Error): void => opened.reject(fault(error.message, error));

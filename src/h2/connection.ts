@@ -11,15 +11,7 @@
 import { assert } from "#base/assert.ts";
 import { Fault } from "#base/fault.ts";
 import { ConnectionError, errorCode, errorCodeName, type ErrorCode } from "./error-codes.ts";
-import {
-  clientPreface,
-  flag,
-  frameType,
-  setting,
-  streamIdLimit,
-  windowBytesDefault,
-  writeUint32,
-} from "./frame.ts";
+import { clientPreface, flag, frameType, setting, streamIdLimit, windowBytesDefault, writeUint32 } from "./frame.ts";
 import { FrameReader } from "./frame-reader.ts";
 import type { HeaderList } from "./header-list.ts";
 import type { OutgoingHeaders } from "./hpack-encoder.ts";
@@ -452,9 +444,7 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
   }
 
   windowCame(stream: Stream | undefined, increment: number): boolean {
-    return stream === undefined
-      ? this.#sender.widenConnection(increment)
-      : this.#sender.widenStream(stream, increment);
+    return stream === undefined ? this.#sender.widenConnection(increment) : this.#sender.widenStream(stream, increment);
   }
 
   giveBack(bytes: number): void {

@@ -87,8 +87,7 @@ export class FrameReader {
 
   #checkedLength(bytes: Buffer, at: number): number {
     const length = (bytes[at]! << 16) | (bytes[at + 1]! << 8) | bytes[at + 2]!;
-    if (length > this.#frameBytesMax)
-      throw new ConnectionError(errorCode.frameSizeError, `a frame of ${length} bytes`);
+    if (length > this.#frameBytesMax) throw new ConnectionError(errorCode.frameSizeError, `a frame of ${length} bytes`);
     return length;
   }
 

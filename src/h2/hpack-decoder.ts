@@ -147,4 +147,5 @@ export class HpackDecoder {
   }
 }
 
-const broken = (why: string): ConnectionError => new ConnectionError(errorCode.compressionError, `header block: ${why}`);
+const broken = (why: string): ConnectionError =>
+  new ConnectionError(errorCode.compressionError, `header block: ${why}`);

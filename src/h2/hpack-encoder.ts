@@ -90,7 +90,8 @@ export class HpackEncoder {
 
   /** Writes the block to target[at...], which has room for `encodedBytesMax`; answers where it ends. */
   encode(headers: OutgoingHeaders, target: Uint8Array, at: number): number {
-    if (this.#announcedSize !== this.#sizeMax || this.#smallestSize < this.#sizeMax) at = this.#sayTableSize(target, at);
+    if (this.#announcedSize !== this.#sizeMax || this.#smallestSize < this.#sizeMax)
+      at = this.#sayTableSize(target, at);
     if (headers instanceof ConstantHeaders) return this.#constant(headers, target, at);
     for (const [name, value] of headers) at = this.#field(name, value, target, at);
     return at;

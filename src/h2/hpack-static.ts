@@ -80,4 +80,3 @@ const staticPairIndex: ReadonlyMap<string, number> = new Map(
 
 /** 0 when there is no such entry. */
 export const staticPair = (name: string, value: string): number => staticPairIndex.get(`${name}\n${value}`) ?? 0;
-

@@ -33,9 +33,7 @@ const short = new Uint16Array(1 << shortBits);
 /** By length: the first code, and where its symbol stands in `inOrder`. */
 const firstCode = new Float64Array(codeBitsMax + 2);
 const firstAt = new Uint16Array(codeBitsMax + 2);
-const inOrder = Uint16Array.from(
-  Array.from(lengths.keys()).toSorted((a, b) => lengths[a]! - lengths[b]! || a - b),
-);
+const inOrder = Uint16Array.from(Array.from(lengths.keys()).toSorted((a, b) => lengths[a]! - lengths[b]! || a - b));
 
 function makeTables(): void {
   let code = 0;

@@ -194,7 +194,8 @@ export class Receiver implements FrameSink {
       if (!this.#owner.takesStream(id)) return; // beyond our GOAWAY: the client knows to try elsewhere
       table.lastPeerId = id;
     } else if (stream === undefined) return; // reset by us, and the peer had not heard
-    if (stream !== undefined && stream.remote === phase.ended) return this.#owner.streamFailed(id, errorCode.streamClosed);
+    if (stream !== undefined && stream.remote === phase.ended)
+      return this.#owner.streamFailed(id, errorCode.streamClosed);
     if (this.#blockSelfDependent) return this.#owner.streamFailed(id, errorCode.protocolError);
     if (overflowed) return this.#owner.streamFailed(id, errorCode.enhanceYourCalm);
     let headers: HeaderList | undefined;
@@ -206,8 +207,7 @@ export class Receiver implements FrameSink {
     }
     if (stream.remote === phase.waiting) return this.#response(stream, readResponse(fields), ends);
     headers = ends ? readTrailers(fields) : undefined;
-    if (headers === undefined || stream.bodyBytesLeft > 0)
-      return this.#owner.streamFailed(id, errorCode.protocolError);
+    if (headers === undefined || stream.bodyBytesLeft > 0) return this.#owner.streamFailed(id, errorCode.protocolError);
     stream.remote = phase.ended;
     this.#owner.trailersCame(stream, headers);
   }

@@ -82,10 +82,13 @@ export class Watch {
   }
 
   look(nowMs: number, state: WatchedState): Verdict {
-    const { prefaceMs, settingsAckMs, frameMs, idleMs, keepaliveMs, keepaliveAckMs, writeStallMs, drainMs } = this.#limits;
+    const { prefaceMs, settingsAckMs, frameMs, idleMs, keepaliveMs, keepaliveAckMs, writeStallMs, drainMs } =
+      this.#limits;
     const over = (sinceMs: number, limitMs: number): boolean => sinceMs !== never && nowMs - sinceMs >= limitMs;
     if (!state.ready)
-      return over(this.#startedAtMs, prefaceMs) ? close(errorCode.protocolError, "no preface and SETTINGS in time") : fine;
+      return over(this.#startedAtMs, prefaceMs)
+        ? close(errorCode.protocolError, "no preface and SETTINGS in time")
+        : fine;
     if (!state.settingsAcked && over(this.#startedAtMs, settingsAckMs))
       return close(errorCode.settingsTimeout, "SETTINGS were not acknowledged");
     if (over(this.#midFrameSinceMs, frameMs))
