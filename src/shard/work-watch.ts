@@ -1,0 +1,82 @@
+/** Watches as messages of the work protocol, and back. Events travel as the log keeps them: see ADR 0004. */
+import { isFault } from "#base/fault.ts";
+import type { Event } from "#kernel/event.ts";
+import type * as wire from "#wire/generated/millrace/work/v1/queries.ts";
+import type { Event as WireEvent } from "#wire/generated/millrace/work/v1/view.ts";
+import { decodeEvents } from "./codec.ts";
+import type { WatchMessage, WatchRequest } from "./protocol.ts";
+import { given } from "./work-commands.ts";
+import { statusOfRejection, type Status } from "./work-rejections.ts";
+import { readStamp } from "./work-replies.ts";
+import { readJob, writeJob } from "./work-views.ts";
+import { each, readPart, refuse } from "./work-words.ts";
+
+export const writeWatch = (request: WatchRequest): wire.WatchRequest => request;
+
+export const readWatch = ({ shard, job, tenant, after }: wire.WatchRequest): WatchRequest => ({
+  shard,
+  job,
+  ...given({ tenant }),
+  ...given({ after }),
+});
+
+/** A message of the stream, or the status that ends it. */
+export type Watched = { readonly ok: true; readonly message: wire.WatchResponse } | Refused;
+type Refused = { readonly ok: false; readonly status: Status };
+
+export function writeWatched({ shard }: WatchRequest, message: WatchMessage): Watched {
+  switch (message.kind) {
+    case "snapshot": {
+      const { stamp, view } = message;
+      return said({ kind: "snapshot", value: { stamp, job: writeJob(view) } });
+    }
+    case "events": {
+      const { stamp, events } = message;
+      return said({ kind: "events", value: { stamp, events: events.map(writeEvent) } });
+    }
+    case "heartbeat":
+    case "end":
+      return said({ kind: message.kind, value: message.stamp });
+    case "moved":
+      return said({ kind: "moved", value: { hint: message.hint } });
+    case "rejected":
+      return { ok: false, status: statusOfRejection(shard, message.rejection, message.stamp) };
+  }
+}
+
+const said = (message: wire.WatchResponse["message"]): Watched => ({ ok: true, message: { message } });
+
+/** A refusal ends the stream with a status: see `responseOfStatus`. */
+export function readWatched({ message }: wire.WatchResponse): WatchMessage {
+  switch (message?.kind) {
+    case "snapshot": {
+      const { stamp, job } = message.value;
+      return { kind: "snapshot", stamp: readStamp(stamp), view: readPart("snapshot.job", job, readJob) };
+    }
+    case "events": {
+      const { stamp, events } = message.value;
+      return { kind: "events", stamp: readStamp(stamp), events: each("events.events", events, readEvent) };
+    }
+    case "heartbeat":
+    case "end":
+      return { kind: message.kind, stamp: readStamp(message.value) };
+    case "moved":
+      return { kind: "moved", hint: message.value.hint };
+    default:
+      return refuse("message", "must be there");
+  }
+}
+
+const writeEvent = (event: Event): WireEvent => ({ kind: event.kind, json: JSON.stringify(event) });
+
+const encoder = new TextEncoder();
+
+function readEvent({ kind, json }: WireEvent): Event {
+  try {
+    const [event, ...more] = decodeEvents(encoder.encode(`{"v":1,"events":[${json}]}`));
+    if (event && more.length === 0 && event.kind === kind) return event;
+  } catch (error) {
+    if (!isFault(error)) throw error;
+  }
+  return refuse("json", "must be an event of the kind that is named beside it");
+}
