@@ -1,0 +1,107 @@
+/**
+ * Who calls, from all that a call brings along.
+ *
+ * I1. Credentials that were shown decide. A bad token is refused; it never falls back to a certificate, and neither
+ *     falls back to anonymous.
+ * I2. Nothing is kept or compared but hashes of tokens; no refusal says anything that depends on a secret.
+ * I3. What is known is answered at once; only a JWT that was not seen before is verified, and that within a limit.
+ */
+import type { Clock } from "#base/clock.ts";
+import { readBearer } from "./bearer.ts";
+import type { CertificateRules } from "./certificate-rules.ts";
+import type { Identified } from "./identified.ts";
+import { isLoopbackHost } from "./identity-config.ts";
+import { looksLikeJwt, type JwtVerifier } from "./jwt-verifier.ts";
+import type { PeerCertificate } from "./peer-certificate.ts";
+import { unauthenticated } from "./refusal.ts";
+import type { StaticTokens } from "./static-tokens.ts";
+import { VerifiedCache } from "./verified-cache.ts";
+
+export type Credentials = {
+  readonly authorization: string | undefined;
+  readonly certificate: PeerCertificate | undefined;
+  /** The caller's network address; "unix" for a Unix socket. */
+  readonly address: string;
+};
+
+/** Everything that can be known of callers; replaced as a whole when a file of it changes. */
+export type Known = {
+  readonly tokens: StaticTokens;
+  readonly verifyJwt: JwtVerifier | undefined;
+  readonly certificates: CertificateRules | undefined;
+  readonly anonymous: { readonly outcome: Identified; readonly loopbackOnly: boolean } | undefined;
+};
+
+export type AuthenticatorLimits = {
+  readonly tokenLengthMax: number;
+  readonly verifiedMax: number;
+  readonly verifiedForMs: number;
+  readonly verifyingMax: number;
+};
+
+export class Authenticator {
+  readonly #limits: AuthenticatorLimits;
+  readonly #clock: Clock;
+  readonly #verified: VerifiedCache;
+  readonly #verifying = new Map<string, Promise<Identified>>();
+  #known: Known;
+  #generation = 0;
+
+  constructor(known: Known, limits: AuthenticatorLimits, clock: Clock) {
+    this.#known = known;
+    this.#limits = limits;
+    this.#clock = clock;
+    this.#verified = new VerifiedCache(limits.verifiedMax);
+  }
+
+  /** Grows whenever what was found out before no longer counts. */
+  get generation(): number {
+    return this.#generation;
+  }
+
+  /** Forgets everything that was found out under the old knowledge. */
+  replace(known: Known): void {
+    this.#known = known;
+    this.#generation += 1;
+    this.#verified.clear();
+    this.#verifying.clear();
+  }
+
+  authenticate({ authorization, certificate, address }: Credentials): Identified | Promise<Identified> {
+    if (authorization !== undefined) return this.#byToken(authorization);
+    const { certificates, anonymous } = this.#known;
+    if (certificate !== undefined && certificates) return certificates(certificate);
+    if (anonymous && (!anonymous.loopbackOnly || address === "unix" || isLoopbackHost(address)))
+      return anonymous.outcome;
+    return unauthenticated("credentials-missing");
+  }
+
+  #byToken(authorization: string): Identified | Promise<Identified> {
+    const bearer = readBearer(authorization, this.#limits.tokenLengthMax);
+    if (!bearer.ok) return bearer;
+    const { token, sha256 } = bearer;
+    const known = this.#known.tokens(sha256) ?? this.#verified.get(sha256, this.#clock.wallMs());
+    if (known) return known;
+    const { verifyJwt } = this.#known;
+    if (!verifyJwt || !looksLikeJwt(token)) return unauthenticated("token-unknown");
+    return this.#verifying.get(sha256) ?? this.#verify(token, sha256, verifyJwt);
+  }
+
+  #verify(token: string, sha256: string, verifyJwt: JwtVerifier): Identified | Promise<Identified> {
+    if (this.#verifying.size >= this.#limits.verifyingMax) return unauthenticated("verifier-busy");
+    const generation = this.#generation;
+    const verifying = verifyJwt(token, this.#clock.wallMs())
+      .then((outcome) => {
+        if (!outcome.ok) return outcome;
+        const untilMs = Math.min(outcome.untilMs, this.#clock.wallMs() + this.#limits.verifiedForMs);
+        const kept = { ...outcome, untilMs };
+        if (generation === this.#generation) this.#verified.put(sha256, kept);
+        return kept;
+      })
+      .finally(() => {
+        if (this.#verifying.get(sha256) === verifying) this.#verifying.delete(sha256);
+      });
+    this.#verifying.set(sha256, verifying);
+    return verifying;
+  }
+}

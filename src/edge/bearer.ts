@@ -1,0 +1,37 @@
+/**
+ * Bearer tokens are opaque: what identifies one is its SHA-256, and nothing but that is kept, compared or used as a
+ * key. A caller cannot steer a hash, so the time of a look-up by it tells nothing about the tokens that are known.
+ */
+import { hash, randomBytes } from "node:crypto";
+import { unauthenticated, type Unauthenticated } from "./refusal.ts";
+
+export type Bearer = { readonly ok: true; readonly token: string; readonly sha256: string };
+
+/** The form that RFC 6750 gives tokens: one word of letters, digits and -._~+/ with = at its end. */
+const shape = /^[A-Za-z0-9._~+/-]+=*$/;
+
+/** The token of an authorization header's value. */
+export function readBearer(
+  header: string,
+  tokenLengthMax: number,
+): Bearer | { readonly ok: false; readonly refusal: Unauthenticated } {
+  if (!/^bearer(?: |$)/i.test(header)) return unauthenticated("scheme-unsupported");
+  if (header.length > "Bearer ".length + tokenLengthMax) return unauthenticated("token-malformed");
+  const token = header.slice("Bearer ".length);
+  if (!shape.test(token)) return unauthenticated("token-malformed");
+  return { ok: true, token, sha256: tokenSha256(token) };
+}
+
+export const tokenSha256 = (token: string): string => hash("sha256", token, "hex");
+
+/** A new token: 256 bits of chance behind a prefix by which people and scanners tell what they have found. */
+export const newToken = (): string => `millrace_${randomBytes(32).toString("base64url")}`;
+
+/** Why a text from a file cannot be a token, or undefined. Short ones can be guessed. */
+export function tokenProblem(token: string, tokenLengthMax: number): string | undefined {
+  if (token.length < tokenLengthMin) return `a token has at least ${tokenLengthMin} characters`;
+  if (token.length > tokenLengthMax) return `a token has at most ${tokenLengthMax} characters`;
+  return shape.test(token) ? undefined : "a token is one word of letters, digits and - . _ ~ + /";
+}
+
+const tokenLengthMin = 24;

@@ -1,0 +1,58 @@
+/**
+ * The one at the other end of a connection. Nearly every call of a connection brings the very header that the call
+ * before it brought; then nothing is hashed and nothing is looked up. What is compared with is only what this
+ * connection has itself sent before.
+ */
+import type { Clock } from "#base/clock.ts";
+import type { Authenticator } from "./authenticate.ts";
+import type { Identified } from "./identified.ts";
+import type { PeerCertificate } from "./peer-certificate.ts";
+
+export class Caller {
+  readonly #authenticator: Authenticator;
+  readonly #clock: Clock;
+  readonly #certificate: PeerCertificate | undefined;
+  readonly #address: string;
+  #last:
+    | {
+        readonly authorization: string | undefined;
+        readonly outcome: Identified & { readonly ok: true };
+        readonly generation: number;
+      }
+    | undefined;
+
+  constructor(
+    authenticator: Authenticator,
+    clock: Clock,
+    connection: { readonly certificate: PeerCertificate | undefined; readonly address: string },
+  ) {
+    this.#authenticator = authenticator;
+    this.#clock = clock;
+    this.#certificate = connection.certificate;
+    this.#address = connection.address;
+  }
+
+  get address(): string {
+    return this.#address;
+  }
+
+  /** A promise only where a token has to be verified that was not seen before. */
+  identify(authorization: string | undefined): Identified | Promise<Identified> {
+    const last = this.#last;
+    if (
+      last &&
+      last.authorization === authorization &&
+      last.generation === this.#authenticator.generation &&
+      (last.outcome.untilMs === Infinity || this.#clock.wallMs() < last.outcome.untilMs)
+    )
+      return last.outcome;
+    const outcome = this.#authenticator.authenticate({
+      authorization,
+      certificate: this.#certificate,
+      address: this.#address,
+    });
+    if (!(outcome instanceof Promise) && outcome.ok)
+      this.#last = { authorization, outcome, generation: this.#authenticator.generation };
+    return outcome;
+  }
+}

@@ -1,0 +1,75 @@
+/** An issuer's keys: fixed, or fetched from the issuer within bounds of time and rate. */
+import { isFault, type Fault } from "#base/fault.ts";
+import type { Clock } from "#base/clock.ts";
+import { keySetOfText, type KeySet } from "./jwks.ts";
+
+export type KeyRing = {
+  /** The keys as they are known now. Fault "unavailable" when none are. */
+  current(): Promise<KeySet>;
+  /** After a token has named a key that is not among them: newer ones, or undefined if there are none to be had now. */
+  newer(): Promise<KeySet | undefined>;
+};
+
+export const fixedKeys = (keys: KeySet): KeyRing => ({
+  current: () => Promise.resolve(keys),
+  newer: () => Promise.resolve(undefined),
+});
+
+export type RemoteKeysPorts = {
+  readonly clock: Clock;
+  /** Fetches the text, within its own limits of time and size; rejects with a Fault. */
+  readonly fetchText: () => Promise<string>;
+  readonly onTrouble: (fault: Fault) => void;
+};
+
+/**
+ * Fetched on first use and again when they have grown old; old ones count until newer ones are there. However many
+ * tokens name unknown keys, the issuer is asked at most once per cooldown, and by one request at a time.
+ */
+export class RemoteKeys implements KeyRing {
+  readonly #ports: RemoteKeysPorts;
+  readonly #settings: { readonly url: string; readonly refreshMs: number; readonly cooldownMs: number };
+  #keys: { readonly set: KeySet; readonly fetchedMonoMs: number } | undefined;
+  #asked: { readonly atMonoMs: number; readonly outcome: Promise<KeySet> } | undefined;
+
+  constructor(
+    settings: { readonly url: string; readonly refreshMs: number; readonly cooldownMs: number },
+    ports: RemoteKeysPorts,
+  ) {
+    this.#settings = settings;
+    this.#ports = ports;
+  }
+
+  async current(): Promise<KeySet> {
+    const known = this.#keys;
+    if (!known) return this.#ask();
+    if (this.#ports.clock.monotonicMs() - known.fetchedMonoMs >= this.#settings.refreshMs) void this.newer();
+    return known.set;
+  }
+
+  async newer(): Promise<KeySet | undefined> {
+    const before = this.#keys?.set;
+    // What went wrong was reported where it went wrong; whoever asked goes on with the keys that are known.
+    const after = await this.#ask().catch(() => undefined);
+    return after === before ? undefined : after;
+  }
+
+  #ask(): Promise<KeySet> {
+    const nowMs = this.#ports.clock.monotonicMs();
+    if (this.#asked && nowMs - this.#asked.atMonoMs < this.#settings.cooldownMs) return this.#asked.outcome;
+    const outcome = this.#fetch();
+    this.#asked = { atMonoMs: nowMs, outcome };
+    return outcome;
+  }
+
+  async #fetch(): Promise<KeySet> {
+    try {
+      const set = keySetOfText(await this.#ports.fetchText(), this.#settings.url);
+      this.#keys = { set, fetchedMonoMs: this.#ports.clock.monotonicMs() };
+      return set;
+    } catch (error) {
+      if (isFault(error)) this.#ports.onTrouble(error);
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,35 @@
+/** Tokens that are listed in the configuration. */
+import { timingSafeEqual } from "node:crypto";
+import { Fault } from "#base/fault.ts";
+import type { Identified } from "./identified.ts";
+import { principal, type Grant } from "./principal.ts";
+
+export type StaticToken = Grant & { readonly sha256: string };
+
+/** Who holds the token with this SHA-256 (small hexadecimal digits), or undefined. */
+export type StaticTokens = (sha256: string) => Identified | undefined;
+
+/** Fault "invalid" when two principals share a token: nobody could tell which of them calls. */
+export function staticTokens(tokens: readonly StaticToken[]): StaticTokens {
+  const known = new Map<string, { readonly digest: Buffer; readonly outcome: Identified; readonly name: string }>();
+  for (const token of tokens) {
+    const other = known.get(token.sha256);
+    if (other)
+      throw new Fault("invalid", "read tokens", {
+        first: other.name,
+        second: token.name,
+        why: "both have the same token; give each its own",
+      });
+    known.set(token.sha256, {
+      digest: Buffer.from(token.sha256, "hex"),
+      outcome: { ok: true, principal: principal(token, "token"), untilMs: Infinity },
+      name: token.name,
+    });
+  }
+  return (sha256) => {
+    const found = known.get(sha256);
+    // The map has found it by a hash of a hash; that it is the same is settled in constant time.
+    if (!found || !timingSafeEqual(Buffer.from(sha256, "hex"), found.digest)) return undefined;
+    return found.outcome;
+  };
+}

@@ -1,0 +1,41 @@
+/**
+ * What was found out about tokens, by their SHA-256. Bounded: when it is full, what was not asked for the longest
+ * goes first.
+ */
+import type { Identified } from "./identified.ts";
+
+export class VerifiedCache {
+  readonly #entriesMax: number;
+  readonly #entries = new Map<string, Identified & { readonly ok: true }>();
+
+  constructor(entriesMax: number) {
+    this.#entriesMax = entriesMax;
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  get(sha256: string, nowMs: number): Identified | undefined {
+    const entry = this.#entries.get(sha256);
+    if (!entry) return undefined;
+    this.#entries.delete(sha256);
+    if (nowMs >= entry.untilMs) return undefined;
+    this.#entries.set(sha256, entry); // a map keeps its order: now it is the youngest
+    return entry;
+  }
+
+  put(sha256: string, entry: Identified & { readonly ok: true }): void {
+    this.#entries.delete(sha256);
+    this.#entries.set(sha256, entry);
+    if (this.#entries.size <= this.#entriesMax) return;
+    for (const oldest of this.#entries.keys()) {
+      this.#entries.delete(oldest);
+      return;
+    }
+  }
+
+  clear(): void {
+    this.#entries.clear();
+  }
+}
