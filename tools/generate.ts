@@ -4,8 +4,9 @@ import { dirname, join } from "node:path";
 import { referencePages } from "#cli/reference.ts";
 import { lintConfig } from "./lint-config.ts";
 import { withPicture } from "./picture.ts";
-import { modulePathOf, moduleOf } from "./proto-code.ts";
+import { moduleOf } from "./proto-code.ts";
 import { descriptorsModule, descriptorsPath } from "./proto-descriptors.ts";
+import { modulePathOf } from "./proto-names.ts";
 import { readProtoFiles } from "./proto-schema.ts";
 
 export const repoRoot = join(import.meta.dirname, "..");

@@ -63,7 +63,7 @@ describe("reading (W1)", () => {
   test("goes only so deep, and makes only so many objects", () => {
     const deep = (count: number): Buffer => {
       const to = new Writer();
-      const starts = Array.from({ length: count }, () => to.open(10)); // Tree.root.files.digest...: any length-delimited
+      const starts = Array.from({ length: count }, () => to.open(10));
       for (const start of starts.toReversed()) to.close(start);
       return Buffer.from(to.bytes.subarray(0, to.pos));
     };

@@ -191,7 +191,7 @@ export const DescriptorProto: Message<DescriptorProto> = {
     const field: FieldDescriptorProto[] = before === undefined ? [] : (before.field as FieldDescriptorProto[]);
     const nestedType: DescriptorProto[] = before === undefined ? [] : (before.nestedType as DescriptorProto[]);
     const enumType: EnumDescriptorProto[] = before === undefined ? [] : (before.enumType as EnumDescriptorProto[]);
-    let options_ = before?.options;
+    let options = before?.options;
     const oneofDecl: OneofDescriptorProto[] = before === undefined ? [] : (before.oneofDecl as OneofDescriptorProto[]);
     while (from.pos < end) {
       const tag = from.tag();
@@ -220,7 +220,7 @@ export const DescriptorProto: Message<DescriptorProto> = {
         }
         case 58: {
           const stop = from.enter();
-          options_ = MessageOptions.read(from, stop, options_);
+          options = MessageOptions.read(from, stop, options);
           from.leave(stop);
           break;
         }
@@ -234,7 +234,7 @@ export const DescriptorProto: Message<DescriptorProto> = {
           from.skip(tag);
       }
     }
-    return { name, field, nestedType, enumType, options: options_, oneofDecl };
+    return { name, field, nestedType, enumType, options, oneofDecl };
   },
 };
 

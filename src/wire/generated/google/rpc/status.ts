@@ -29,7 +29,7 @@ export const Status: Message<Status> = {
   },
   read(from, end, before) {
     let code = before === undefined ? 0 : before.code;
-    let message_ = before === undefined ? "" : before.message;
+    let message = before === undefined ? "" : before.message;
     const details: Any[] = before === undefined ? [] : (before.details as Any[]);
     while (from.pos < end) {
       const tag = from.tag();
@@ -39,7 +39,7 @@ export const Status: Message<Status> = {
           break;
         }
         case 18: {
-          message_ = from.string();
+          message = from.string();
           break;
         }
         case 26: {
@@ -52,6 +52,6 @@ export const Status: Message<Status> = {
           from.skip(tag);
       }
     }
-    return { code, message: message_, details };
+    return { code, message, details };
   },
 };

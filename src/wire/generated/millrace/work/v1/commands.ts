@@ -1373,7 +1373,7 @@ export const FailRequest: Message<FailRequest> = {
     let task = before === undefined ? 0 : before.task;
     let token = before === undefined ? 0 : before.token;
     let reason = before === undefined ? 0 : before.reason;
-    let message_ = before === undefined ? "" : before.message;
+    let message = before === undefined ? "" : before.message;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -1398,14 +1398,14 @@ export const FailRequest: Message<FailRequest> = {
           break;
         }
         case 50: {
-          message_ = from.string();
+          message = from.string();
           break;
         }
         default:
           from.skip(tag);
       }
     }
-    return { shard, executor, task, token, reason, message: message_ };
+    return { shard, executor, task, token, reason, message };
   },
 };
 

@@ -829,37 +829,37 @@ export const WatchResponse: Message<WatchResponse> = {
     }
   },
   read(from, end, before) {
-    let message_ = before?.message;
+    let message = before?.message;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
         case 10: {
           const stop = from.enter();
-          message_ = { kind: "snapshot", value: WatchResponse_Snapshot.read(from, stop, message_?.kind === "snapshot" ? message_.value : undefined) };
+          message = { kind: "snapshot", value: WatchResponse_Snapshot.read(from, stop, message?.kind === "snapshot" ? message.value : undefined) };
           from.leave(stop);
           break;
         }
         case 18: {
           const stop = from.enter();
-          message_ = { kind: "events", value: WatchResponse_Events.read(from, stop, message_?.kind === "events" ? message_.value : undefined) };
+          message = { kind: "events", value: WatchResponse_Events.read(from, stop, message?.kind === "events" ? message.value : undefined) };
           from.leave(stop);
           break;
         }
         case 26: {
           const stop = from.enter();
-          message_ = { kind: "heartbeat", value: Stamp.read(from, stop, message_?.kind === "heartbeat" ? message_.value : undefined) };
+          message = { kind: "heartbeat", value: Stamp.read(from, stop, message?.kind === "heartbeat" ? message.value : undefined) };
           from.leave(stop);
           break;
         }
         case 34: {
           const stop = from.enter();
-          message_ = { kind: "end", value: Stamp.read(from, stop, message_?.kind === "end" ? message_.value : undefined) };
+          message = { kind: "end", value: Stamp.read(from, stop, message?.kind === "end" ? message.value : undefined) };
           from.leave(stop);
           break;
         }
         case 42: {
           const stop = from.enter();
-          message_ = { kind: "moved", value: WatchResponse_Moved.read(from, stop, message_?.kind === "moved" ? message_.value : undefined) };
+          message = { kind: "moved", value: WatchResponse_Moved.read(from, stop, message?.kind === "moved" ? message.value : undefined) };
           from.leave(stop);
           break;
         }
@@ -867,7 +867,7 @@ export const WatchResponse: Message<WatchResponse> = {
           from.skip(tag);
       }
     }
-    return { message: message_ };
+    return { message };
   },
 };
 

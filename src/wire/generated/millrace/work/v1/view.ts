@@ -84,7 +84,7 @@ export const Failure: Message<Failure> = {
   },
   read(from, end, before) {
     let reason = before === undefined ? 0 : before.reason;
-    let message_ = before === undefined ? "" : before.message;
+    let message = before === undefined ? "" : before.message;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -93,14 +93,14 @@ export const Failure: Message<Failure> = {
           break;
         }
         case 18: {
-          message_ = from.string();
+          message = from.string();
           break;
         }
         default:
           from.skip(tag);
       }
     }
-    return { reason, message: message_ };
+    return { reason, message };
   },
 };
 
