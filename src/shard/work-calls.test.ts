@@ -38,7 +38,7 @@ const list = <T>(item: Arbitrary<T>): Arbitrary<T[]> => fc.array(item, { maxLeng
 const maybe = <T>(item: Arbitrary<T>): Arbitrary<T | undefined> => fc.option(item, { nil: undefined });
 
 const record = <T>(fields: { [F in keyof T]: Arbitrary<T[F]> }): Arbitrary<T> =>
-  fc.record<T>(fields, { noNullPrototype: true }) as Arbitrary<T>;
+  fc.record<T>(fields, { noNullPrototype: true });
 
 const stamp = record({ epoch: id, seq: id });
 
@@ -47,10 +47,13 @@ const shape = <T extends object, O extends object = object>(
   required: { [F in keyof T]: Arbitrary<T[F]> },
   optional: { [F in keyof O]: Arbitrary<O[F]> } = {} as { [F in keyof O]: Arbitrary<O[F]> },
 ): Arbitrary<T & Partial<O>> =>
-  fc.record({ ...required, ...optional } as Record<string, Arbitrary<unknown>>, {
-    requiredKeys: Object.keys(required),
-    noNullPrototype: true,
-  }) as unknown as Arbitrary<T & Partial<O>>;
+  fc.record<Record<string, unknown>>(
+    { ...required, ...optional },
+    {
+      requiredKeys: Object.keys(required),
+      noNullPrototype: true,
+    },
+  ) as unknown as Arbitrary<T & Partial<O>>;
 
 const jobPhase = fc.constantFrom<model.JobPhase>(
   ...(["WAITING", "RUNNING", "CANCELLING", "SUCCEEDED", "FAILED", "CANCELLED"] as const),
