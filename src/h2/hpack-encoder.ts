@@ -4,7 +4,7 @@
  */
 import { assert } from "#base/assert.ts";
 import { fieldKind, fieldOverheadBytes, makeField, type HeaderField } from "./header-field.ts";
-import { staticCount, staticNameIndex, staticPair } from "./hpack-static.ts";
+import { staticCount, staticNames } from "./hpack-static.ts";
 import { huffmanEncode, huffmanLength } from "./huffman.ts";
 
 export type HeaderPairs = readonly (readonly [name: string, value: string])[];
@@ -57,7 +57,7 @@ type Known = { readonly bytes: Uint8Array; readonly insertions: number };
 
 export class HpackEncoder {
   /** Oldest first; `#dropped` of them have gone. Entry n was the n-th insertion. */
-  #entries: { readonly key: string; readonly name: string; readonly size: number }[] = [];
+  #entries: { readonly name: string; readonly value: string; readonly size: number }[] = [];
   #dropped = 0;
   /** Counts every insertion ever made. */
   #insertions = 0;
@@ -67,8 +67,8 @@ export class HpackEncoder {
   #announcedSize = 4096;
   #smallestSize: number;
   readonly #ourSizeMax: number;
-  readonly #byPair = new Map<string, number>();
-  readonly #byName = new Map<string, number>();
+  /** Name -> its newest entry, and its entries by value. */
+  readonly #byName = new Map<string, { newest: number; readonly values: Map<string, number> }>();
   readonly #known: (Known | undefined)[] = [];
 
   constructor(tableBytesMax = 4096) {
@@ -115,23 +115,23 @@ export class HpackEncoder {
 
   #field(name: string, value: string, target: Uint8Array, at: number): number {
     const secret = secretNames.has(name);
+    const fixed = staticNames.get(name);
+    const known = this.#byName.get(name);
     if (!secret) {
-      const inStatic = staticPair(name, value);
-      if (inStatic !== 0) return integer(inStatic, 0x7f, 0x80, target, at);
+      const place = fixed === undefined ? -1 : fixed.values.indexOf(value);
+      if (fixed !== undefined && place >= 0) return integer(fixed.firstIndex + place, 0x7f, 0x80, target, at);
+      const nth = known?.values.get(value);
+      if (nth !== undefined) return integer(this.#indexOf(nth), 0x7f, 0x80, target, at);
     }
-    const key = `${name}\n${value}`;
-    const nth = this.#byPair.get(key);
-    if (nth !== undefined && !secret) return integer(this.#indexOf(nth), 0x7f, 0x80, target, at);
-    const nameNth = this.#byName.get(name);
-    const nameIndex = staticNameIndex.get(name) ?? (nameNth === undefined ? 0 : this.#indexOf(nameNth));
+    const nameIndex = fixed?.firstIndex ?? (known === undefined ? 0 : this.#indexOf(known.newest));
     const size = name.length + value.length + fieldOverheadBytes;
-    const worth = !secret && !isChanging(name, value) && size <= this.#sizeMax;
+    const worth = !secret && size <= this.#sizeMax && !isChanging(name, value);
     if (secret) at = integer(nameIndex, 0x0f, 0x10, target, at);
     else if (worth) at = integer(nameIndex, 0x3f, 0x40, target, at);
     else at = integer(nameIndex, 0x0f, 0x00, target, at);
     if (nameIndex === 0) at = string(name, target, at);
     at = string(value, target, at);
-    if (worth) this.#insert(key, name, size);
+    if (worth) this.#insert(name, value, size);
     return at;
   }
 
@@ -139,22 +139,29 @@ export class HpackEncoder {
     return staticCount + this.#insertions - nth;
   }
 
-  #insert(key: string, name: string, size: number): void {
+  #insert(name: string, value: string, size: number): void {
     this.#evictTo(this.#sizeMax - size);
-    this.#entries.push({ key, name, size });
-    this.#byPair.set(key, this.#insertions);
-    this.#byName.set(name, this.#insertions);
+    this.#entries.push({ name, value, size });
+    let named = this.#byName.get(name);
+    if (named === undefined) {
+      named = { newest: 0, values: new Map() };
+      this.#byName.set(name, named);
+    }
+    named.newest = this.#insertions;
+    named.values.set(value, this.#insertions);
     this.#insertions += 1;
     this.#size += size;
   }
 
+  /** The oldest go first, so the newest of a name goes last and its name with it. */
   #evictTo(size: number): void {
     while (this.#size > size) {
       const oldest = this.#entries[this.#dropped];
       if (oldest === undefined) break;
       const nth = this.#insertions - (this.#entries.length - this.#dropped);
-      if (this.#byPair.get(oldest.key) === nth) this.#byPair.delete(oldest.key);
-      if (this.#byName.get(oldest.name) === nth) this.#byName.delete(oldest.name);
+      const named = this.#byName.get(oldest.name);
+      if (named?.values.get(oldest.value) === nth) named.values.delete(oldest.value);
+      if (named?.newest === nth) this.#byName.delete(oldest.name);
       this.#size -= oldest.size;
       this.#dropped += 1;
       this.#known.length = 0; // their indexes may point at what has just gone

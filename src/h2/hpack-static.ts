@@ -70,13 +70,13 @@ export const staticCount = rows.length;
 const unused = makeField("", "");
 export const staticFields: readonly HeaderField[] = [unused, ...rows.map(([name, value]) => makeField(name, value))];
 
-/** The encoder's view: the first entry with a name, and the entry with a name and value. */
-export const staticNameIndex: ReadonlyMap<string, number> = new Map(
-  rows.map(([name], at): [string, number] => [name, at + 1]).toReversed(),
-);
-const staticPairIndex: ReadonlyMap<string, number> = new Map(
-  rows.map(([name, value], at): [string, number] => [`${name}\n${value}`, at + 1]),
-);
+/** The encoder's view: the entries by name. Names with several values follow each other in the table. */
+export type StaticName = { readonly firstIndex: number; readonly values: readonly string[] };
 
-/** 0 when there is no such entry. */
-export const staticPair = (name: string, value: string): number => staticPairIndex.get(`${name}\n${value}`) ?? 0;
+export const staticNames: ReadonlyMap<string, StaticName> = new Map(
+  rows.map(([name]) => {
+    const firstIndex = rows.findIndex(([other]) => other === name) + 1;
+    const values = rows.filter(([other]) => other === name).map(([, value]) => value);
+    return [name, { firstIndex, values }] as const;
+  }),
+);

@@ -61,6 +61,7 @@ export class H2Socket {
     this.#tickLater();
     if (firstBytes !== undefined && firstBytes.length > 0) this.#read(firstBytes);
     else this.#flush();
+    if (!this.#paused) socket.resume(); // whoever looked at the first bytes may have paused it
   }
 
   /** When the connection is over, however it ended. */
