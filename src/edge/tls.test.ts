@@ -79,7 +79,7 @@ describe("a TLS server", () => {
     readonly clock: ManualClock;
     readonly troubles: unknown[];
     readonly peers: (PeerCertificate | undefined)[];
-    open(options?: ConnectionOptions): Promise<TLSSocket>;
+    readonly open: (options?: ConnectionOptions) => Promise<TLSSocket>;
   };
 
   async function serving(config: Tls, run: (rig: Rig) => Promise<void>): Promise<void> {
