@@ -35,7 +35,7 @@ const limits: Partial<H2Limits> = {
   outputBytesHigh: 40_000,
   streamSendBytesHigh: 30_000,
   controlBytesMax: 60_000,
-  streamsWaitingMax: 20,
+  streamsWaitingMax: 100,
 };
 
 export class FuzzRun {

@@ -2,9 +2,8 @@
  * HPACK's Huffman code (RFC 7541 appendix B). The code is canonical: codes of one length follow each other in the
  * order of their symbols, so the lengths alone say everything and the tables are made from them at start.
  *
- * Decoding looks at 8 bits at a time: every symbol that occurs in ordinary headers has at most 8, and takes one
- * look. Longer codes go a slower way, and so do NUL, CR and LF, which a field value must not contain: they are
- * noticed there, at no cost for anybody else.
+ * Decoding looks at 12 bits at a time, which are one or two symbols of ordinary headers. Longer codes go a slower way,
+ * and so do NUL, CR and LF, which a field value must not contain: they are noticed there, at no cost for anybody else.
  */
 
 // prettier-ignore
@@ -24,12 +23,12 @@ const codeLengths = [
 
 const endOfString = 256;
 const codeBitsMax = 30;
-const shortBits = 8;
+const lookBits = 12;
 
 const codes = new Uint32Array(257);
 const lengths = Uint8Array.from(codeLengths);
-/** The next 8 bits -> length << 8 | symbol, or 0 where the code is longer. */
-const short = new Uint16Array(1 << shortBits);
+/** The next 12 bits -> symbols << 24 | their bits << 16 | second symbol << 8 | first symbol; 0 for a longer code. */
+const look = new Uint32Array(1 << lookBits);
 /** By length: the first code, and where its symbol stands in `inOrder`. */
 const firstCode = new Float64Array(codeBitsMax + 2);
 const firstAt = new Uint16Array(codeBitsMax + 2);
@@ -45,10 +44,28 @@ function makeTables(): void {
     while (at < inOrder.length && lengths[inOrder[at]!] === length) {
       const symbol = inOrder[at]!;
       codes[symbol] = code;
-      if (length <= shortBits) short.fill((length << 8) | symbol, code << (8 - length), (code + 1) << (8 - length));
+      if (length <= lookBits) {
+        const rest = lookBits - length;
+        look.fill((1 << 24) | (length << 16) | symbol, code << rest, (code + 1) << rest);
+      }
       code += 1;
       at += 1;
     }
+  }
+  addSecondSymbols();
+}
+
+/** Where the first symbol leaves enough bits for a second one, the entry gets both. */
+function addSecondSymbols(): void {
+  const single = look.slice();
+  for (let bits = 0; bits < look.length; bits += 1) {
+    const first = single[bits]!;
+    const length = (first >>> 16) & 0xff;
+    if (length === 0) continue;
+    const second = single[(bits << length) & (look.length - 1)]!;
+    const both = length + ((second >>> 16) & 0xff);
+    if (second !== 0 && both <= lookBits)
+      look[bits] = (2 << 24) | (both << 16) | ((second & 0xff) << 8) | (first & 0xff);
   }
 }
 makeTables();
@@ -56,8 +73,8 @@ makeTables();
 /** Whether the last call of `huffmanDecode` met a NUL, CR or LF. */
 export let huffmanSawControl = false;
 
-/** What `target` must hold for `bytes` encoded bytes: the shortest code has 5 bits. */
-export const huffmanDecodedMax = (bytes: number): number => Math.ceil((bytes * 8) / 5);
+/** What `target` must hold for `bytes` encoded bytes: the shortest code has 5 bits, and one byte more is written. */
+export const huffmanDecodedMax = (bytes: number): number => Math.ceil((bytes * 8) / 5) + 1;
 
 /** Decodes source[at, end) to the front of `target`; answers the number of bytes, or -1 for what is not the code. */
 export function huffmanDecode(source: Uint8Array, at: number, end: number, target: Uint8Array): number {
@@ -66,56 +83,67 @@ export function huffmanDecode(source: Uint8Array, at: number, end: number, targe
   let bits = 0;
   let out = 0;
   for (;;) {
-    if (bits < shortBits) {
-      if (at === end) break;
-      window = (window << 8) | source[at]!;
+    if (bits < lookBits) {
+      if (end - at >= 2) {
+        window = (window << 16) | (source[at]! << 8) | source[at + 1]!;
+        at += 2;
+        bits += 16;
+      } else if (at < end) {
+        window = (window << 8) | source[at]!;
+        at += 1;
+        bits += 8;
+        if (bits < lookBits) break;
+      } else break;
+    }
+    const found = look[(window >>> (bits - lookBits)) & 0xfff]!;
+    if (found !== 0) {
+      target[out] = found;
+      target[out + 1] = found >>> 8;
+      out += found >>> 24;
+      bits -= (found >>> 16) & 0xff;
+      continue;
+    }
+    const long = decodeLong(source, at, end, window & ((1 << bits) - 1), bits);
+    if (long < 0) return -1;
+    target[out] = long;
+    out += 1;
+    bits -= long >>> 8;
+    while (bits < 0) {
+      window = source[at]!;
       at += 1;
       bits += 8;
     }
-    const found = short[(window >>> (bits - shortBits)) & 0xff]!;
-    if (found === 0) {
-      const long = decodeLong(source, at, end, window & ((1 << bits) - 1), bits);
-      if (long < 0) return -1;
-      target[out] = long & 0xff;
-      out += 1;
-      bits -= long >>> 8;
-      while (bits < 0) {
-        window = source[at]!;
-        at += 1;
-        bits += 8;
-      }
-    } else {
-      target[out] = found & 0xff;
-      out += 1;
-      bits -= found >>> 8;
-    }
   }
-  // Fewer than 8 bits are left: perhaps one short symbol more, then only the padding of ones.
-  while (bits >= 5) {
-    const found = short[((window << (8 - bits)) | (0xff >>> bits)) & 0xff]!;
-    if (found === 0 || found >>> 8 > bits) break;
-    target[out] = found & 0xff;
+  return decodeTail(window, bits, target, out);
+}
+
+/** Fewer than 12 bits are left: perhaps some short symbols more, then only the padding of ones, of 7 bits at most. */
+function decodeTail(window: number, bits: number, target: Uint8Array, out: number): number {
+  for (;;) {
+    const symbol = look[((window << (lookBits - bits)) | (0xfff >>> bits)) & 0xfff]! & 0xff;
+    const length = lengths[symbol]!;
+    if (length > bits || codes[symbol] !== ((window >>> (bits - length)) & ((1 << length) - 1))) break;
+    target[out] = symbol;
     out += 1;
-    bits -= found >>> 8;
+    bits -= length;
   }
   const padding = (1 << bits) - 1;
-  return (window & padding) === padding ? out : -1;
+  return bits < 8 && (window & padding) === padding ? out : -1;
 }
 
 /**
- * A code of more than 8 bits: `held` (of `bits` bits) goes before source[at]. Answers length << 8 | symbol, or -1.
- * Up to 15 + 32 bits are gathered in a double, which counts to 53 exactly.
+ * A code of more than 12 bits: `held` (of `bits` bits, at least 12) goes before source[at]. Answers
+ * length << 8 | symbol, or -1. Up to 27 + 24 bits are gathered in a double, which counts to 53 exactly.
  */
 function decodeLong(source: Uint8Array, at: number, end: number, held: number, bits: number): number {
   let gathered = held;
-  for (let i = 0; i < 4; i += 1) gathered = gathered * 256 + (at + i < end ? source[at + i]! : 0xff);
-  const known = bits + 8 * Math.min(4, end - at);
-  const total = bits + 32;
-  for (let length = shortBits + 1; length <= codeBitsMax; length += 1) {
+  for (let i = 0; i < 3; i += 1) gathered = gathered * 256 + (at + i < end ? source[at + i]! : 0xff);
+  const known = bits + 8 * Math.min(3, end - at);
+  const total = bits + 24;
+  for (let length = lookBits + 1; length <= codeBitsMax; length += 1) {
     const code = Math.floor(gathered / 2 ** (total - length));
     const index = code - firstCode[length]!;
-    const place = firstAt[length]! + index;
-    const symbol = inOrder[place];
+    const symbol = inOrder[firstAt[length]! + index];
     if (index < 0 || symbol === undefined || lengths[symbol] !== length) continue;
     if (length > known || symbol === endOfString) return -1;
     if (symbol === 0 || symbol === 10 || symbol === 13) huffmanSawControl = true;
