@@ -65,9 +65,13 @@ export class GrpcServer<P> implements StreamHandler {
     return [...this.#methods.keys()];
   }
 
-  /** A stream whose request headers have come. `ended`: there is nothing after them. */
-  open(stream: Stream, headers: HeaderList, ended: boolean, peer?: unknown): void {
-    stream.handler = this;
+  /** A stream whose request headers have come. `ended`: there is nothing after them. Handles it from here on. */
+  open(stream: Stream, headers: HeaderList, ended: boolean, peer?: unknown): StreamHandler {
+    this.#open(stream, headers, ended, peer);
+    return this;
+  }
+
+  #open(stream: Stream, headers: HeaderList, ended: boolean, peer: unknown): void {
     if (headers.method !== "POST") return this.#refuseHttp(stream, "405");
     if (!isGrpcType(headers.get("content-type"))) return this.#refuseHttp(stream, "415");
     const path = headers.path ?? "";
