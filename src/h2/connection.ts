@@ -10,12 +10,12 @@
  */
 import { assert } from "#base/assert.ts";
 import { Fault } from "#base/fault.ts";
+import { layGoaway, layGreeting, layPing, pingPurpose } from "./control-frames.ts";
 import { ConnectionError, errorCode, errorCodeName, type ErrorCode } from "./error-codes.ts";
-import { clientPreface, flag, frameType, setting, streamIdLimit, windowBytesDefault, writeUint32 } from "./frame.ts";
+import { flag, frameType, streamIdLimit, windowBytesDefault } from "./frame.ts";
 import { FrameReader } from "./frame-reader.ts";
 import type { HeaderList } from "./header-list.ts";
-import type { OutgoingHeaders } from "./hpack-encoder.ts";
-import { ConstantHeaders } from "./hpack-encoder.ts";
+import { ConstantHeaders, type OutgoingHeaders } from "./hpack-encoder.ts";
 import { Bucket, h2LimitsDefault, type H2Limits } from "./limits.ts";
 import type { Batch } from "./output.ts";
 import type { PeerSettings } from "./peer-settings.ts";
@@ -24,6 +24,7 @@ import { ReceiveWindow } from "./receive-window.ts";
 import { hasSomething, Sender, type SenderOwner } from "./sender.ts";
 import { phase, Stream, type StreamHandler, type StreamOwner, type WriteOptions } from "./stream.ts";
 import { StreamTable } from "./stream-table.ts";
+import { WaitingRequests } from "./waiting-requests.ts";
 import { Watch } from "./watch.ts";
 
 export type ConnectionHandler = {
@@ -71,9 +72,7 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
   #peerSettings = { maxConcurrentStreams: Number.POSITIVE_INFINITY, initialWindowSize: windowBytesDefault };
   #settingsAcked = false;
   #peerGone = false;
-  /** Client: requests that wait for a free stream. */
-  #waiting: Stream[] = [];
-  readonly #waitingHeaders = new Map<Stream, { headers: OutgoingHeaders; end: boolean }>();
+  readonly #waiting: WaitingRequests;
   #paidDataBytes = 0;
   #paidHeaders = 0;
   /** Inside of a call of the socket's owner, who will look at the output when it returns. */
@@ -89,7 +88,8 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
     this.#reader = new FrameReader(this.#receiver, this.limits.frameBytesMax, this.isServer);
     this.#provokedResets = new Bucket(this.limits.provokedResets, nowMs);
     this.#watch = new Watch(this.limits, nowMs);
-    this.#greet();
+    this.#waiting = new WaitingRequests(this.limits.streamsWaitingMax);
+    layGreeting(this.#sender, this.limits, this.isServer, this.#receiver.window.size);
   }
 
   // ---- for the socket's owner
@@ -164,7 +164,7 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
       unsentBytes: this.#sender.output.bytesUnsent,
     });
     if (verdict.kind === "close") this.#fail(verdict.code, verdict.why);
-    else if (verdict.kind === "ping") this.#layPing(pingPurpose.keepalive);
+    else if (verdict.kind === "ping") layPing(this.#sender, pingPurpose.keepalive);
     else if (verdict.kind === "final-goaway") this.#finalGoaway();
     if (!this.#closed) this.#resetStalled();
     this.#inside = false;
@@ -177,11 +177,11 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
     this.#watch.drainBegins(this.nowMs);
     if (this.isServer) {
       // Two steps (RFC 9113 section 6.8): streams that are on their way to us are still served.
-      this.#layGoaway(streamIdLimit, errorCode.noError, "draining");
-      this.#layPing(pingPurpose.drain);
+      layGoaway(this.#sender, streamIdLimit, errorCode.noError, "draining");
+      layPing(this.#sender, pingPurpose.drain);
     } else {
       this.#watch.drainAnnounced();
-      this.#layGoaway(0, errorCode.noError, "draining");
+      layGoaway(this.#sender, 0, errorCode.noError, "draining");
       this.#closeWhenDrained();
     }
     this.#wroteSomething();
@@ -215,11 +215,8 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
     stream.headOnly = methodOf(headers) === "HEAD";
     if (this.#mayOpen()) this.#open(stream, headers, end);
     else {
-      if (this.#waiting.length >= this.limits.streamsWaitingMax)
-        throw new Fault("exhausted", "open stream", { streamsWaitingMax: this.limits.streamsWaitingMax });
-      this.#waiting.push(stream);
-      this.#waitingHeaders.set(stream, { headers, end });
-      stream.local = phase.open;
+      this.#waiting.add({ stream, headers, end });
+      stream.local = end ? phase.ended : phase.open;
     }
     this.#wroteSomething();
     return stream;
@@ -245,11 +242,9 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
   }
 
   #openWaiting(): void {
-    while (this.#waiting.length > 0 && this.takesRequests && this.#mayOpen()) {
-      const stream = this.#waiting.shift() as Stream;
-      const waiting = this.#waitingHeaders.get(stream);
-      this.#waitingHeaders.delete(stream);
-      if (waiting !== undefined && !stream.closed) this.#open(stream, waiting.headers, waiting.end);
+    while (this.#waiting.count > 0 && this.takesRequests && this.#mayOpen()) {
+      const waited = this.#waiting.next();
+      if (waited !== undefined) this.#open(waited.stream, waited.headers, waited.end);
     }
   }
 
@@ -459,32 +454,6 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
     if (!this.#inside) this.#handler.onOutput?.();
   }
 
-  #greet(): void {
-    const { limits } = this;
-    const { output } = this.#sender;
-    if (!this.isServer) {
-      output.reserve(clientPreface.length);
-      output.buffer.set(clientPreface, output.end);
-      output.end += clientPreface.length;
-    }
-    const settings: readonly (readonly [number, number])[] = [
-      [setting.headerTableSize, limits.headerTableBytesMax],
-      this.isServer ? [setting.maxConcurrentStreams, limits.streamsMax] : [setting.enablePush, 0],
-      [setting.initialWindowSize, limits.streamWindowBytes],
-      [setting.maxFrameSize, limits.frameBytesMax],
-      [setting.maxHeaderListSize, limits.headerListBytesMax],
-    ];
-    let at = this.#sender.layControl(frameType.settings, 0, 0, settings.length * 6);
-    for (const [id, value] of settings) {
-      output.buffer[at] = 0;
-      output.buffer[at + 1] = id;
-      writeUint32(output.buffer, at + 2, value);
-      at += 6;
-    }
-    const more = this.#receiver.window.size - windowBytesDefault;
-    if (more > 0) this.#sender.layNumber(frameType.windowUpdate, 0, more);
-  }
-
   /** Until the peer has acknowledged our setting, it may still count with the default. */
   #newWindow(): ReceiveWindow {
     const { streamWindowBytes, streamWindowBytesMax } = this.limits;
@@ -508,42 +477,24 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
     this.#table.resetByUs.add(id);
   }
 
-  #layPing(purpose: number): void {
-    const { output } = this.#sender;
-    const at = this.#sender.layControl(frameType.ping, 0, 0, 8);
-    output.buffer.fill(0, at, at + 8);
-    output.buffer[at + 7] = purpose;
-  }
-
-  #layGoaway(lastId: number, code: number, why: string): void {
-    const text = Buffer.from(why.slice(0, 200), "latin1");
-    const at = this.#sender.layControl(frameType.goaway, 0, 0, 8 + text.length);
-    const { buffer } = this.#sender.output;
-    writeUint32(buffer, at, lastId);
-    writeUint32(buffer, at + 4, code);
-    buffer.set(text, at + 8);
-  }
-
   #finalGoaway(): void {
     if (this.#closed || this.#lastTakenId !== streamIdLimit) return;
     this.#lastTakenId = this.#table.lastPeerId;
     this.#watch.drainAnnounced();
-    this.#layGoaway(this.#lastTakenId, errorCode.noError, "draining");
+    layGoaway(this.#sender, this.#lastTakenId, errorCode.noError, "draining");
     this.#closeWhenDrained();
   }
 
   #closeWhenDrained(): void {
     const announced = !this.isServer || this.#lastTakenId !== streamIdLimit;
-    if (!this.#draining || !announced || this.#table.open.size > 0 || this.#waiting.length > 0) return;
+    if (!this.#draining || !announced || this.#table.open.size > 0 || this.#waiting.count > 0) return;
     this.#end({ by: "us", code: errorCode.noError, why: "drained" });
   }
 
   #closeStream(stream: Stream): void {
     stream.closed = true;
-    if (stream.id === 0) {
-      this.#waiting = this.#waiting.filter((other) => other !== stream);
-      this.#waitingHeaders.delete(stream);
-    } else if (this.#table.open.delete(stream.id)) this.#table.ended.add(stream.id);
+    if (stream.id === 0) this.#waiting.remove(stream);
+    else if (this.#table.open.delete(stream.id)) this.#table.ended.add(stream.id);
     if (hasSomething(stream)) this.#sender.drop(stream);
     const { unconsumed } = stream;
     stream.unconsumed = 0;
@@ -590,14 +541,14 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
   }
 
   #refuseWaiting(): void {
-    for (const stream of this.#waiting.splice(0)) {
-      this.#closeStream(stream);
-      this.#tellReset(stream, errorCode.refusedStream);
+    for (let waited = this.#waiting.next(); waited !== undefined; waited = this.#waiting.next()) {
+      this.#closeStream(waited.stream);
+      this.#tellReset(waited.stream, errorCode.refusedStream);
     }
   }
 
   #fail(code: ErrorCode, why: string): void {
-    this.#layGoaway(this.#table.lastPeerId, code, why);
+    layGoaway(this.#sender, this.#table.lastPeerId, code, why);
     this.#end({ by: "us", code, why });
   }
 
@@ -616,9 +567,6 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
 }
 
 const noBytes = Buffer.alloc(0);
-
-/** The last byte of a PING of ours says what it was for. */
-const pingPurpose = { keepalive: 1, drain: 2 } as const;
 
 function methodOf(headers: OutgoingHeaders): string | undefined {
   if (headers instanceof ConstantHeaders) return headers.fields.find(({ name }) => name === ":method")?.value;

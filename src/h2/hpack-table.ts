@@ -62,7 +62,7 @@ export class DynamicTable {
   #grow(): void {
     const kept = Array.from({ length: this.#count }, (_, index) => this.at(this.#count - 1 - index));
     const capacity = Math.max(8, this.#ring.length * 2);
-    this.#ring = [...kept, ...new Array<undefined>(capacity - kept.length)];
+    this.#ring = [...kept, ...Array.from({ length: capacity - kept.length }, () => undefined)];
     this.#mask = capacity - 1;
     this.#head = kept.length;
   }

@@ -1,4 +1,4 @@
-/** Every count, size, rate and time that an HTTP/2 connection is held to. All have defaults; none can be switched off. */
+/** Every count, size, rate and time that an HTTP/2 connection is held to. All have defaults. */
 
 /** A bucket: so many at once, and so many more with every second that passes. */
 export type Rate = { readonly burst: number; readonly perSecond: number };

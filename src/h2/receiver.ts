@@ -10,7 +10,7 @@
 import { ConnectionError, errorCode, type ErrorCode } from "./error-codes.ts";
 import { flag, frameType, readUint31, readUint32, windowBytesDefault } from "./frame.ts";
 import type { FrameSink } from "./frame-reader.ts";
-import { HeaderList, readRequest, readResponse, readTrailers } from "./header-list.ts";
+import { type HeaderList, readRequest, readResponse, readTrailers } from "./header-list.ts";
 import { HpackDecoder } from "./hpack-decoder.ts";
 import { Bucket, type H2Limits } from "./limits.ts";
 import { readPeerSettings, type PeerSettings } from "./peer-settings.ts";
