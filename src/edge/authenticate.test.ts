@@ -1,5 +1,6 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
+import fc from "fast-check";
 import { ManualClock } from "#base/manual-clock.ts";
 import { Authenticator, type Credentials, type Known } from "./authenticate.ts";
 import { newToken, tokenSha256 } from "./bearer.ts";
@@ -152,6 +153,31 @@ describe("authentication", () => {
     const authorization = `Bearer ${await issuer.sign()}`;
     for (let call = 0; call < 3; call += 1)
       equal(await Promise.resolve(ask({ authorization })).then(told, String), "TypeError: a bug");
+  });
+
+  test("refuses any text that is no token, and never fails over one", async () => {
+    const { ask } = rig();
+    const jwt = await issuer.sign();
+    const mutated = fc
+      .tuple(
+        fc.nat({ max: jwt.length - 1 }),
+        fc.constantFrom("A", "z", "0", "-", "_", ".", "=", "/", " ", "\u0000", "é"),
+      )
+      .map(([at, letter]) => jwt.slice(0, at) + letter + jwt.slice(at + 1));
+    const header = fc.oneof(
+      fc.string(),
+      fc.string().map((text) => `Bearer ${text}`),
+      mutated.map((text) => `Bearer ${text}`),
+    );
+    await fc.assert(
+      fc.asyncProperty(header, async (authorization) => {
+        const outcome = await ask({ authorization, certificate, address: "127.0.0.1" });
+        // The last letter of a signature carries spare bits: another letter may mean the same signature.
+        const same = authorization.slice(0, -1) === `Bearer ${jwt}`.slice(0, -1);
+        ok(!outcome.ok || same, authorization);
+      }),
+      { numRuns: 300 },
+    );
   });
 
   test("says nothing in its refusals that depends on what was sent (I2)", () => {

@@ -1,5 +1,6 @@
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
+import fc from "fast-check";
 import {
   certificatePattern,
   certificatePatternFits,
@@ -67,6 +68,27 @@ describe("the names in a certificate", () => {
     deepEqual(readAlternativeNames('DNS:a"b, DNS:admin.example'), []);
     deepEqual(readAlternativeNames('URI:"a"x, DNS:admin.example'), []);
     deepEqual(readAlternativeNames("CN:admin, O:acme"), [], "these are no alternative names");
+  });
+
+  test("come back as they were, whatever is in them", () => {
+    const name = fc.record({
+      kind: fc.constantFrom("DNS", "URI", "email"),
+      value: fc.string({
+        minLength: 1,
+        unit: fc.constantFrom("a", ".", ":", "/", "@", ",", " ", '"', "'", "\\", "\n", "="),
+      }),
+    });
+    // As Node writes them: into quotes with everything that could be mistaken for the list's own marks.
+    const written = (value: string): string => (/[^\w.:/@= ]/.test(value) ? JSON.stringify(value) : value);
+    fc.assert(
+      fc.property(fc.array(name, { maxLength: 5 }), (names) => {
+        const text = names.map(({ kind, value }) => `${kind}:${written(value)}`).join(", ");
+        const pairs = (list: readonly { kind: string; value: string }[]) =>
+          list.map(({ kind, value }) => [kind, value]);
+        deepEqual(pairs(readAlternativeNames(text)), pairs(names));
+      }),
+      { numRuns: 500 },
+    );
   });
 
   test("count once or not at all", () => {

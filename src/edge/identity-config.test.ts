@@ -2,7 +2,7 @@ import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { parse } from "yaml";
 import { z } from "zod";
-import { Identity, isAuthenticating, isLoopbackHost, whyNotListen } from "./identity-config.ts";
+import { Identity, identityTlsProblem, isAuthenticating, isLoopbackHost, whyNotListen } from "./identity-config.ts";
 import { Tls } from "./tls-config.ts";
 
 const read = (text: string): Identity => Identity.parse(parse(text) ?? {});
@@ -31,6 +31,8 @@ certificates:
   - { match: "URI:spiffe://acme/worker/*", tenant: "*", roles: [executor, cache-writer] }
 verifiedFor: 1m
 `;
+
+const issuerText = /  - issuer:[^]*?(?=certificates:)/.exec(full)?.[0] ?? "";
 
 describe("the identity settings", () => {
   test("need none: then nobody can prove anything", () => {
@@ -91,11 +93,7 @@ describe("the identity settings", () => {
       full.replace("https://login.acme.example/keys", "http://login.acme.example/k"),
       /https address/,
     ],
-    [
-      "an operator by claim",
-      full.replace("[member] } }", "[operator] } }"),
-      /issuers\.0\.roles: an operator is one of/,
-    ],
+    ["an issuer twice", full.replace("certificates:", `${issuerText}certificates:`), /an issuer is listed once/],
     ["a claim without a map", full.replace(", map: { builders: [member] }", ""), /claim and map belong together/],
     ["all members of all tenants", full.replace("{ claim: org }", '{ fixed: "*" }'), /only operators and executors/],
     ["every certificate", full.replace("URI:spiffe://acme/worker/*", "CN:*"), /would let in everybody/],
@@ -146,6 +144,16 @@ describe("the tls settings", () => {
     });
     match(problems("{ certificate: c, kee: k }", Tls).join(), /kee/);
     match(problems("{ certificate: c, key: k, clientCertificate: required }", Tls).join(), /need a clientCa/);
+  });
+});
+
+describe("client certificates", () => {
+  test("need somebody who vouches for them", () => {
+    const files = { certificate: "c", key: "k" };
+    match(identityTlsProblem(read(full), undefined) ?? "", /needs tls\.clientCa/);
+    match(identityTlsProblem(read(full), Tls.parse(files)) ?? "", /needs tls\.clientCa/);
+    equal(identityTlsProblem(read(full), Tls.parse({ ...files, clientCa: "ca" })), undefined);
+    equal(identityTlsProblem(read(""), undefined), undefined);
   });
 });
 

@@ -7,6 +7,7 @@ import { certificatePatternProblem } from "./certificate-pattern.ts";
 import { Duration, File, PrincipalName, Size } from "./config-words.ts";
 import { jwtAlgorithms } from "./jwt-algorithms.ts";
 import { allTenants, grantProblem, roles, tenantPattern, type Role } from "./principal.ts";
+import type { Tls } from "./tls-config.ts";
 
 const Roles = z.array(z.enum(roles)).max(roles.length);
 
@@ -133,22 +134,14 @@ const Issuer = z
       .strictObject({ claim: Claim })
       .prefault({ claim: "sub" })
       .describe("Which claim names the caller, in logs and in the record of who asked."),
-    tenant: TenantRule.describe("Which tenant the caller belongs to."),
+    tenant: TenantRule.describe("Which tenant the caller belongs to. Operators are of all tenants by themselves."),
     roles: RoleRule.describe("Which roles the caller has."),
   })
   .superRefine(({ tenant, roles: rule }, context) => {
-    if (!("fixed" in tenant)) {
-      if ([rule.always, ...Object.values(rule.map)].some((some) => some.includes("operator")))
-        context.addIssue({
-          code: "custom",
-          path: ["roles"],
-          message: 'an operator is one of all tenants: give it an issuer with tenant: { fixed: "*" }',
-        });
-    } else if (tenant.fixed === allTenants) {
-      const mapped = Object.values(rule.map);
-      for (const some of mapped.length > 0 ? mapped : [[]])
-        checkGrant({ tenant: tenant.fixed, roles: [...rule.always, ...some] }, context);
-    }
+    if (!("fixed" in tenant) || tenant.fixed !== allTenants) return;
+    const mapped = Object.values(rule.map);
+    for (const some of mapped.length > 0 ? mapped : [[]])
+      checkGrant({ tenant: allTenants, roles: [...rule.always, ...some] }, context);
   });
 
 const Certificate = z
@@ -199,7 +192,10 @@ const Settings = z.strictObject({
   tokenSizeMax: Size({ min: "256B", max: "64KiB" }).prefault("8KiB").describe("How long a bearer token may be."),
 });
 
-export const Identity = Settings.superRefine(({ anonymous, cleartext }, context) => {
+export const Identity = Settings.superRefine(({ anonymous, cleartext, issuers }, context) => {
+  for (const [at, { issuer }] of issuers.entries())
+    if (issuers.findIndex((other) => other.issuer === issuer) < at)
+      context.addIssue({ code: "custom", path: ["issuers", at, "issuer"], message: "an issuer is listed once" });
   if (cleartext && anonymous?.from === "loopback")
     context.addIssue({
       code: "custom",
@@ -230,6 +226,12 @@ export function whyNotListen(
     return "credentials must not cross a network in the clear: set tls, or identity.cleartext where a proxy does it";
   return undefined;
 }
+
+/** What the identity settings need of the TLS settings and do not get, or undefined. */
+export const identityTlsProblem = (identity: Identity, tls: Tls | undefined): string | undefined =>
+  identity.certificates.length > 0 && tls?.clientCa === undefined
+    ? "identity.certificates needs tls.clientCa: somebody has to vouch for the certificates"
+    : undefined;
 
 export const isLoopbackHost = (host: string): boolean =>
   host === "localhost" || host === "::1" || /^(::ffff:)?127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(host);

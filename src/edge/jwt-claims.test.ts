@@ -59,6 +59,18 @@ describe("claims", () => {
     equal(grantOf(claims, mapped), undefined);
   });
 
+  test("make an operator of all tenants, if the configuration says so", () => {
+    const map: ClaimRules["roles"]["map"] = { builders: ["member"], ops: ["operator"] };
+    const withOps: ClaimRules = { ...rules, roles: { ...rules.roles, map } };
+    deepEqual(grantOf({ ...claims, groups: ["builders", "ops"] }, withOps), {
+      name: "ada",
+      tenant: "*",
+      roles: ["member", "operator"],
+    });
+    equal(grantOf({ sub: "ada", groups: ["ops"] }, withOps)?.tenant, "*");
+    equal(grantOf({ ...claims, groups: ["operator"] }, withOps), undefined);
+  });
+
   test("cannot combine into what may not be granted", () => {
     const shared: ClaimRules = {
       ...rules,

@@ -1,18 +1,21 @@
 /** From the claims of a token whose signature holds to what is granted; pure. */
 import type { IssuerConfig } from "./identity-config.ts";
-import { grantProblem, type Grant, type Role } from "./principal.ts";
+import { allTenants, grantProblem, type Grant, type Role } from "./principal.ts";
 
 export type Claims = Readonly<Record<string, unknown>>;
 export type ClaimRules = Pick<IssuerConfig, "name" | "tenant" | "roles">;
 
 const valuesMax = 1_000;
 
-/** Undefined where the claims give no name, no tenant or no role, or roles that cannot be of that tenant. */
+/**
+ * Undefined where the claims give no name, no tenant or no role, or roles that cannot be of that tenant. Whom the
+ * configuration makes an operator is of all tenants, whatever tenant the claims name.
+ */
 export function grantOf(claims: Claims, rules: ClaimRules): Grant | undefined {
   const name = claimAt(claims, rules.name.claim);
-  const tenant = tenantOf(claims, rules.tenant);
-  if (typeof name !== "string" || !presentable.test(name) || tenant === undefined) return undefined;
   const granted = rolesOf(claims, rules.roles);
+  const tenant = granted.includes("operator") ? allTenants : tenantOf(claims, rules.tenant);
+  if (typeof name !== "string" || !presentable.test(name) || tenant === undefined) return undefined;
   if (granted.length === 0 || grantProblem({ tenant, roles: granted }) !== undefined) return undefined;
   return { name, tenant, roles: granted };
 }
@@ -36,7 +39,7 @@ function tenantOf(claims: Claims, rule: ClaimRules["tenant"]): string | undefine
   const value = claimAt(claims, rule.claim);
   if (typeof value !== "string") return undefined;
   // "*" in a claim is no tenant: only the configuration can say "all of them".
-  if (rule.map === undefined) return value === "*" ? undefined : value;
+  if (rule.map === undefined) return value === allTenants ? undefined : value;
   return Object.hasOwn(rule.map, value) ? rule.map[value] : undefined;
 }
 

@@ -35,6 +35,7 @@ describe("a JSON Web Token", () => {
     ["valid for ever", { exp: undefined }, "token-lifetime"],
     ["valid for too long", { exp: nowS + 86_401 }, "token-lifetime"],
     ["valid for too long, not saying since when", { exp: nowS + 86_401, iat: undefined }, "token-lifetime"],
+    ["valid for too long, said to be issued later", { exp: nowS + 90_000, iat: nowS + 89_000 }, "token-lifetime"],
     ["issued by a stranger", { iss: "https://evil.example" }, "issuer-unknown"],
     ["issued by nobody", { iss: undefined }, "issuer-unknown"],
     ["for somebody else", { aud: "other" }, "audience-wrong"],

@@ -45,8 +45,9 @@ function unverifiedClaims(token: string): JWTPayload | undefined {
 async function verified(token: string, { config, keys }: JwtIssuer, nowMs: number): Promise<Identified> {
   const claims = await verifiedClaims(token, { config, keys }, nowMs);
   const expiresAtMs = (claims.exp ?? 0) * 1_000; // jose has made sure that it is there
-  const issuedAtMs = claims.iat === undefined ? nowMs : claims.iat * 1_000;
-  if (expiresAtMs - issuedAtMs > config.lifetimeMax) return unauthenticated("token-lifetime");
+  // Counted from now at the latest: a token from the future would be valid for longer than it seems.
+  const sinceMs = Math.min(nowMs, (claims.iat ?? Infinity) * 1_000);
+  if (expiresAtMs - sinceMs > config.lifetimeMax) return unauthenticated("token-lifetime");
   const grant = grantOf(claims, config);
   if (!grant) return unauthenticated("claims-insufficient");
   return { ok: true, principal: principal(grant, "jwt"), untilMs: expiresAtMs + config.skew };

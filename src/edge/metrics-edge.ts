@@ -41,6 +41,10 @@ export const edgeMetricTable = {
     seriesMax: 20,
   },
   connectionsOpen: { name: "millrace_edge_connections_open", help: "Connections that are open." },
+  certificateExpires: {
+    name: "millrace_edge_certificate_expires_seconds",
+    help: "When the certificate that is served expires, in seconds since 1970; 0 without TLS.",
+  },
   refusals: {
     name: "millrace_edge_refusals_total",
     help: "Calls and connections turned away, by reason.",
@@ -49,7 +53,7 @@ export const edgeMetricTable = {
   },
 } as const;
 
-/** Of one method. Bind it when the method is registered; calls to methods that do not exist share the one of `other`. */
+/** Of one method, bound when it is registered. Calls to methods that do not exist share those of one called `other`. */
 export class MethodMetrics {
   readonly #calls: Family<Counter>;
   readonly #method: string;
@@ -91,10 +95,13 @@ export type EdgeMetrics = {
   refused(reason: Refusal["reason"] | (string & {})): void;
 };
 
-export function edgeMetrics(
-  registry: MetricsRegistry,
-  { connectionsOpen }: { readonly connectionsOpen: () => number },
-): EdgeMetrics {
+/** What is looked up when somebody asks for the metrics. */
+export type EdgeGauges = {
+  readonly connectionsOpen: () => number;
+  readonly certificateExpiresAtMs?: () => number;
+};
+
+export function edgeMetrics(registry: MetricsRegistry, gauges: EdgeGauges): EdgeMetrics {
   const table = edgeMetricTable;
   const families = {
     calls: registry.counter(table.calls),
@@ -105,7 +112,11 @@ export function edgeMetrics(
   const connections = registry.counter(table.connections);
   const open = registry.gauge(table.connectionsOpen).with();
   const refusals = registry.counter(table.refusals);
-  registry.beforeText(() => open.set(connectionsOpen()));
+  const expires = registry.gauge(table.certificateExpires).with();
+  registry.beforeText(() => {
+    open.set(gauges.connectionsOpen());
+    expires.set((gauges.certificateExpiresAtMs?.() ?? 0) / 1_000);
+  });
   const byReason = new Map<string, Counter>(
     [...Object.keys(unauthenticatedReasons), "role-missing", "tenant-foreign"].map((reason) => [
       reason,

@@ -117,7 +117,7 @@ describe("the edge's metrics", () => {
   test("are calls, bytes, latency, connections and refusals", () => {
     const registry = new MetricsRegistry();
     let open = 3;
-    const edge = edgeMetrics(registry, { connectionsOpen: () => open });
+    const edge = edgeMetrics(registry, { connectionsOpen: () => open, certificateExpiresAtMs: () => 5_000 });
     const submit = edge.method("work.Submit");
     submit.received.add(200);
     submit.sent.add(100);
@@ -137,6 +137,7 @@ describe("the edge's metrics", () => {
       'millrace_edge_call_seconds_count{method="work.Submit"} 3',
       'millrace_edge_connections_total{protocol="h2"} 1',
       "millrace_edge_connections_open 3",
+      "millrace_edge_certificate_expires_seconds 5",
       'millrace_edge_refusals_total{reason="token-expired"} 1',
       'millrace_edge_refusals_total{reason="rapid-reset"} 1',
       'millrace_edge_refusals_total{reason="role-missing"} 0',
