@@ -7,10 +7,11 @@ import { parseArgs } from "node:util";
 import { canonical } from "./canonical.ts";
 import { growth } from "./growth.ts";
 import { kernel } from "./kernel.ts";
+import { protobuf } from "./protobuf.ts";
 import { exitCodes, Report } from "./report.ts";
 import type { Suite } from "./suite.ts";
 
-const suites: readonly Suite[] = [canonical, kernel, growth];
+const suites: readonly Suite[] = [canonical, kernel, growth, protobuf];
 
 async function main(args: readonly string[]): Promise<number> {
   let given;

@@ -1,5 +1,6 @@
 /** The .proto files as FileDescriptorProtos: what a server tells those who ask it what it speaks. */
 import protobuf from "protobufjs";
+import { camel } from "./proto-names.ts";
 import { fullNameOf, isOptional, oneofOf, type ProtoFile } from "./proto-schema.ts";
 
 export const descriptorsPath = "src/wire/generated/descriptors.ts";
@@ -90,7 +91,7 @@ const types: Readonly<Record<string, number>> = {
 
 function fieldOf(field: protobuf.Field): object {
   const label = field.repeated || field.map ? labels.many : labels.one;
-  const about = { name: field.name, number: field.id, label };
+  const about = { name: field.name, number: field.id, label, json_name: camel(field.name) };
   if (field instanceof protobuf.MapField)
     return { ...about, type: types["message"], type_name: `${field.parent?.fullName}.${entryName(field)}` };
   return { ...about, ...typeOf(field) };
@@ -108,8 +109,8 @@ const entryName = ({ name }: { readonly name: string }): string =>
 const entryOf = (field: protobuf.MapField): object => ({
   name: entryName(field),
   field: [
-    { name: "key", number: 1, label: labels.one, type: types[field.keyType] },
-    { name: "value", number: 2, label: labels.one, ...typeOf(field) },
+    { name: "key", number: 1, label: labels.one, type: types[field.keyType], json_name: "key" },
+    { name: "value", number: 2, label: labels.one, ...typeOf(field), json_name: "value" },
   ],
   options: { map_entry: true },
 });

@@ -66,10 +66,11 @@ function writeField(field: Field): readonly string[] {
   }
 }
 
-function writeValue({ number, wire, type }: Field, value: string): readonly string[] {
+function writeValue({ number, wire, type, bulk }: Field, value: string): readonly string[] {
   const tag = tagOf(number, wire.number);
   if (wire.kind !== "message") return [`to.${wire.method}(${tag}, ${value});`];
-  return [`const start = to.open(${tag});`, `${type}.write(${value}, to);`, "to.close(start);"];
+  const hint = bulk === undefined ? "" : `, ${value}.${bulk}.length`;
+  return [`const start = to.open(${tag}${hint});`, `${type}.write(${value}, to);`, `to.close(start${hint});`];
 }
 
 function isSet({ wire }: Field, value: string): string {

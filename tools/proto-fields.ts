@@ -1,5 +1,5 @@
 /** The fields of a message as the generated code treats them. */
-import type protobuf from "protobufjs";
+import protobuf from "protobufjs";
 import { camel, type Names } from "./proto-names.ts";
 import { fullNameOf, isOptional, oneofOf } from "./proto-schema.ts";
 import { wireTypeOf } from "./proto-types.ts";
@@ -13,6 +13,8 @@ export type Field = {
   readonly wire: ReturnType<typeof wireTypeOf>;
   readonly shape: "single" | "optional" | "list" | "packed" | "map";
   readonly oneof: string | undefined;
+  /** For a message with bytes in it: the field whose size says about how large the message is. */
+  readonly bulk: string | undefined;
 };
 
 export function fieldOf(field: protobuf.Field, names: Names): Field {
@@ -37,7 +39,14 @@ export function fieldOf(field: protobuf.Field, names: Names): Field {
           ? "optional"
           : "single",
     oneof: oneof && camel(oneof.name),
+    bulk: bulkOf(field),
   };
+}
+
+function bulkOf({ resolvedType }: protobuf.Field): string | undefined {
+  if (!(resolvedType instanceof protobuf.Type)) return undefined;
+  const bulk = resolvedType.fieldsArray.find((field) => field.type === "bytes" && !field.repeated && !field.partOf);
+  return bulk && camel(bulk.name);
 }
 
 export function resolved<T>(type: T | null, owner: protobuf.ReflectionObject): T {

@@ -11,19 +11,22 @@ export const versions = {
   "pg-boss": "12.35.0",
   bullmq: "6.7.0",
   ioredis: "6.0.0",
+  "@bufbuild/protobuf": "2.17.0",
+  pbf: "5.1.2",
+  "protocol-buffers-schema": "3.6.1",
 } as const;
 
 export type PeerPackage = keyof typeof versions;
 
 const cache = join(tmpdir(), "millrace-bench-peers");
 
-/** Undefined when all are there; otherwise why not. */
-export function installPeers(): string | undefined {
-  if ((Object.keys(versions) as PeerPackage[]).every(isInstalled)) return undefined;
+/** Undefined when all of them are there; otherwise why not. */
+export function installPeers(names: readonly PeerPackage[]): string | undefined {
+  if (names.every(isInstalled)) return undefined;
   mkdirSync(cache, { recursive: true });
   const manifest = join(cache, "package.json");
   if (!existsSync(manifest)) writeFileSync(manifest, `{ "private": true }\n`);
-  const wanted = Object.entries(versions).map(([name, version]) => `${name}@${version}`);
+  const wanted = names.map((name) => `${name}@${versions[name]}`);
   const flags = ["--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"];
   const { status, stderr, error } = spawnSync("npm", ["install", "--prefix", cache, ...flags, ...wanted], {
     encoding: "utf8",
@@ -43,9 +46,9 @@ function isInstalled(name: PeerPackage): boolean {
 }
 
 /** The library itself. Its types are not here: it is no dependency of ours. */
-export async function loadPeer<T>(name: PeerPackage): Promise<T> {
+export async function loadPeer<T>(name: PeerPackage, part = ""): Promise<T> {
   const require = createRequire(join(cache, "package.json"));
-  return (await import(pathToFileURL(require.resolve(name)).href)) as T;
+  return (await import(pathToFileURL(require.resolve(`${name}${part}`)).href)) as T;
 }
 
 /** Where a program is, or undefined. */

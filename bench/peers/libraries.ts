@@ -8,7 +8,7 @@ export type Library = { readonly name: string; readonly found: Found };
 
 /** Every library, or why it is not there. Each gets a database of its own on the same server. */
 export async function libraries(freshDatabase: () => Promise<string>): Promise<readonly Library[]> {
-  const failed = installPeers();
+  const failed = installPeers(["graphile-worker", "pg-boss", "bullmq", "ioredis"]);
   const tries: readonly { readonly name: string; readonly find: () => Promise<Found> }[] = [
     { name: "graphile-worker", find: async () => ({ peer: await graphileWorker(await freshDatabase()) }) },
     { name: "pg-boss", find: async () => ({ peer: await pgBoss(await freshDatabase()) }) },

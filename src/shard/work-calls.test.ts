@@ -627,7 +627,7 @@ describe("a refusal as a status", () => {
     const fault = new Fault("unavailable", "reach shard", { shard: 7, why: "down" });
     throws(
       () => responseOfStatus(carried(Status, statusOfFault(fault))),
-      (error) => isFault(error, "unavailable") && error.doing === "reach shard" && error.facts["shard"] === "7",
+      (error) => isFault(error, "unavailable") && error.doing === "reach shard" && Number(error.facts["shard"]) === 7,
     );
   });
 

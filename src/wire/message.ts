@@ -33,7 +33,9 @@ let scratch = new Writer(Buffer.allocUnsafe(firstBytes));
 export function encode<T>(type: Message<T>, message: T): Buffer {
   try {
     type.write(message, scratch);
-    return Buffer.from(scratch.bytes.subarray(0, scratch.pos));
+    const bytes = Buffer.allocUnsafe(scratch.pos);
+    scratch.bytes.copy(bytes, 0, 0, scratch.pos);
+    return bytes;
   } finally {
     scratch.pos = 0;
     if (scratch.bytes.length > keptBytesMax) scratch = new Writer(Buffer.allocUnsafe(firstBytes));

@@ -85,7 +85,7 @@ export class Reader {
   }
 
   #text(start: number, end: number): string {
-    const text = this.bytes.toString("utf8", start, end);
+    const text = this.bytes.toString(undefined, start, end);
     // What is not UTF-8 is decoded with replacement characters: only where there is one it must be looked at again.
     if (text.includes("\ufffd") && !isUtf8(this.bytes.subarray(start, end))) this.fail("text that is not UTF-8");
     return text;

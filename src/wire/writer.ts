@@ -1,6 +1,6 @@
 /**
  * Writes protobuf's wire format into one growing buffer, for generated code and for the hand-written encoders.
- * Lengths are written after what they measure: one byte is kept for them, and what is longer than 127 bytes is moved.
+ * Lengths are written after what they measure, which is moved when more room is needed for them than was kept.
  *
  * W2 Bytes are canonical: fields in the order of their numbers, defaults left out, maps sorted by key, numbers and
  *    lengths in as few bytes as they need. Equal messages are equal bytes.
@@ -32,24 +32,26 @@ export class Writer {
     this.bytes = larger;
   }
 
-  /** Begins a message, a map's entry or a packed list; answers what `close` wants to know. */
-  open(tag: number): number {
-    this.room(6);
+  /**
+   * Begins a message, a map's entry or a packed list; answers what `close` wants to know. Room is kept for a length
+   * like `sizeHint`, which `close` must be told again: where it is good, nothing has to be moved.
+   */
+  open(tag: number, sizeHint = 0): number {
+    this.room(10);
     this.#tag(tag);
-    this.pos += 1;
+    this.pos += varintSize(sizeHint);
     return this.pos;
   }
 
-  close(start: number): void {
+  close(start: number, sizeHint = 0): void {
     const size = this.pos - start;
-    if (size < 0x80) {
-      this.bytes[start - 1] = size;
-      return;
+    const lengthAt = start - varintSize(sizeHint);
+    const moved = lengthAt + varintSize(size);
+    if (moved !== start) {
+      this.room(5);
+      this.bytes.copyWithin(moved, start, this.pos);
     }
-    const more = varintSize(size) - 1;
-    this.room(more);
-    this.bytes.copyWithin(start + more, start, this.pos);
-    this.pos = start - 1;
+    this.pos = lengthAt;
     this.#varint(size);
     this.pos += size;
   }

@@ -22,9 +22,9 @@ export const Status: Message<Status> = {
       to.string(18, message.message);
     }
     for (const one of message.details) {
-      const start = to.open(26);
+      const start = to.open(26, one.value.length);
       Any.write(one, to);
-      to.close(start);
+      to.close(start, one.value.length);
     }
   },
   read(from, end, before) {

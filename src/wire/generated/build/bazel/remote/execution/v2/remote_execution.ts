@@ -285,9 +285,9 @@ export const BatchReadBlobsResponse: Message<BatchReadBlobsResponse> = {
   typeName: "build.bazel.remote.execution.v2.BatchReadBlobsResponse",
   write(message, to) {
     for (const one of message.responses) {
-      const start = to.open(10);
+      const start = to.open(10, one.data.length);
       BatchReadBlobsResponse_Response.write(one, to);
-      to.close(start);
+      to.close(start, one.data.length);
     }
   },
   read(from, end, before) {
