@@ -50,6 +50,43 @@ describe("sending", () => {
     ok(rig.sentBytes()[0]?.includes("abc"));
   });
 
+  test("a writer that fails in the middle of a unary answer sends zeroes, not what others sent before", () => {
+    const rig = opened([1, 3]);
+    must(rig.streams.get(1)).sendUnary(okHeaders, Buffer.from("a secret of somebody else's"), okTrailers);
+    rig.sent();
+    const stream = must(rig.streams.get(3));
+    stream.beginUnary(okHeaders, 100);
+    stream.reset(2);
+    const bytes = rig.sentBytes()[0] ?? Buffer.alloc(0);
+    ok(bytes.includes(Buffer.alloc(100)));
+    ok(!bytes.includes("secret"));
+  });
+
+  test("fields that nobody would accept are refused before anything is encoded", () => {
+    const rig = opened([1]);
+    const stream = must(rig.streams.get(1));
+    const bad: HeaderPairs = [
+      ["Capital", "1"],
+      ["x", "a\r\nb"],
+      ["connection", "close"],
+      ["x", "\u0416"],
+      ["x y", ""],
+    ];
+    for (const pair of bad)
+      throws(
+        () => stream.sendHeaders([[":status", "200"], ["x-first", "1"], pair]),
+        (error) => isFault(error, "invalid"),
+      );
+    stream.sendHeaders(
+      [
+        [":status", "200"],
+        ["x-first", "1"],
+      ],
+      true,
+    );
+    deepEqual(rig.sent(), ["HEADERS 1 :status=200 x-first=1 end"]);
+  });
+
   test("S1: no more than the stream's window, and on with the next update", () => {
     const rig = new Rig();
     rig.give(settings([[4, 10]]), rig.headersEnd(1));
@@ -331,6 +368,14 @@ describe("a client", () => {
     equal(rig.sent().length, 1);
     const sent = rig.give(rig.headersEnd(1, response));
     deepEqual(sent.slice(1), ["DATA 3 3", "HEADERS 3 x=1 end"]);
+  });
+
+  test("before the server's SETTINGS a hundred streams are opened, then as many as it allows", () => {
+    const rig = new Rig({ role: "client", greeted: false });
+    for (let i = 0; i < 150; i += 1) rig.connection.request(get, rig.streamHandler, true);
+    equal(rig.connection.streamCount, 100);
+    rig.give(settings());
+    equal(rig.connection.streamCount, 150);
   });
 
   test("more than may wait is refused by a fault", () => {

@@ -41,8 +41,13 @@ export type ConnectionHandler = {
   onOutput?(): void;
 };
 
-/** `by` the peer's GOAWAY or the socket's end, or by ourselves. */
-export type ClosedWhy = { readonly by: "us" | "peer"; readonly code: number; readonly why: string };
+/** `by` the peer's GOAWAY or the socket's end, or by ourselves; with the `error` when it was a bug of our own. */
+export type ClosedWhy = {
+  readonly by: "us" | "peer";
+  readonly code: number;
+  readonly why: string;
+  readonly error?: unknown;
+};
 
 export type ConnectionOptions = {
   readonly role: "server" | "client";
@@ -50,6 +55,9 @@ export type ConnectionOptions = {
   readonly limits?: Partial<H2Limits>;
   readonly nowMs: number;
 };
+
+/** What a client opens before it has heard how many streams the server allows. */
+const streamsBeforeSettings = 100;
 
 /** Until a handler is known, and for requests that were refused. */
 const nobody: StreamHandler = { onData() {}, onReset() {} };
@@ -69,7 +77,7 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
   #draining = false;
   /** The last stream that our final GOAWAY let in. */
   #lastTakenId = streamIdLimit;
-  #peerSettings = { maxConcurrentStreams: Number.POSITIVE_INFINITY, initialWindowSize: windowBytesDefault };
+  #peerSettings = { maxConcurrentStreams: streamsBeforeSettings, initialWindowSize: windowBytesDefault };
   #settingsAcked = false;
   #peerGone = false;
   readonly #waiting: WaitingRequests;
@@ -129,8 +137,8 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
       if (this.#sender.output.controlBytesUnsent > this.limits.controlBytesMax)
         throw calm("the peer does not read what it asks for");
     } catch (error) {
-      if (!(error instanceof ConnectionError)) throw error;
-      this.#fail(error.code, error.message);
+      if (error instanceof ConnectionError) this.#fail(error.code, error.message);
+      else this.#fail(errorCode.internalError, "a bug of ours", error); // costs this connection, and no other
     }
     this.#watch.midFrame(this.#reader.isMidFrame || this.#receiver.isMidBlock, nowMs);
     this.#sender.pump();
@@ -398,6 +406,7 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
     if (settings.maxFrameSize !== undefined) this.#sender.peerFrameBytesMax = settings.maxFrameSize;
     if (settings.maxConcurrentStreams !== undefined)
       this.#peerSettings.maxConcurrentStreams = settings.maxConcurrentStreams;
+    else if (first) this.#peerSettings.maxConcurrentStreams = Number.POSITIVE_INFINITY;
     if (settings.initialWindowSize !== undefined) this.#changeInitialWindow(settings.initialWindowSize);
     this.#sender.layControl(frameType.settings, flag.ack, 0, 0);
     if (first) this.#handler.onReady?.();
@@ -495,7 +504,7 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
     stream.closed = true;
     if (stream.id === 0) this.#waiting.remove(stream);
     else if (this.#table.open.delete(stream.id)) this.#table.ended.add(stream.id);
-    if (hasSomething(stream)) this.#sender.drop(stream);
+    this.#sender.drop(stream);
     const { unconsumed } = stream;
     stream.unconsumed = 0;
     if (this.#closed) return;
@@ -547,9 +556,10 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
     }
   }
 
-  #fail(code: ErrorCode, why: string): void {
+  #fail(code: ErrorCode, why: string, error?: unknown): void {
+    if (this.#closed) return;
     layGoaway(this.#sender, this.#table.lastPeerId, code, why);
-    this.#end({ by: "us", code, why });
+    this.#end(error === undefined ? { by: "us", code, why } : { by: "us", code, why, error });
   }
 
   #end(why: ClosedWhy): void {

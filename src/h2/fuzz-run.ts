@@ -49,6 +49,7 @@ export class FuzzRun {
   #handedOver = 0;
   #inFlight: Batch | undefined;
   #nowMs = 0;
+  #failure: unknown;
   framesGiven = 0;
 
   constructor(seed: string) {
@@ -65,7 +66,7 @@ export class FuzzRun {
           return this.#handler;
         },
         onHandlerFailed: (error) => {
-          throw error; // a failed assertion inside of a handler is what is being looked for
+          this.#failure = error; // a failed assertion inside of a handler is what is being looked for
         },
       },
     });
@@ -192,6 +193,9 @@ export class FuzzRun {
 
   #check(): void {
     const connection = this.#connection;
+    if (this.#failure !== undefined) throw new Error("a handler failed", { cause: this.#failure });
+    const bug = connection.closedWhy?.error;
+    if (bug !== undefined) throw new Error("the machine failed", { cause: bug });
     assert(connection.streamCount <= (this.#isServer ? 30 : 100), "C2: streams are bounded");
     const waiting = connection.outputBytes;
     assert(waiting < 40_000 + 65_536 + 60_000 + 20_000, `C2: ${waiting} bytes wait for the socket`);

@@ -68,10 +68,13 @@ export function kindOf(name: string, value: string, nameKind: number): number {
   return hasOuterSpace(value) ? fieldKind.malformed : nameKind;
 }
 
-/** A field of our own making: whoever writes code that breaks the rules hears of it here. */
-export function makeField(name: string, value: string, neverIndexed = false): HeaderField {
-  const kind = hasControl(value) ? fieldKind.malformed : kindOf(name, value, kindOfName(name));
-  return new HeaderField(name, value, kind, neverIndexed);
+/** The kind of a field of our own making, which nobody has looked at yet. */
+export function kindOfPair(name: string, value: string): number {
+  return hasControl(value) ? fieldKind.malformed : kindOf(name, value, kindOfName(name));
+}
+
+export function makeField(name: string, value: string): HeaderField {
+  return new HeaderField(name, value, kindOfPair(name, value), false);
 }
 
 /** RFC 9113 section 8.2.1: visible ASCII without capitals; a colon only in front, and those names are all known. */

@@ -3,7 +3,8 @@
  * so that the table stays still and constant blocks (`ConstantHeaders`) keep their encoding of a few bytes.
  */
 import { assert } from "#base/assert.ts";
-import { fieldKind, fieldOverheadBytes, makeField, type HeaderField } from "./header-field.ts";
+import { Fault } from "#base/fault.ts";
+import { fieldKind, fieldOverheadBytes, kindOfPair, makeField, type HeaderField } from "./header-field.ts";
 import { staticCount, staticNames } from "./hpack-static.ts";
 import { huffmanEncode, huffmanLength } from "./huffman.ts";
 
@@ -43,6 +44,14 @@ export class ConstantHeaders {
 }
 
 export type OutgoingHeaders = HeaderPairs | ConstantHeaders;
+
+/** Throws "invalid" for fields that no peer would accept, and before anything of them is encoded. */
+export function checkSendable(headers: OutgoingHeaders): void {
+  if (headers instanceof ConstantHeaders) return;
+  for (const [name, value] of headers)
+    if (kindOfPair(name, value) === fieldKind.malformed)
+      throw new Fault("invalid", "send header", { name: name.slice(0, 100) });
+}
 
 /** What an encoding cannot exceed: no string takes more than its characters, a length at most 5 bytes, a prefix 1. */
 export function encodedBytesMax(headers: OutgoingHeaders): number {

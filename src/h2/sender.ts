@@ -19,7 +19,7 @@ import {
   writeFrameHeader,
   writeUint32,
 } from "./frame.ts";
-import { encodedBytesMax, HpackEncoder, type OutgoingHeaders } from "./hpack-encoder.ts";
+import { checkSendable, encodedBytesMax, HpackEncoder, type OutgoingHeaders } from "./hpack-encoder.ts";
 import type { H2Limits } from "./limits.ts";
 import { Output } from "./output.ts";
 import { phase, type Queued, type Stream, type WriteOptions } from "./stream.ts";
@@ -49,6 +49,11 @@ export class Sender {
   dataBytesLaid = 0;
   headersLaid = 0;
   #pumping = false;
+  /** The stream whose unary answer has been begun: its body is not written yet. */
+  #unary: Stream | undefined;
+  #unaryBuffer: Buffer = this.output.buffer;
+  #unaryAt = 0;
+  #unaryBytes = 0;
   readonly #owner: SenderOwner;
 
   constructor(limits: H2Limits, owner: SenderOwner) {
@@ -97,6 +102,7 @@ export class Sender {
   }
 
   layHeaders(streamId: number, headers: OutgoingHeaders, endStream: boolean): void {
+    checkSendable(headers);
     const room = encodedBytesMax(headers);
     this.headersLaid += 1;
     const endFlag = endStream ? flag.endStream : 0;
@@ -188,7 +194,18 @@ export class Sender {
     stream.sendWindow -= bodyBytes;
     this.#window -= bodyBytes;
     this.dataBytesLaid += bodyBytes;
+    this.#unary = stream;
+    this.#unaryBuffer = output.buffer;
+    this.#unaryAt = at + frameHeaderBytes;
+    this.#unaryBytes = bodyBytes;
     return at + frameHeaderBytes;
+  }
+
+  endUnary(stream: Stream, trailers: OutgoingHeaders): void {
+    assert(this.#unary === stream, "endUnary comes right behind beginUnary");
+    this.layHeaders(stream.id, trailers, true);
+    this.#unary = undefined;
+    this.#ended(stream);
   }
 
   #layData(stream: Stream, bytes: Uint8Array, start: number, length: number, end: boolean, headroom: boolean): void {
@@ -201,6 +218,7 @@ export class Sender {
       output.buffer.set(start === 0 && length === bytes.length ? bytes : bytes.subarray(start, start + length), at + 9);
       output.end = at + frameHeaderBytes + length;
     } else if (headroom && start === 0) {
+      assert(bytes.byteOffset >= frameHeaderBytes, "head-room is there");
       const framed = new Uint8Array(bytes.buffer, bytes.byteOffset - frameHeaderBytes, frameHeaderBytes + length);
       writeFrameHeader(framed, 0, length, frameType.data, flags, stream.id);
       output.addSegment(framed, 0, framed.length);
@@ -298,11 +316,6 @@ export class Sender {
     this.#ended(stream);
   }
 
-  endUnary(stream: Stream, trailers: OutgoingHeaders): void {
-    this.layHeaders(stream.id, trailers, true);
-    this.#ended(stream);
-  }
-
   #ended(stream: Stream): void {
     stream.local = phase.ended;
     this.#owner.localEnded(stream);
@@ -310,6 +323,12 @@ export class Sender {
 
   /** The stream is closed: nothing of it will be sent any more. */
   drop(stream: Stream): void {
+    if (this.#unary === stream) {
+      // Its writer failed. The output was used by others before: what they sent must not go to this peer.
+      this.#unaryBuffer.fill(0, this.#unaryAt, this.#unaryAt + this.#unaryBytes);
+      this.#unary = undefined;
+    }
+    if (!hasSomething(stream)) return;
     for (const { release } of stream.queue) if (release !== undefined) this.output.addRelease(release);
     stream.queue = [];
     stream.queuedBytes = 0;
