@@ -9,10 +9,10 @@ import type { Clock } from "#base/clock.ts";
 import { ConstantHeaders } from "#h2/hpack-encoder.ts";
 import type { HeaderList } from "#h2/header-list.ts";
 import type { Stream, StreamHandler } from "#h2/stream.ts";
-import type { Service } from "#wire/message.ts";
+import type { Method, Service } from "#wire/message.ts";
 import { isGrpcType } from "./content-type.ts";
 import { Incoming } from "./server-incoming.ts";
-import { bind, type Bound, type Handlers } from "./service.ts";
+import { bind, type AnyHandler, type Bound, type Handlers } from "./service.ts";
 import { errorOf, grpcCode, GrpcError, statusFields } from "./status.ts";
 import { parseTimeoutMs } from "./timeout.ts";
 
@@ -58,6 +58,12 @@ export class GrpcServer<P> implements StreamHandler {
 
   add<S extends Service>(service: S, handlers: Handlers<S, P>): this {
     for (const bound of bind<S, P>(service, handlers)) this.#methods.set(bound.method.path, bound);
+    return this;
+  }
+
+  /** One method by itself, its handler's types unchecked: for services that are tables. */
+  addMethod(method: Method<unknown, unknown>, handler: AnyHandler<P>): this {
+    this.#methods.set(method.path, { method, handler });
     return this;
   }
 

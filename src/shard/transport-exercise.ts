@@ -142,7 +142,7 @@ export function exerciseTransport(name: string, make: () => Promise<TransportPai
 }
 
 export const never = new AbortController().signal;
-export const ask = (shard: number): ShardRequest => ({ kind: "query", shard, query: { kind: "stats" } });
+export const ask = (shard: number): ShardRequest => ({ kind: "query", shard, query: { kind: "executors" } });
 export const heartbeat = (seq: number): WatchMessage => ({ kind: "heartbeat", stamp: { epoch: 1, seq } });
 
 export const stats = (shard: number): ShardResponse => ({

@@ -170,10 +170,14 @@ export function responseOfStatus(status: Status): ShardResponse {
   }
   if (info?.domain === faultDomain && Object.hasOwn(faultCodes, info.reason)) {
     const { doing = "call", ...facts } = Object.fromEntries(info.metadata);
-    throw new Fault(info.reason as FaultCode, doing, facts);
+    const asTold = Object.entries(facts).map(([name, text]) => [name, isNumber(text) ? Number(text) : text] as const);
+    throw new Fault(info.reason as FaultCode, doing, Object.fromEntries(asTold));
   }
   throw new Fault(faultOfCode(status.code), "call", { status: status.code, message: status.message });
 }
+
+/** Facts are for people: a text that looks like a number may come back as one. */
+const isNumber = (text: string): boolean => /^-?(0|[1-9]\d{0,14})(\.\d+)?$/.test(text);
 
 export function errorInfoOf({ details }: Status): ErrorInfo | undefined {
   const found = details.find(({ typeUrl }) => typeUrl.endsWith(`/${ErrorInfo.typeName}`));

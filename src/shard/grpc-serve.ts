@@ -1,0 +1,78 @@
+/** The work protocol as gRPC services: each call is a request to a shard, or a watch. Thin: the words are in work-*.ts. */
+import { isFault } from "#base/fault.ts";
+import type { GrpcServer } from "#grpc/server.ts";
+import { grpcCode, GrpcError } from "#grpc/status.ts";
+import type { ServerCall } from "#grpc/server-call.ts";
+import type { AnyHandler } from "#grpc/service.ts";
+import { Work } from "#wire/generated/millrace/work/v1/work.ts";
+import type { ShardRequest, ShardService, WatchRequest } from "./protocol.ts";
+import { workCalls, type WorkCall } from "./work-calls.ts";
+import { writeMap, type PartitionMap } from "./work-map.ts";
+import { statusOfFault, type Status } from "./work-rejections.ts";
+import { readWatch, writeWatched } from "./work-watch.ts";
+
+/** A caller that routes for itself says so, and is answered by the shards of this node alone. */
+export const directField = "millrace-direct";
+
+export type WorkServing<P> = {
+  /** This node's own shards. */
+  readonly service: ShardService;
+  /** Everybody's, through this node's router: for callers that know this node only. */
+  readonly routed: ShardService;
+  readonly map: () => Promise<PartitionMap>;
+  /** May this caller ask this? Throws a GrpcError if not. */
+  readonly check?: (principal: P, request: ShardRequest | WatchRequest) => void;
+};
+
+export function serveWork<P>(server: GrpcServer<P>, serving: WorkServing<P>): void {
+  for (const call of workCalls) server.addMethod(call.method, handlerOf(call, serving));
+  server.addMethod(Work.methods.watch, ((message: Parameters<typeof readWatch>[0], call: ServerCall<P>) =>
+    watch(readWatch(message), call, serving)) as AnyHandler<P>);
+  server.addMethod(Work.methods.getPartitionMap, (async () => writeMap(await serving.map())) as AnyHandler<P>);
+}
+
+function handlerOf<P>(work: WorkCall, serving: WorkServing<P>): AnyHandler<P> {
+  return (message, call) => {
+    const request = orRefused(() => work.readRequest(message));
+    serving.check?.(call.principal, request);
+    return serviceFor(call, serving)
+      .request(request, call.signal)
+      .then(
+        (response) => {
+          const answered = work.writeResponse(request, response);
+          if (answered.ok) return answered.message;
+          throw errorOf(answered.status);
+        },
+        (error: unknown) => {
+          throw isFault(error) ? errorOf(statusOfFault(error)) : error;
+        },
+      );
+  };
+}
+
+async function* watch<P>(request: WatchRequest, call: ServerCall<P>, serving: WorkServing<P>): AsyncGenerator<unknown> {
+  serving.check?.(call.principal, request);
+  try {
+    for await (const message of serviceFor(call, serving).watch(request, call.signal)) {
+      const watched = writeWatched(request, message);
+      if (!watched.ok) throw errorOf(watched.status);
+      yield watched.message;
+    }
+  } catch (error) {
+    throw isFault(error) ? errorOf(statusOfFault(error)) : error;
+  }
+}
+
+const serviceFor = <P>(call: ServerCall<P>, { service, routed }: WorkServing<P>): ShardService =>
+  call.metadata(directField) === undefined ? routed : service;
+
+function orRefused<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw isFault(error) ? errorOf(statusOfFault(error)) : error;
+  }
+}
+
+const errorOf = ({ code, message, details }: Status): GrpcError =>
+  new GrpcError(code || grpcCode.unknown, message, details);

@@ -1,0 +1,105 @@
+import { deepEqual, equal, rejects, throws } from "node:assert/strict";
+import { test } from "node:test";
+import { isFault } from "#base/fault.ts";
+import { GrpcServer } from "#grpc/server.ts";
+import { grpcCode, GrpcError } from "#grpc/status.ts";
+import { listenH2 } from "#h2/server.ts";
+import { realClock } from "#h2/testing.ts";
+import { serveWork, type WorkServing } from "./grpc-serve.ts";
+import { createGrpcTransport, parseGrpcAddress, type GrpcTransport } from "./grpc-transport.ts";
+import type { ShardService } from "./protocol.ts";
+import { ask, exerciseTransport, never, service, stats } from "./transport-exercise.ts";
+import type { Listening } from "./transport.ts";
+
+const noMap = { cluster: { clusterId: "test", shards: 4 }, ownerships: [], nodes: [] };
+
+async function listening(given: Partial<WorkServing<string>> & { readonly service: ShardService }): Promise<Listening> {
+  const grpc = new GrpcServer<string>({
+    clock: realClock,
+    admit: (_path, headers) => headers.get("authorization") ?? "",
+  });
+  serveWork(grpc, { routed: service({}), map: async () => noMap, ...given });
+  const h2 = await listenH2({
+    host: "127.0.0.1",
+    port: 0,
+    clock: realClock,
+    limits: { drainMs: 500 },
+    onRequest: (stream, headers, ended) => grpc.open(stream, headers, ended),
+  });
+  return { address: `grpc:127.0.0.1:${h2.port}`, close: () => h2.close() };
+}
+
+const transports = (): { readonly server: GrpcTransport; readonly client: GrpcTransport } => ({
+  server: createGrpcTransport({ clock: realClock, listen: (own) => listening({ service: own }) }),
+  client: createGrpcTransport({ clock: realClock }),
+});
+
+exerciseTransport("the transport over gRPC", async () => ({ ...transports(), nowhere: "grpc:127.0.0.1:1" }));
+
+test("who knows one node only is answered through its router, and gets the map", async () => {
+  const { address, close } = await listening({
+    service: service({ request: async () => stats(1) }),
+    routed: service({ request: async () => stats(2) }),
+  });
+  const owner = createGrpcTransport({ clock: realClock });
+  const anyone = createGrpcTransport({ clock: realClock, via: "router" });
+  deepEqual(await owner.request(address, ask(0), never), stats(1));
+  deepEqual(await anyone.request(address, ask(0), never), stats(2));
+  deepEqual(await anyone.map(address, never), noMap);
+  await Promise.all([owner.close(), anyone.close()]);
+  await close();
+});
+
+test("what a caller may not ask reaches no shard", async () => {
+  let asked = 0;
+  const { address, close } = await listening({
+    service: service({
+      request: async () => {
+        asked += 1;
+        return stats(1);
+      },
+    }),
+    check: (principal) => {
+      if (principal !== "friend") throw new GrpcError(grpcCode.permissionDenied, "not you");
+    },
+  });
+  const stranger = createGrpcTransport({ clock: realClock });
+  const friend = createGrpcTransport({ clock: realClock, metadata: [["authorization", "friend"]] });
+  await rejects(stranger.request(address, ask(0), never), (error) => isFault(error));
+  equal(asked, 0);
+  deepEqual(await friend.request(address, ask(0), never), stats(1));
+  await Promise.all([stranger.close(), friend.close()]);
+  await close();
+});
+
+test("refusals and what was not done arrive as they were said", async () => {
+  const { address, close } = await listening({
+    service: service({
+      request: async ({ shard }) =>
+        shard === 1
+          ? { kind: "rejected", stamp: { epoch: 3, seq: 7 }, rejection: { kind: "task-unknown", task: 9 } }
+          : shard === 2
+            ? { kind: "not-owner", shard, hint: "grpc:127.0.0.1:99" }
+            : { kind: "overloaded", retryAfterMs: 120 },
+    }),
+  });
+  const client = createGrpcTransport({ clock: realClock });
+  deepEqual(await client.request(address, ask(1), never), {
+    kind: "rejected",
+    stamp: { epoch: 3, seq: 7 },
+    rejection: { kind: "task-unknown", task: 9 },
+  });
+  deepEqual(await client.request(address, ask(2), never), { kind: "not-owner", shard: 2, hint: "grpc:127.0.0.1:99" });
+  deepEqual(await client.request(address, ask(3), never), { kind: "overloaded", retryAfterMs: 120 });
+  await client.close();
+  await close();
+});
+
+test("addresses", () => {
+  deepEqual(parseGrpcAddress("grpc:[::1]:7433"), { host: "::1", port: 7433 });
+  for (const wrong of ["tcp:127.0.0.1:1", "grpc:host", "grpc:host:99999", ""])
+    throws(
+      () => parseGrpcAddress(wrong),
+      (error) => isFault(error, "invalid"),
+    );
+});
