@@ -149,7 +149,7 @@ function cpuOf(run: () => unknown, count: number): number {
   return (user + system) / count;
 }
 
-/** A call of FindMissingBlobs: from the request's bytes to the store's digests, and from those to the answer's bytes. */
+/** A call of FindMissingBlobs: from bytes to the store's digests, and from those to bytes. */
 function measureByHand(report: Report, { smoke }: BenchOptions): void {
   const [sample] = samples;
   if (!sample) return;

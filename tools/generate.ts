@@ -7,6 +7,7 @@ import { withPicture } from "./picture.ts";
 import { moduleOf } from "./proto-code.ts";
 import { descriptorsModule, descriptorsPath } from "./proto-descriptors.ts";
 import { modulePathOf } from "./proto-names.ts";
+import { protocolPage, protocolPagePath } from "./proto-reference.ts";
 import { readProtoFiles } from "./proto-schema.ts";
 
 export const repoRoot = join(import.meta.dirname, "..");
@@ -20,6 +21,7 @@ const generated: readonly Generated[] = [
   { path: "ARCHITECTURE.md", content: withPicture },
   ...protoFiles.map((file) => ({ path: modulePathOf(file.path), content: () => moduleOf(file) })),
   { path: descriptorsPath, content: () => descriptorsModule(protoFiles) },
+  { path: protocolPagePath, content: () => protocolPage(protoFiles) },
   ...referencePages().map(({ path, content }) => ({ path, content: () => content })),
 ];
 
