@@ -13,16 +13,18 @@ import { Fault } from "#base/fault.ts";
 import { layGoaway, layGreeting, layPing, pingPurpose } from "./control-frames.ts";
 import { ConnectionError, errorCode, errorCodeName, type ErrorCode } from "./error-codes.ts";
 import { flag, frameType, streamIdLimit, windowBytesDefault } from "./frame.ts";
+import { calm, FloodGuard } from "./flood-guard.ts";
 import { FrameReader } from "./frame-reader.ts";
 import type { HeaderList } from "./header-list.ts";
 import { ConstantHeaders, type OutgoingHeaders } from "./hpack-encoder.ts";
-import { Bucket, h2LimitsDefault, type H2Limits } from "./limits.ts";
+import { h2LimitsDefault, type H2Limits } from "./limits.ts";
 import type { Batch } from "./output.ts";
 import type { PeerSettings } from "./peer-settings.ts";
-import { calm, Receiver, type ReceiverOwner } from "./receiver.ts";
+import { Receiver, type ReceiverOwner } from "./receiver.ts";
 import { ReceiveWindow } from "./receive-window.ts";
 import { hasSomething, Sender, type SenderOwner } from "./sender.ts";
 import { phase, Stream, type StreamHandler, type StreamOwner, type WriteOptions } from "./stream.ts";
+import { StreamCalls } from "./stream-calls.ts";
 import { StreamTable } from "./stream-table.ts";
 import { WaitingRequests } from "./waiting-requests.ts";
 import { Watch } from "./watch.ts";
@@ -71,7 +73,8 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
   readonly #receiver: Receiver;
   readonly #reader: FrameReader;
   readonly #watch: Watch;
-  readonly #provokedResets: Bucket;
+  readonly #guard: FloodGuard;
+  readonly #calls = new StreamCalls((stream, error) => this.#handlerFailed(stream, error));
   nowMs: number;
   #closed: ClosedWhy | undefined;
   #draining = false;
@@ -81,8 +84,6 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
   #settingsAcked = false;
   #peerGone = false;
   readonly #waiting: WaitingRequests;
-  #paidDataBytes = 0;
-  #paidHeaders = 0;
   /** Inside of a call of the socket's owner, who will look at the output when it returns. */
   #inside = false;
 
@@ -92,9 +93,9 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
     this.#handler = handler;
     this.nowMs = nowMs;
     this.#sender = new Sender(this.limits, this);
-    this.#receiver = new Receiver(this, this.#table, this.limits, this.isServer);
+    this.#guard = new FloodGuard(this.limits, nowMs);
+    this.#receiver = new Receiver(this, this.#table, this.#guard, this.limits, this.isServer);
     this.#reader = new FrameReader(this.#receiver, this.limits.frameBytesMax, this.isServer);
-    this.#provokedResets = new Bucket(this.limits.provokedResets, nowMs);
     this.#watch = new Watch(this.limits, nowMs);
     this.#waiting = new WaitingRequests(this.limits.streamsWaitingMax);
     layGreeting(this.#sender, this.limits, this.isServer, this.#receiver.window.size);
@@ -130,7 +131,7 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
     this.nowMs = nowMs;
     this.#inside = true;
     this.#watch.heard(nowMs);
-    this.#refund();
+    this.#guard.sent(this.#sender.dataBytesLaid, this.#sender.headersLaid);
     const buffer = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
     try {
       this.#reader.read(buffer);
@@ -323,11 +324,7 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
   }
 
   roomAgain(stream: Stream): void {
-    try {
-      stream.handler.onWritable?.(stream);
-    } catch (error) {
-      this.#handlerFailed(stream, error);
-    }
+    this.#calls.writable(stream);
   }
 
   // ---- what the receiver tells
@@ -352,30 +349,17 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
   }
 
   responseCame(stream: Stream, headers: HeaderList, ended: boolean): void {
-    try {
-      stream.handler.onHeaders?.(stream, headers, ended);
-    } catch (error) {
-      this.#handlerFailed(stream, error);
-    }
+    this.#calls.headers(stream, headers, ended);
     if (ended) this.#remoteEnded(stream);
   }
 
   trailersCame(stream: Stream, trailers: HeaderList): void {
-    try {
-      if (stream.handler.onTrailers) stream.handler.onTrailers(stream, trailers);
-      else stream.handler.onData(stream, noBytes, true);
-    } catch (error) {
-      this.#handlerFailed(stream, error);
-    }
+    this.#calls.trailers(stream, trailers);
     this.#remoteEnded(stream);
   }
 
   dataCame(stream: Stream, bytes: Buffer, ended: boolean): void {
-    try {
-      stream.handler.onData(stream, bytes, ended);
-    } catch (error) {
-      this.#handlerFailed(stream, error);
-    }
+    this.#calls.data(stream, bytes, ended);
     if (ended) this.#remoteEnded(stream);
   }
 
@@ -387,16 +371,16 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
     this.#table.ended.add(stream.id);
     const complete = !this.isServer && stream.remote === phase.ended && code === errorCode.noError;
     this.#closeStream(stream);
-    if (!complete) this.#tellReset(stream, code);
+    if (!complete) this.#calls.reset(stream, code);
   }
 
   streamFailed(id: number, code: ErrorCode): void {
-    if (!this.#provokedResets.take(this.nowMs)) throw calm("too many streams that had to be reset");
+    this.#guard.count("provokedResets", this.nowMs);
     this.#layReset(id, code);
     const stream = this.#table.open.get(id);
     if (stream === undefined) return;
     this.#closeStream(stream);
-    this.#tellReset(stream, code);
+    this.#calls.reset(stream, code);
   }
 
   settingsCame(settings: PeerSettings): void {
@@ -441,7 +425,7 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
     for (const stream of this.#table.open.values())
       if (stream.id > lastId) {
         this.#closeStream(stream);
-        this.#tellReset(stream, errorCode.refusedStream);
+        this.#calls.reset(stream, errorCode.refusedStream);
       }
     this.#refuseWaiting();
     if (this.#table.open.size === 0) this.#end({ by: "peer", code, why: `GOAWAY ${errorCodeName(code)}` });
@@ -468,17 +452,6 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
     const { streamWindowBytes, streamWindowBytesMax } = this.limits;
     const size = this.#settingsAcked ? streamWindowBytes : Math.max(streamWindowBytes, windowBytesDefault);
     return new ReceiveWindow(size, streamWindowBytesMax, this.nowMs);
-  }
-
-  /** What we sent since last time pays for the window updates and pings that it may bring about. */
-  #refund(): void {
-    const dataBytes = this.#sender.dataBytesLaid - this.#paidDataBytes;
-    const headers = this.#sender.headersLaid - this.#paidHeaders;
-    if (dataBytes === 0 && headers === 0) return;
-    this.#receiver.windowUpdates.refund(dataBytes / 1024 + headers);
-    this.#receiver.pings.refund(this.limits.pings.burst);
-    this.#paidDataBytes = this.#sender.dataBytesLaid;
-    this.#paidHeaders = this.#sender.headersLaid;
   }
 
   #layReset(id: number, code: number): void {
@@ -518,19 +491,11 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
     if (this.#draining) this.#closeWhenDrained();
   }
 
-  #tellReset(stream: Stream, code: number): void {
-    try {
-      stream.handler.onReset(stream, code);
-    } catch (error) {
-      this.#handler.onHandlerFailed?.(error, stream);
-    }
-  }
-
   #handlerFailed(stream: Stream, error: unknown): void {
     if (!stream.closed) {
       this.#layReset(stream.id, errorCode.internalError);
       this.#closeStream(stream);
-      this.#tellReset(stream, errorCode.internalError);
+      this.#calls.reset(stream, errorCode.internalError);
     }
     this.#handler.onHandlerFailed?.(error, stream);
   }
@@ -544,7 +509,7 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
       else if (this.nowMs - stream.stalledSinceMs >= this.limits.sendStallMs) {
         this.#layReset(stream.id, errorCode.enhanceYourCalm);
         this.#closeStream(stream);
-        this.#tellReset(stream, errorCode.enhanceYourCalm);
+        this.#calls.reset(stream, errorCode.enhanceYourCalm);
       }
     }
   }
@@ -552,7 +517,7 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
   #refuseWaiting(): void {
     for (let waited = this.#waiting.next(); waited !== undefined; waited = this.#waiting.next()) {
       this.#closeStream(waited.stream);
-      this.#tellReset(waited.stream, errorCode.refusedStream);
+      this.#calls.reset(waited.stream, errorCode.refusedStream);
     }
   }
 
@@ -570,13 +535,11 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
     for (const stream of this.#table.open.values()) {
       stream.lost = true;
       this.#closeStream(stream);
-      this.#tellReset(stream, code);
+      this.#calls.reset(stream, code);
     }
     this.#handler.onClosed?.(why);
   }
 }
-
-const noBytes = Buffer.alloc(0);
 
 function methodOf(headers: OutgoingHeaders): string | undefined {
   if (headers instanceof ConstantHeaders) return headers.fields.find(({ name }) => name === ":method")?.value;

@@ -9,10 +9,11 @@
  */
 import { ConnectionError, errorCode, type ErrorCode } from "./error-codes.ts";
 import { flag, frameType, readUint31, readUint32, windowBytesDefault } from "./frame.ts";
+import { calm, type Flood, type FloodGuard } from "./flood-guard.ts";
 import type { FrameSink } from "./frame-reader.ts";
 import { type HeaderList, readRequest, readResponse, readTrailers } from "./header-list.ts";
 import { HpackDecoder } from "./hpack-decoder.ts";
-import { Bucket, type H2Limits } from "./limits.ts";
+import type { H2Limits } from "./limits.ts";
 import { readPeerSettings, type PeerSettings } from "./peer-settings.ts";
 import { ReceiveWindow } from "./receive-window.ts";
 import { phase, type Stream } from "./stream.ts";
@@ -48,12 +49,7 @@ export class Receiver implements FrameSink {
   readonly #isServer: boolean;
   readonly decoder: HpackDecoder;
   readonly window: ReceiveWindow;
-  readonly peerResets: Bucket;
-  readonly settingsFrames: Bucket;
-  readonly pings: Bucket;
-  readonly priorityFrames: Bucket;
-  readonly emptyFrames: Bucket;
-  readonly windowUpdates: Bucket;
+  readonly #guard: FloodGuard;
   #settingsSeen = false;
   /** The stream whose header block is not complete, or 0. */
   #blockId = 0;
@@ -66,7 +62,7 @@ export class Receiver implements FrameSink {
   #dataStream: Stream | undefined;
   #dataEnds = false;
 
-  constructor(owner: ReceiverOwner, table: StreamTable, limits: H2Limits, isServer: boolean) {
+  constructor(owner: ReceiverOwner, table: StreamTable, guard: FloodGuard, limits: H2Limits, isServer: boolean) {
     this.#owner = owner;
     this.#table = table;
     this.#limits = limits;
@@ -74,12 +70,7 @@ export class Receiver implements FrameSink {
     this.decoder = new HpackDecoder({ ...limits, tableBytesMax: limits.headerTableBytesMax });
     const windowBytes = Math.max(limits.connectionWindowBytes, windowBytesDefault);
     this.window = new ReceiveWindow(windowBytes, limits.connectionWindowBytesMax, owner.nowMs);
-    this.peerResets = new Bucket(limits.peerResets, owner.nowMs);
-    this.settingsFrames = new Bucket(limits.settingsFrames, owner.nowMs);
-    this.pings = new Bucket(limits.pings, owner.nowMs);
-    this.priorityFrames = new Bucket(limits.priorityFrames, owner.nowMs);
-    this.emptyFrames = new Bucket(limits.emptyFrames, owner.nowMs);
-    this.windowUpdates = new Bucket(limits.windowUpdates, owner.nowMs);
+    this.#guard = guard;
   }
 
   get closed(): boolean {
@@ -119,12 +110,12 @@ export class Receiver implements FrameSink {
       case frameType.pushPromise:
         throw protocol("PUSH_PROMISE, which nobody may send here");
       default:
-        this.#count(this.emptyFrames, "frames of unknown types");
+        this.#count("emptyFrames");
     }
   }
 
-  #count(bucket: Bucket, what: string): void {
-    if (!bucket.take(this.#owner.nowMs)) throw calm(`too many ${what}`);
+  #count(flood: Flood): void {
+    this.#guard.count(flood, this.#owner.nowMs);
   }
 
   #headers(flags: number, id: number, bytes: Buffer, at: number, end: number): void {
@@ -232,7 +223,7 @@ export class Receiver implements FrameSink {
     this.#dataEnds = (flags & flag.endStream) !== 0;
     if (!this.window.take(length))
       throw new ConnectionError(errorCode.flowControlError, "DATA beyond the connection's window");
-    if (length === 0 && !this.#dataEnds) this.#count(this.emptyFrames, "empty DATA frames");
+    if (length === 0 && !this.#dataEnds) this.#count("emptyFrames");
     this.#dataStream = this.#streamForData(id, length);
     if (this.#dataStream === undefined) this.#owner.giveBack(length);
     else this.#dataStream.unconsumed += length;
@@ -279,14 +270,14 @@ export class Receiver implements FrameSink {
     if (id === 0) throw protocol("RST_STREAM on stream 0");
     if (end - at !== 4) throw frameSize("RST_STREAM");
     if (this.#table.isIdle(id, this.#isServer)) throw protocol("RST_STREAM on an idle stream");
-    if (this.#isServer) this.#count(this.peerResets, "streams reset by the peer");
+    if (this.#isServer) this.#count("peerResets");
     const stream = this.#table.open.get(id);
     if (stream !== undefined) this.#owner.resetCame(stream, readUint32(bytes, at));
   }
 
   #windowUpdate(id: number, bytes: Buffer, at: number, end: number): void {
     if (end - at !== 4) throw frameSize("WINDOW_UPDATE");
-    this.#count(this.windowUpdates, "WINDOW_UPDATE frames");
+    this.#count("windowUpdates");
     const increment = readUint31(bytes, at);
     if (id === 0) {
       if (increment === 0) throw protocol("a window update of 0");
@@ -310,7 +301,7 @@ export class Receiver implements FrameSink {
       return this.#owner.settingsAcked();
     }
     if ((end - at) % 6 !== 0) throw frameSize("SETTINGS");
-    this.#count(this.settingsFrames, "SETTINGS frames");
+    this.#count("settingsFrames");
     this.#settingsSeen = true;
     this.#owner.settingsCame(readPeerSettings(bytes, at, end, this.#isServer));
   }
@@ -319,14 +310,14 @@ export class Receiver implements FrameSink {
     if (id !== 0) throw protocol("PING on a stream");
     if (end - at !== 8) throw frameSize("PING");
     if ((flags & flag.ack) !== 0) return this.#owner.pingAcked(bytes, at);
-    this.#count(this.pings, "PING frames");
+    this.#count("pings");
     this.#owner.pingCame(bytes, at);
   }
 
   /** Priorities are obsolete (RFC 9113 section 5.3): checked, counted, and ignored. */
   #priority(id: number, bytes: Buffer, at: number, end: number): void {
     if (id === 0) throw protocol("PRIORITY on stream 0");
-    this.#count(this.priorityFrames, "PRIORITY frames");
+    this.#count("priorityFrames");
     const idle = this.#table.isIdle(id, this.#isServer);
     if (end - at !== 5) {
       if (idle) throw frameSize("PRIORITY"); // an idle stream cannot be reset
@@ -347,4 +338,3 @@ export class Receiver implements FrameSink {
 const protocol = (why: string): ConnectionError => new ConnectionError(errorCode.protocolError, why);
 const frameSize = (what: string): ConnectionError =>
   new ConnectionError(errorCode.frameSizeError, `${what}: not its length`);
-export const calm = (why: string): ConnectionError => new ConnectionError(errorCode.enhanceYourCalm, why);
