@@ -65,6 +65,7 @@ describe("the names in a certificate", () => {
       { kind: "DNS", value: "b.example" },
     ]);
     deepEqual(readAlternativeNames('URI:"broken, DNS:admin.example'), []);
+    deepEqual(readAlternativeNames('URI:"\\x", DNS:admin.example'), []);
     deepEqual(readAlternativeNames('DNS:a"b, DNS:admin.example'), []);
     deepEqual(readAlternativeNames('URI:"a"x, DNS:admin.example'), []);
     deepEqual(readAlternativeNames("CN:admin, O:acme"), [], "these are no alternative names");

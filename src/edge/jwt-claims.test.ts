@@ -71,6 +71,12 @@ describe("claims", () => {
     equal(grantOf({ ...claims, groups: ["operator"] }, withOps), undefined);
   });
 
+  test("cannot make themselves of all tenants", () => {
+    const workers: ClaimRules = { ...rules, roles: { always: ["executor"], map: {} } };
+    equal(grantOf(claims, workers)?.tenant, "acme");
+    equal(grantOf({ ...claims, org: "*" }, workers), undefined);
+  });
+
   test("cannot combine into what may not be granted", () => {
     const shared: ClaimRules = {
       ...rules,

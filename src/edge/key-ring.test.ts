@@ -115,7 +115,8 @@ describe("fetching them", () => {
   });
 
   test("follows no redirect, and takes no other status", async () => {
-    const redirect: RequestListener = (_, response) => response.writeHead(302, { location: "/elsewhere" }).end();
+    const redirect: RequestListener = ({ url }, response) =>
+      url === "/keys" ? response.writeHead(302, { location: "/elsewhere" }).end() : response.end(good);
     const failure: RequestListener = (_, response) => response.writeHead(500).end("{}");
     for (const answer of [redirect, failure])
       await fetching(answer, (url) =>
