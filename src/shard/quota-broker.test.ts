@@ -57,4 +57,17 @@ describe("a tenant's running quota over several shards", () => {
     ok(slice().untilMs > untilMs, "renewed");
     ok((await grantsIn(nodeOf(1), 1, "e1")) > 0);
   });
+
+  test("may be used up to two rounds before the lender takes it back: so long it takes to tell of a claim", async () => {
+    const rig = new Rig();
+    const broker = { sliceMs: 10_000, everyMs: 1_000 };
+    const a = await (await rig.node("a", { cluster, broker })).serving([0, 1]);
+    await withTenant(a, [0, 1]);
+    await rig.clock.advance(1_500);
+    const tenantIn = (shard: number) =>
+      must(must(a.node.host.shards.get(shard), "shard").state.tenants.get("t"), "tenant");
+    const lentUntilMs = Math.max(...must(tenantIn(0).lent.get(1), "slices").map(({ untilMs }) => untilMs));
+    ok(tenantIn(1).slice.slots > 0);
+    ok(lentUntilMs - tenantIn(1).slice.untilMs >= 2 * broker.everyMs);
+  });
 });

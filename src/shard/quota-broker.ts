@@ -1,6 +1,6 @@
 /**
  * Fetches running quota for tenants whose home is another shard: slots are lent for a while, asked for again before
- * the while is over, and count at the borrower a little shorter than at the lender, so that no slot is ever used twice.
+ * the while is over, and count at the borrower shorter than at the lender, so that no slot is ever used twice.
  */
 import type { Clock } from "#base/clock.ts";
 import type { ShardId } from "#base/ids.ts";
@@ -98,8 +98,10 @@ export class QuotaBroker {
     });
     if (this.#stopped || shard.phase !== "serving" || response.kind !== "reply") return;
     const { slots, forMs } = response.reply as Replies["lend-quota"];
-    // Counted from before it was asked for: at the lender the slice began later than that.
-    const leftMs = Math.floor(forMs * (1 - settings.driftShare) - (clock.monotonicMs() - sentMono));
+    // Counted from before it was asked for: at the lender the slice began later than that. And shorter by two rounds:
+    // a claim that was granted at the very end is told to the lender before it lends the slot to another.
+    const passedMs = clock.monotonicMs() - sentMono;
+    const leftMs = Math.floor(forMs * (1 - settings.driftShare) - passedMs - 2 * settings.everyMs);
     const isNews = slots !== tenant.slice.slots || leftMs > tenant.slice.untilMs - shard.state.nowMs;
     if (leftMs > 0 && isNews) await give(shard.shard, { kind: "take-quota", tenant: name, slots, forMs: leftMs });
   }
