@@ -1,4 +1,5 @@
 /** The server of bench/h2.ts, in a process of its own so that its CPU can be told from its clients'. */
+import { createHash } from "node:crypto";
 import { ConstantHeaders } from "#h2/hpack-encoder.ts";
 import { listenH2 } from "#h2/server.ts";
 import type { Stream, StreamHandler } from "#h2/stream.ts";
@@ -18,6 +19,19 @@ const unary: StreamHandler = {
   },
   onReset() {},
 };
+
+/** Takes whatever comes and hashes it, as a store of blobs would. */
+class Upload implements StreamHandler {
+  readonly #hash = createHash("sha256");
+
+  onData(stream: Stream, bytes: Buffer, ended: boolean): void {
+    this.#hash.update(bytes);
+    stream.consume(bytes.length);
+    if (ended) stream.sendUnary(headers, this.#hash.digest(), trailers);
+  }
+
+  onReset(): void {}
+}
 
 /** Sends so many MiB from memory, as fast as it is taken. */
 class Bulk implements StreamHandler {
@@ -46,6 +60,7 @@ const server = await listenH2({
   clock: realClock,
   connectionsMax: 20_000,
   onRequest(stream, { path }) {
+    if (path === "/upload") return new Upload();
     const mib = /^\/bulk\/(\d+)$/.exec(path ?? "")?.[1];
     if (mib === undefined) return unary;
     const bulk = new Bulk(Number(mib));

@@ -41,6 +41,17 @@ describe("sending", () => {
     }
   });
 
+  test("a unary body's memory is the caller's again at once, also when it has to wait", () => {
+    const rig = new Rig();
+    rig.give(settings([[4, 0]]), rig.headersEnd(1));
+    const scratch = Buffer.from("mine");
+    must(rig.streams.get(1)).sendUnary(okHeaders, scratch, okTrailers);
+    scratch.write("gone");
+    rig.sent();
+    rig.connection.receive(windowUpdate(1, 4), rig.nowMs);
+    ok(rig.sentBytes()[0]?.includes("mine"));
+  });
+
   test("a body may be written where it will be sent from", () => {
     const rig = opened([1]);
     const stream = must(rig.streams.get(1));

@@ -118,7 +118,10 @@ export class Stream {
     this.owner.sendHeaders(this, headers, end);
   }
 
-  /** Answers false when the caller should wait for `onWritable`. Takes the bytes in any case. */
+  /**
+   * Answers false when the caller should wait for `onWritable`. Takes the bytes in any case, and does not copy them:
+   * until `release` is called nobody may change them.
+   */
   write(bytes: Uint8Array, options: WriteOptions = noOptions): boolean {
     return this.owner.write(this, bytes, options);
   }
@@ -128,7 +131,7 @@ export class Stream {
     this.owner.sendTrailers(this, trailers);
   }
 
-  /** A whole response in one go: the way of most calls. */
+  /** A whole response in one go: the way of most calls. The body is copied, so its memory is the caller's again. */
   sendUnary(headers: OutgoingHeaders, body: Uint8Array, trailers: OutgoingHeaders): void {
     const at = this.owner.beginUnary(this, headers, body.length);
     if (at >= 0) {
@@ -137,7 +140,7 @@ export class Stream {
       return;
     }
     this.sendHeaders(headers);
-    this.write(body);
+    this.write(Buffer.from(body));
     this.sendTrailers(trailers);
   }
 
