@@ -56,11 +56,11 @@ export class ReadAhead {
   }
 
   /** Reads the shard's log to its end, or on from where it was read before. */
-  async prepare(shard: ShardId, reason: Reason): Promise<void> {
+  async prepare(shard: ShardId, reason: Reason, place: Place = "in line"): Promise<void> {
     this.#tidy();
     const before = this.#prepared.get(shard);
     if (!before && reason !== "taking") this.#makeRoom(shard);
-    const replay = this.#readToTail(shard, before?.replay);
+    const replay = this.#readToTail(shard, before?.replay, place);
     const entry: Prepared = { replay, reason, untilMono: Number.POSITIVE_INFINITY };
     this.#prepared.set(shard, entry);
     try {
@@ -103,15 +103,17 @@ export class ReadAhead {
     this.#prepared.delete(guessed);
   }
 
-  async #readToTail(shard: ShardId, before: Promise<Replay> | undefined): Promise<Replay> {
+  async #readToTail(shard: ShardId, before: Promise<Replay> | undefined, place: Place): Promise<Replay> {
     const known = await before?.catch(() => undefined);
-    while (this.#reading >= readingMax) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    // Those who are reading may stand still for the very one that comes first.
+    while (place === "in line" && this.#reading >= readingMax)
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
     this.#reading += 1;
     try {
       const { seq } = await this.#ports.journal.tail(shard);
-      if (known && (await isReadTo(known, seq, "in line"))) return known;
+      if (known && (await isReadTo(known, seq, place))) return known;
       const replay = await this.#ports.replay(shard);
-      await replay.readTo(seq);
+      await replay.readTo(seq, place);
       return replay;
     } finally {
       this.#reading -= 1;

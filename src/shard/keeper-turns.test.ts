@@ -19,8 +19,8 @@ describe("long work in turns", () => {
     const turns = new Turns(clock);
     const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const order: string[] = [];
-    turns.hold(first.promise);
-    turns.hold(second.promise);
+    await turns.hold(() => first.promise);
+    void turns.hold(() => second.promise).then(() => order.push("the second begins"));
     void turns.next().then(() => order.push("in line"));
     void turns
       .slice()
@@ -30,10 +30,10 @@ describe("long work in turns", () => {
     deepEqual(order, ["first"]);
     first.resolve();
     await clock.advance(10);
-    deepEqual(order, ["first"], "somebody else is still coming");
+    deepEqual(order, ["first", "the second begins"]);
     second.resolve();
     await clock.advance(10);
-    deepEqual(order, ["first", "in line"]);
+    deepEqual(order, ["first", "the second begins", "in line"]);
   });
 
   test("a slice ends by its size, or by the time that it took", async () => {

@@ -6,7 +6,7 @@ import type { Clock } from "#base/clock.ts";
  */
 export class Turns {
   readonly #clock: Clock;
-  readonly #holds = new Set<Promise<void>>();
+  #held: Promise<void> | undefined;
   #last: Promise<void> = Promise.resolve();
 
   constructor(clock: Clock) {
@@ -18,10 +18,14 @@ export class Turns {
     return this.#last;
   }
 
-  /** The line stands still until then: what is about to happen needs many turns of the loop, and soon. */
-  hold(until: Promise<void>): void {
-    this.#holds.add(until);
-    void until.finally(() => this.#holds.delete(until));
+  /**
+   * The line stands still until what is begun is over: it needs many turns of the loop, and soon. Resolves when it has
+   * begun, which it does when nothing else of the kind is under way.
+   */
+  async hold(begin: () => Promise<void>): Promise<void> {
+    while (this.#held !== undefined) await this.#held;
+    const held = begin().finally(() => (this.#held = undefined));
+    this.#held = held;
   }
 
   slice(): Slice {
@@ -30,7 +34,7 @@ export class Turns {
 
   async #turn(): Promise<void> {
     await this.#clock.sleep(0);
-    while (this.#holds.size > 0) await Promise.race(this.#holds);
+    while (this.#held !== undefined) await this.#held;
   }
 }
 

@@ -191,6 +191,20 @@ describe("the keeper", () => {
     ok((await first) && (await other));
   });
 
+  test("shards that are handed to one heir at the same time arrive one after the other", async () => {
+    const rig = new Rig();
+    const a = await (await rig.node("a", { cluster, keeper: { moveEveryMs: 1_000_000 } })).serving(all);
+    const b = await rig.node("b", { cluster });
+    await rig.clock.advance(3_000);
+    b.journal.fail("acquire", "late");
+    const moving = [a.node.handOver(4, "b"), a.node.handOver(5, "b")];
+    await rig.clock.advance(500);
+    deepEqual(served(a).slice(-1), [5], "still served where it was");
+    b.journal.deliver();
+    await b.serving([4, 5], 100);
+    deepEqual(await Promise.all(moving), [true, true]);
+  });
+
   test("what it reads ahead for one that is only late gives way to what is handed over", async () => {
     const many = { shards: 10, clusterId: "test" };
     const rig = new Rig();
@@ -220,6 +234,24 @@ describe("the keeper", () => {
     await stopped;
     deepEqual(rig.reports, []);
     equal(rig.network.has("mem://a"), false);
+  });
+
+  test("hands over no more at once than its heir can get ready for", async () => {
+    const many = { shards: 12, clusterId: "test" };
+    const shards = Array.from({ length: 12 }, (_, shard) => shard);
+    const rig = new Rig();
+    const a = await (await rig.node("a", { cluster: many, keeper: { moveEveryMs: 1_000_000 } })).serving(shards);
+    const b = await rig.node("b", { cluster: many });
+    await rig.clock.advance(3_000);
+    b.journal.fail("loadSnapshot", ...shards.map(() => "late" as const));
+    const stopped = a.node.stop();
+    for (const _shard of shards) {
+      await rig.clock.advance(100);
+      b.journal.deliver();
+    }
+    await b.serving(shards, 100);
+    await stopped;
+    deepEqual(rig.reports, []);
   });
 
   test("one that leaves says where its shards went until they are served there", async () => {

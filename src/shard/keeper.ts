@@ -67,6 +67,8 @@ class Holding {
 /** After a lease's end by our reckoning, it has ended by the store's as well. */
 const lookLateMs = 10;
 const arrivalMsMax = 1_000;
+/** While one arrives, the next one's log is read. A node refuses to read for many at once. */
+const toOneHeirMax = 2;
 
 export class Keeper {
   readonly #ports: KeeperPorts;
@@ -115,10 +117,14 @@ export class Keeper {
     } catch (error) {
       report("announce leaving", error);
     }
-    const heirs = successors(this.#view.standing(new Set(this.#held.keys())));
-    await inParallel(settings.takesMax, [...this.#held.keys()], (shard, i) =>
-      this.#handOver(shard, heirs.length === 0 ? undefined : heirs[i % heirs.length]),
-    );
+    const found = successors(this.#view.standing(new Set(this.#held.keys())));
+    const heirs = found.length === 0 ? [undefined] : found;
+    const shards = [...this.#held.keys()];
+    const handAll = heirs.map((heir, n) => {
+      const its = shards.filter((_, i) => i % heirs.length === n);
+      return inParallel(toOneHeirMax, its, (shard) => this.#handOver(shard, heir));
+    });
+    await Promise.all(handAll);
     await inParallel(settings.takesMax, [...this.#held.values()], (holding) => this.#giveUp(holding));
     this.kill();
   }
@@ -183,9 +189,10 @@ export class Keeper {
   /** Gets ready for a shard that another node will let go of as soon as this has been done. */
   async #expect(shard: ShardId): Promise<void> {
     await this.#ahead.prepare(shard, "announced");
-    // A long log has grown meanwhile. What is left is read now, not when nobody serves the shard.
-    await this.#ahead.prepare(shard, "announced");
-    this.#ports.turns.hold(this.#arrivals.wait(shard));
+    // One at a time, and no other log is read meanwhile: each of them needs the loop for itself.
+    await this.#ports.turns.hold(() => this.#arrivals.wait(shard));
+    // The log has grown. What is left is read now, not when nobody serves the shard.
+    await this.#ahead.prepare(shard, "announced", "first");
   }
 
   async #renewLoop(): Promise<void> {
