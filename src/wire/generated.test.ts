@@ -1,6 +1,7 @@
 /** Everything that is generated, against protobufjs, which knows nothing of our generator. */
 import { deepEqual, equal, ok } from "node:assert/strict";
-import { join } from "node:path";
+import { globSync } from "node:fs";
+import { join, sep } from "node:path";
 import { describe, test } from "node:test";
 import fc, { type Arbitrary } from "fast-check";
 import protobuf from "protobufjs";
@@ -200,6 +201,14 @@ describe("every generated message", () => {
 });
 
 describe("what is generated", () => {
+  test("is all that lies in its folder", () => {
+    const files = globSync("**/*.ts", { cwd: join(import.meta.dirname, "generated") }).map((path) =>
+      path.split(sep).join("/"),
+    );
+    const wanted = Object.keys(modules).map((path) => path.replace(/\.proto$/, ".ts"));
+    deepEqual(files.toSorted(), [...wanted, "descriptors.ts"].toSorted());
+  });
+
   test("is all of proto/, and its descriptors are what protobufjs reads in the files", () => {
     for (const path of Object.keys(modules)) {
       if (path === "google/protobuf/descriptor.proto") continue;
