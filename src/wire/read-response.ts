@@ -1,0 +1,26 @@
+/**
+ * A chunk of ByteStream.Read without a copy: the bytes are read into a buffer with room before them, and what makes a
+ * message of them is written there. The generated code would have to copy them.
+ */
+import { varintSize } from "./writer.ts";
+
+const dataTag = 0x52; // field 10, bytes
+
+/** The most that can stand before the data of a ReadResponse. */
+export const readResponseHeadBytesMax = 6;
+
+/** Makes a ReadResponse of the `dataBytes` that begin at `dataAt`; answers where it begins now. */
+export function writeReadResponseHead(bytes: Uint8Array, dataAt: number, dataBytes: number): number {
+  if (dataBytes === 0) return dataAt; // a default is left out
+  const start = dataAt - varintSize(dataBytes) - 1;
+  bytes[start] = dataTag;
+  let at = start + 1;
+  let left = dataBytes;
+  while (left > 0x7f) {
+    bytes[at] = (left & 0x7f) | 0x80;
+    at += 1;
+    left >>>= 7;
+  }
+  bytes[at] = left;
+  return start;
+}
