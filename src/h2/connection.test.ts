@@ -389,6 +389,17 @@ describe("a client", () => {
     equal(rig.connection.streamCount, 150);
   });
 
+  test("a request that cannot be sent opens no stream", () => {
+    const rig = client();
+    throws(
+      () => rig.connection.request([...get, ["Bad", "1"]], rig.streamHandler, true),
+      (error) => isFault(error, "invalid"),
+    );
+    rig.connection.request(get, rig.streamHandler, true);
+    equal(rig.connection.streamCount, 1);
+    match(rig.sent().join(), /^HEADERS 1 /);
+  });
+
   test("more than may wait is refused by a fault", () => {
     const rig = client({ streamsWaitingMax: 1 });
     rig.give(settings([[3, 0]]));
@@ -564,6 +575,19 @@ test("client and server of ours understand each other, whatever is sent and howe
     }),
     { numRuns: 60 },
   );
+});
+
+test("a bug that shows itself inside ends the connection, and says so", () => {
+  const rig = opened([1]);
+  const stream = must(rig.streams.get(1));
+  stream.sendHeaders(okHeaders);
+  stream.write(Buffer.alloc(10), {
+    release: () => {
+      throw new Error("oh");
+    },
+  });
+  match(rig.sent().join(), /GOAWAY 1 internalError/);
+  equal((rig.connection.closedWhy?.error as Error).message, "oh");
 });
 
 test("SETTINGS that are acknowledged late let a peer count with the default window", () => {

@@ -16,7 +16,7 @@ import { flag, frameType, streamIdLimit, windowBytesDefault } from "./frame.ts";
 import { calm, FloodGuard } from "./flood-guard.ts";
 import { FrameReader } from "./frame-reader.ts";
 import type { HeaderList } from "./header-list.ts";
-import { ConstantHeaders, type OutgoingHeaders } from "./hpack-encoder.ts";
+import { checkSendable, ConstantHeaders, type OutgoingHeaders } from "./hpack-encoder.ts";
 import { h2LimitsDefault, type H2Limits } from "./limits.ts";
 import type { Batch } from "./output.ts";
 import type { PeerSettings } from "./peer-settings.ts";
@@ -137,12 +137,11 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
       this.#reader.read(buffer);
       if (this.#sender.output.controlBytesUnsent > this.limits.controlBytesMax)
         throw calm("the peer does not read what it asks for");
+      this.#watch.midFrame(this.#reader.isMidFrame || this.#receiver.isMidBlock, nowMs);
+      this.#sender.pump();
     } catch (error) {
-      if (error instanceof ConnectionError) this.#fail(error.code, error.message);
-      else this.#fail(errorCode.internalError, "a bug of ours", error); // costs this connection, and no other
+      this.#caught(error);
     }
-    this.#watch.midFrame(this.#reader.isMidFrame || this.#receiver.isMidBlock, nowMs);
-    this.#sender.pump();
     this.#inside = false;
   }
 
@@ -156,8 +155,12 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
     this.nowMs = nowMs;
     this.#inside = true;
     this.#watch.wrote(nowMs);
-    this.#sender.output.done(batch);
-    if (!this.#closed) this.#sender.pump();
+    try {
+      this.#sender.output.done(batch);
+      if (!this.#closed) this.#sender.pump();
+    } catch (error) {
+      this.#caught(error);
+    }
     this.#inside = false;
   }
 
@@ -217,6 +220,7 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
   /** Opens a stream, at once or as soon as the peer allows another. */
   request(headers: OutgoingHeaders, handler: StreamHandler, end = false): Stream {
     assert(!this.isServer, "only a client opens streams");
+    checkSendable(headers);
     if (!this.takesRequests || this.#table.lastOwnId >= streamIdLimit - 2)
       throw new Fault("unavailable", "open stream", { why: this.#closed?.why ?? "the connection is going away" });
     const window = this.#newWindow();
@@ -368,10 +372,8 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
   }
 
   resetCame(stream: Stream, code: number): void {
-    this.#table.ended.add(stream.id);
     const complete = !this.isServer && stream.remote === phase.ended && code === errorCode.noError;
-    this.#closeStream(stream);
-    if (!complete) this.#calls.reset(stream, code);
+    this.#closeStream(stream, complete ? undefined : code);
   }
 
   streamFailed(id: number, code: ErrorCode): void {
@@ -379,8 +381,7 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
     this.#layReset(id, code);
     const stream = this.#table.open.get(id);
     if (stream === undefined) return;
-    this.#closeStream(stream);
-    this.#calls.reset(stream, code);
+    this.#closeStream(stream, code);
   }
 
   settingsCame(settings: PeerSettings): void {
@@ -424,8 +425,7 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
     if (this.isServer) return;
     for (const stream of this.#table.open.values())
       if (stream.id > lastId) {
-        this.#closeStream(stream);
-        this.#calls.reset(stream, errorCode.refusedStream);
+        this.#closeStream(stream, errorCode.refusedStream);
       }
     this.#refuseWaiting();
     if (this.#table.open.size === 0) this.#end({ by: "peer", code, why: `GOAWAY ${errorCodeName(code)}` });
@@ -473,13 +473,15 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
     this.#end({ by: "us", code: errorCode.noError, why: "drained" });
   }
 
-  #closeStream(stream: Stream): void {
+  /** With a code, its handler hears that it was reset: before anything that follows from its end. */
+  #closeStream(stream: Stream, resetCode?: number): void {
     stream.closed = true;
     if (stream.id === 0) this.#waiting.remove(stream);
     else if (this.#table.open.delete(stream.id)) this.#table.ended.add(stream.id);
     this.#sender.drop(stream);
     const { unconsumed } = stream;
     stream.unconsumed = 0;
+    if (resetCode !== undefined) this.#calls.reset(stream, resetCode);
     if (this.#closed) return;
     this.giveBack(unconsumed);
     if (this.#table.open.size === 0) this.#watch.idle(this.nowMs);
@@ -494,8 +496,7 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
   #handlerFailed(stream: Stream, error: unknown): void {
     if (!stream.closed) {
       this.#layReset(stream.id, errorCode.internalError);
-      this.#closeStream(stream);
-      this.#calls.reset(stream, errorCode.internalError);
+      this.#closeStream(stream, errorCode.internalError);
     }
     this.#handler.onHandlerFailed?.(error, stream);
   }
@@ -508,17 +509,21 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
       else if (stream.stalledSinceMs < 0) stream.stalledSinceMs = this.nowMs;
       else if (this.nowMs - stream.stalledSinceMs >= this.limits.sendStallMs) {
         this.#layReset(stream.id, errorCode.enhanceYourCalm);
-        this.#closeStream(stream);
-        this.#calls.reset(stream, errorCode.enhanceYourCalm);
+        this.#closeStream(stream, errorCode.enhanceYourCalm);
       }
     }
   }
 
   #refuseWaiting(): void {
     for (let waited = this.#waiting.next(); waited !== undefined; waited = this.#waiting.next()) {
-      this.#closeStream(waited.stream);
-      this.#calls.reset(waited.stream, errorCode.refusedStream);
+      this.#closeStream(waited.stream, errorCode.refusedStream);
     }
+  }
+
+  /** A broken rule, or a bug of ours: that, too, costs this connection and no other. */
+  #caught(error: unknown): void {
+    if (error instanceof ConnectionError) this.#fail(error.code, error.message);
+    else this.#fail(errorCode.internalError, "a bug of ours", error);
   }
 
   #fail(code: ErrorCode, why: string, error?: unknown): void {
@@ -534,8 +539,7 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
     const code = why.code === errorCode.noError ? errorCode.cancel : why.code;
     for (const stream of this.#table.open.values()) {
       stream.lost = true;
-      this.#closeStream(stream);
-      this.#calls.reset(stream, code);
+      this.#closeStream(stream, code);
     }
     this.#handler.onClosed?.(why);
   }
