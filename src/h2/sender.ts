@@ -26,6 +26,8 @@ import { phase, type Queued, type Stream, type WriteOptions } from "./stream.ts"
 
 /** Below this, copying into the output costs less than a segment of its own. */
 const copiedBytesMax = 2_048;
+/** A unary answer is written into the output up to this size. */
+const unaryBytesMax = 8_192;
 /** The largest frame that we send, whatever the peer would take. */
 const sentFrameBytesMax = 64 * 1024;
 
@@ -182,7 +184,7 @@ export class Sender {
   }
 
   beginUnary(stream: Stream, headers: OutgoingHeaders, bodyBytes: number): number {
-    if (bodyBytes > copiedBytesMax * 4 || !this.#mayGoAhead(stream, bodyBytes)) return -1;
+    if (bodyBytes === 0 || bodyBytes > unaryBytesMax || !this.#mayGoAhead(stream, bodyBytes)) return -1;
     assert(stream.local === phase.waiting, "a unary response is the whole response");
     this.layHeaders(stream.id, headers, false);
     stream.local = phase.open;

@@ -147,7 +147,8 @@ export class Stream {
   /**
    * The same without a body to copy: lays HEADERS and an empty-handed DATA frame and answers where in `outputBuffer`
    * its `bodyBytes` bytes are to be written, at once, before anything else is called but `endUnary`.
-   * Answers -1, with nothing sent, when windows are short or the socket is behind: then take the long way.
+   * Answers -1, with nothing sent, when windows are short, the socket is behind, or the body is empty or larger than
+   * 8 KiB: then take the long way.
    */
   beginUnary(headers: OutgoingHeaders, bodyBytes: number): number {
     return this.owner.beginUnary(this, headers, bodyBytes);
