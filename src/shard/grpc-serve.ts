@@ -20,8 +20,13 @@ export type WorkServing<P> = {
   /** Everybody's, through this node's router: for callers that know this node only. */
   readonly routed: ShardService;
   readonly map: () => Promise<PartitionMap>;
-  /** May this caller ask this? Throws a GrpcError if not. */
-  readonly check?: (principal: P, request: ShardRequest | WatchRequest) => void;
+  /** What the caller may ask of it, perhaps less than it asks: one tenant's instead of all. Throws for what it may not. */
+  readonly narrow?: Narrow<P>;
+};
+
+export type Narrow<P> = {
+  request(principal: P, request: ShardRequest): ShardRequest;
+  watch(principal: P, request: WatchRequest): WatchRequest;
 };
 
 export function serveWork<P>(server: GrpcServer<P>, serving: WorkServing<P>): void {
@@ -33,8 +38,8 @@ export function serveWork<P>(server: GrpcServer<P>, serving: WorkServing<P>): vo
 
 function handlerOf<P>(work: WorkCall, serving: WorkServing<P>): AnyHandler<P> {
   return (message, call) => {
-    const request = orRefused(() => work.readRequest(message));
-    serving.check?.(call.principal, request);
+    const asked = orRefused(() => work.readRequest(message));
+    const request = serving.narrow?.request(call.principal, asked) ?? asked;
     return serviceFor(call, serving)
       .request(request, call.signal)
       .then(
@@ -50,8 +55,8 @@ function handlerOf<P>(work: WorkCall, serving: WorkServing<P>): AnyHandler<P> {
   };
 }
 
-async function* watch<P>(request: WatchRequest, call: ServerCall<P>, serving: WorkServing<P>): AsyncGenerator<unknown> {
-  serving.check?.(call.principal, request);
+async function* watch<P>(asked: WatchRequest, call: ServerCall<P>, serving: WorkServing<P>): AsyncGenerator<unknown> {
+  const request = serving.narrow?.watch(call.principal, asked) ?? asked;
   try {
     for await (const message of serviceFor(call, serving).watch(request, call.signal)) {
       const watched = writeWatched(request, message);

@@ -59,8 +59,12 @@ test("what a caller may not ask reaches no shard", async () => {
         return stats(1);
       },
     }),
-    check: (principal) => {
-      if (principal !== "friend") throw new GrpcError(grpcCode.permissionDenied, "not you");
+    narrow: {
+      request(principal, request) {
+        if (principal !== "friend") throw new GrpcError(grpcCode.permissionDenied, "not you");
+        return request;
+      },
+      watch: (_principal, request) => request,
     },
   });
   const stranger = createGrpcTransport({ clock: realClock });

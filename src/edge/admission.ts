@@ -1,0 +1,64 @@
+/** From what a call brings along to the principal that handlers see; the same for gRPC and for HTTP. */
+import type { Clock } from "#base/clock.ts";
+import { grpcCode, GrpcError } from "#grpc/status.ts";
+import type { Authenticator } from "./authenticate.ts";
+import { Caller } from "./caller.ts";
+import type { Identified } from "./identified.ts";
+import { readPeerCertificate } from "./peer-certificate.ts";
+import type { Peer } from "./port.ts";
+import { authorize, type Action } from "./policy.ts";
+import type { Principal } from "./principal.ts";
+import { refusalStatus } from "./refusal-status.ts";
+import type { Refusal } from "./refusal.ts";
+
+export class Admission {
+  readonly #authenticator: Authenticator;
+  readonly #clock: Clock;
+  readonly #refused: (refusal: Refusal) => void;
+  readonly #callers = new WeakMap<Peer, Caller>();
+
+  constructor(authenticator: Authenticator, clock: Clock, refused: (refusal: Refusal) => void) {
+    this.#authenticator = authenticator;
+    this.#clock = clock;
+    this.#refused = refused;
+  }
+
+  identify(peer: Peer, authorization: string | undefined): Identified | Promise<Identified> {
+    let caller = this.#callers.get(peer);
+    if (!caller) {
+      const certificate = peer.tls && readPeerCertificate(peer.tls);
+      caller = new Caller(this.#authenticator, this.#clock, { certificate, address: peer.address });
+      this.#callers.set(peer, caller);
+    }
+    return caller.identify(authorization);
+  }
+
+  /** The principal, for gRPC. Where nobody has to be known for the action, somebody unknown is let in as undefined. */
+  admit(peer: Peer, authorization: string | undefined, action: Action): Admitted | Promise<Admitted> {
+    const known = this.identify(peer, authorization);
+    return known instanceof Promise ? known.then((later) => this.#judged(later, action)) : this.#judged(known, action);
+  }
+
+  #judged(known: Identified, action: Action): Admitted {
+    const anyone = authorize(undefined, action).ok;
+    if (!known.ok) {
+      if (anyone) return undefined;
+      throw this.error(known.refusal);
+    }
+    return known.principal;
+  }
+
+  /** Throws unless the principal may do it there. */
+  require(principal: Admitted, action: Action, tenant?: string): void {
+    const judged = authorize(principal, action, tenant);
+    if (!judged.ok) throw this.error(judged.refusal);
+  }
+
+  error(refusal: Refusal): GrpcError {
+    this.#refused(refusal);
+    const code = refusalStatus(refusal).grpc;
+    return new GrpcError(code || grpcCode.permissionDenied, refusal.message);
+  }
+}
+
+export type Admitted = Principal | undefined;

@@ -1,0 +1,47 @@
+/** grpc.reflection: what is served here, for tools that were not told. Version v1 and its older twin are the same words. */
+import { grpcCode } from "#grpc/status.ts";
+import type { DuplexHandler } from "#grpc/service.ts";
+import { describedFiles, findFile, findSymbol, withImports, type DescribedFile } from "#wire/descriptors.ts";
+import type {
+  ServerReflectionRequest,
+  ServerReflectionResponse,
+} from "#wire/generated/grpc/reflection/v1/reflection.ts";
+
+type Answer = NonNullable<ServerReflectionResponse["messageResponse"]>;
+
+export function reflectionHandler<P>(
+  services: () => readonly string[],
+): DuplexHandler<ServerReflectionRequest, ServerReflectionResponse, P> {
+  return async function* reflect(requests) {
+    for await (const request of requests)
+      yield { validHost: request.host, originalRequest: request, messageResponse: answerTo(request, services()) };
+  };
+}
+
+function answerTo({ messageRequest: asked }: ServerReflectionRequest, services: readonly string[]): Answer {
+  switch (asked?.kind) {
+    case "listServices":
+      return { kind: "listServicesResponse", value: { service: services.map((name) => ({ name })) } };
+    case "fileByFilename":
+      return filesOr(findFile(asked.value), asked.value);
+    case "fileContainingSymbol":
+      return filesOr(findSymbol(asked.value), asked.value);
+    case "allExtensionNumbersOfType":
+      return { kind: "allExtensionNumbersResponse", value: { baseTypeName: asked.value, extensionNumber: [] } };
+    default:
+      return notFound("there are no extensions here");
+  }
+}
+
+const filesOr = (file: DescribedFile | undefined, name: string): Answer =>
+  file
+    ? {
+        kind: "fileDescriptorResponse",
+        value: { fileDescriptorProto: withImports(file).map(({ bytes }) => bytes) },
+      }
+    : notFound(`nothing here is called ${name}; there are ${describedFiles().length} files`);
+
+const notFound = (errorMessage: string): Answer => ({
+  kind: "errorResponse",
+  value: { errorCode: grpcCode.notFound, errorMessage },
+});
