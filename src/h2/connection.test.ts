@@ -284,6 +284,15 @@ describe("receiving", () => {
     deepEqual(increments, ["WINDOW_UPDATE 1 98304", ...Array.from({ length: 3 }, () => "WINDOW_UPDATE 1 65536")]);
   });
 
+  test("what was announced is what is allowed, to the byte", () => {
+    const rig = new Rig({ limits: { streamWindowBytes: 65_536, windowGrowthMs: 0 } });
+    rig.give(rig.headers(1), data(1, body), data(1, body));
+    must(rig.streams.get(1)).consume(32_768);
+    deepEqual(rig.sent(), ["WINDOW_UPDATE 1 32768"]);
+    deepEqual(rig.give(data(1, body), data(1, body), data(1, body), data(1, body)), []);
+    deepEqual(rig.give(data(1, "x")), ["RST_STREAM 1 flowControlError"]);
+  });
+
   test("R3: what a stream leaves unconsumed is given back to the connection when it ends, however it ends", () => {
     const rig = new Rig({ limits: { connectionWindowBytes: 65_536, windowGrowthMs: 0 } });
     rig.give(rig.headers(1), data(1, body), data(1, body));
@@ -347,6 +356,18 @@ describe("draining", () => {
     rig.give(rig.headersEnd(5, [...request, ["x-table", "1"]]));
     for (const id of [1, 3]) must(rig.streams.get(id)).sendHeaders(okHeaders, true);
     deepEqual(rig.heard, ["request 1 POST / end", "request 3 POST / end", "closed by us noError: drained"]);
+  });
+
+  test("a server whose streams end early still waits for those that are on their way", () => {
+    const rig = opened([1]);
+    rig.connection.drain();
+    must(rig.streams.get(1)).sendHeaders(okHeaders, true);
+    rig.sent();
+    equal(rig.connection.closed, false);
+    rig.give(rig.headersEnd(3));
+    rig.give(ping(flag.ack, Buffer.from("0000000000000002", "hex")));
+    must(rig.streams.get(3)).sendHeaders(okHeaders, true);
+    equal(rig.heard.at(-1), "closed by us noError: drained");
   });
 
   test("without an answer to the PING it goes on after a second, and ends after drainMs", () => {
