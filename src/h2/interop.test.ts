@@ -355,6 +355,20 @@ describe("tools of others against our server", bounded, () => {
     await secure.close();
   });
 
+  test("h2spec, all of it and strictly", { skip: missing("h2spec") }, async () => {
+    // It wants an answer with content, sent when the request is complete.
+    const answering = await echoServer({
+      onRequest(stream, _headers, ended) {
+        const answer = (): void => stream.sendUnary([[":status", "200"]], Buffer.alloc(200), [["x", "1"]]);
+        if (ended) answer();
+        return { onData: (_stream, _bytes, last) => last && answer(), onTrailers: answer, onReset() {} };
+      },
+    });
+    const said = await run("h2spec", "--strict", "-h", host, "-p", String(answering.port));
+    match(said, /(\d+) tests, \1 passed, 0 skipped, 0 failed/, said.slice(-3_000));
+    await answering.close();
+  });
+
   test("nghttp", { skip: missing("nghttp") }, async () => {
     const said = await run("nghttp", "-v", `http://${host}:${server.port}/echo`);
     match(said, /:status: 200/);
