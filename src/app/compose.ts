@@ -15,6 +15,7 @@ import type { ShardService } from "#shard/protocol.ts";
 import { createRouter, type Router } from "#shard/router.ts";
 import { createTcpTransport, type TcpTransport } from "#shard/tcp.ts";
 import type { Worker } from "#worker/worker.ts";
+import { composeEdge } from "./compose-edge.ts";
 import { startWorker } from "./compose-worker.ts";
 import type { Config } from "./config.ts";
 import { lockFolder, nodeName, publishAddress, type DataFolder } from "./data-folder.ts";
@@ -29,6 +30,8 @@ export type Running = {
   readonly worker: Worker | undefined;
   readonly journal: Journal;
   readonly labels: readonly string[];
+  /** Where the edge is served; none when it is not. */
+  readonly edgePorts: readonly number[];
   /** Lets running work go on for the configured time, hands the shards over, closes everything. */
   stop(): Promise<void>;
 };
@@ -56,7 +59,7 @@ export async function startNode(
 
   let worker: Worker | undefined; // shown in the node's facts, which are told before there is one
   const parts: Parts = { config, name, journal, blobs, tcp, clock, random, log };
-  const { node, client } = joinParts(parts, () => worker?.status());
+  const { node, client, routed } = joinParts(parts, () => worker?.status());
   await node.start();
   undo.defer(() => node.stop());
   checkCluster(config, node.cluster, log);
@@ -64,11 +67,14 @@ export async function startNode(
   const { shards } = node.cluster;
   if (config.worker.enabled)
     worker = await startWorker(config, folder, { name, client, blobs, clock, random, labels, log, shards });
+  const edge = await composeEdge(config, { clock, node, routed, journal, log });
+  if (edge) undo.defer(() => edge.close());
   undo.use(await publishAddress(folder, node.address));
   undo.defer(async () => await worker?.drain(config.node.stopWithin));
 
   const owned = undo.move();
-  return { name, node, client, worker, journal, labels, stop: () => owned.disposeAsync() };
+  const edgePorts = edge?.ports ?? [];
+  return { name, node, client, worker, journal, labels, edgePorts, stop: () => owned.disposeAsync() };
 }
 
 type Parts = {
@@ -113,7 +119,8 @@ function joinParts(parts: Parts, workerStatus: () => ReturnType<Worker["status"]
     clock,
     random: random.fork("router"),
   });
-  return { node, client: createClient({ router, directory: journal, random: random.fork("client") }) };
+  const client = createClient({ router, directory: journal, random: random.fork("client") });
+  return { node, client, routed: routedBy(router) };
 }
 
 /** The journal's word on the cluster counts: it was fixed when the store was created. */

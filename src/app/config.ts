@@ -8,6 +8,7 @@ import { z } from "zod";
 import { Fault, isFault } from "#base/fault.ts";
 import { durationHelp, parseDurationMs, parseSizeBytes, sizeHelp } from "#base/units.ts";
 import { isLoopback, parseAddress } from "#shard/tcp-address.ts";
+import { EdgeConfig } from "./edge-config.ts";
 
 const Duration = z.string().transform((text, context) => {
   const ms = parseDurationMs(text);
@@ -127,6 +128,7 @@ const Worker = z.strictObject({
 export const Config = z.strictObject({
   cluster: Cluster.prefault({}).describe("The same on all nodes."),
   node: Node.prefault({}).describe("This node."),
+  edge: EdgeConfig.prefault({}).describe("The port for everybody: other tools, workers in any language, other nodes."),
   journal: Journal.prefault({ kind: "sqlite" }).describe("Where work is recorded."),
   blobs: Blobs.prefault({ kind: "disk" }).describe("Where bytes are kept."),
   history: History.prefault({}).describe(

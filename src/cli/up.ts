@@ -29,6 +29,8 @@ export type UpFacts = {
   readonly version: string;
   readonly node: string;
   readonly addresses: readonly string[];
+  /** Where gRPC and HTTP are served, for other tools. */
+  readonly edge: readonly string[];
   readonly data: string;
   readonly journal: { readonly kind: string; readonly durable: boolean; readonly notes: readonly string[] };
   readonly shards: number;
@@ -44,6 +46,7 @@ function announce(facts: UpFacts, { out }: World): void {
   out(`millrace ${facts.version} is up`);
   out(`  node      ${facts.node}`);
   for (const address of facts.addresses) out(`  address   ${address}`);
+  for (const address of facts.edge) out(`  edge      ${address} (gRPC, HTTP/2, HTTP/1.1)`);
   out(`  data      ${facts.data}`);
   out(`  journal   ${journal.kind}, ${journal.durable ? "durable" : "NOT durable"}`);
   for (const note of journal.notes) out(`            ${note}`);

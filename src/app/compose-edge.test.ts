@@ -1,0 +1,141 @@
+/** A real node behind its port: the work protocol for operators, members, executors and strangers. */
+import { deepEqual, equal, ok, rejects } from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { Random } from "#base/random.ts";
+import { isFault } from "#base/fault.ts";
+import { tokenSha256 } from "#edge/bearer.ts";
+import type { CommandOf } from "#kernel/command.ts";
+import { createClient, type WorkClient } from "#shard/client.ts";
+import { createGrpcTransport, type GrpcTransport } from "#shard/grpc-transport.ts";
+import { isRejected } from "#shard/rejected.ts";
+import { createRouter } from "#shard/router.ts";
+import { startNode, type Running } from "./compose.ts";
+import { Config } from "./config.ts";
+import { dataFolder } from "./data-folder.ts";
+import { orderFromCommand } from "./shell-job.ts";
+import { systemClock as clock } from "./system-clock.ts";
+
+const secrets = {
+  ops: "ops-secret-0123456789-0123456789-0123456789",
+  anna: "anna-secret-0123456789-0123456789-0123456789",
+  berta: "berta-secret-0123456789-0123456789-012345678",
+  runner: "runner-secret-0123456789-0123456789-01234567",
+} as const;
+
+const tokens = [
+  { name: "ops", tenant: "*", roles: ["operator"], sha256: tokenSha256(secrets.ops) },
+  { name: "anna", tenant: "a", roles: ["member"], sha256: tokenSha256(secrets.anna) },
+  { name: "berta", tenant: "b", roles: ["member"], sha256: tokenSha256(secrets.berta) },
+  { name: "runner", tenant: "a", roles: ["executor"], sha256: tokenSha256(secrets.runner) },
+];
+
+const never = new AbortController().signal;
+
+describe("a node's port", () => {
+  let path: string;
+  let running: Running;
+  const transports: GrpcTransport[] = [];
+
+  before(async () => {
+    path = await mkdtemp(join(tmpdir(), "millrace-edge-"));
+    const config = Config.parse({
+      cluster: { shards: 2 },
+      journal: { kind: "memory" },
+      blobs: { kind: "memory" },
+      edge: { listen: ["127.0.0.1:0"], identity: { tokens } },
+    });
+    running = await startNode(config, dataFolder(path), { log: () => {} });
+  });
+  after(async () => {
+    await Promise.all(transports.map((transport) => transport.close()));
+    await running.stop();
+    await rm(path, { recursive: true });
+  });
+
+  const address = (): string => `grpc:127.0.0.1:${running.edgePorts[0] ?? 0}`;
+
+  function transportFor(who: keyof typeof secrets | undefined): GrpcTransport {
+    const metadata = who === undefined ? [] : ([["authorization", `Bearer ${secrets[who]}`]] as const);
+    const transport = createGrpcTransport({ clock, via: "router", metadata });
+    transports.push(transport);
+    return transport;
+  }
+
+  function clientFor(who: keyof typeof secrets): WorkClient {
+    const transport = transportFor(who);
+    const random = new Random(who);
+    const ownerships = async () =>
+      (await transport.map(address(), never)).ownerships.map((one) => ({ ...one, address: address() }));
+    const router = createRouter({ ownerships, transport, clock, random, options: { deadlineMs: 5_000 } });
+    return createClient({ router, directory: running.journal, random });
+  }
+
+  test("takes a job over gRPC, runs it, and tells how it goes", async () => {
+    const work = clientFor("anna");
+    const { jobId, created } = await work.submit(
+      orderFromCommand(["/bin/sh", "-c", "echo over gRPC"], { tenant: "a" }),
+    );
+    ok(created);
+    const kinds: string[] = [];
+    for await (const { kind } of work.watch(jobId, never)) kinds.push(kind);
+    equal(kinds.at(-1), "end");
+    const { view } = await work.job(jobId);
+    equal(view.phase, "SUCCEEDED");
+    ok(view.tasks[0]?.result?.payload.includes("over gRPC"));
+  });
+
+  test("keeps tenants apart", async () => {
+    const order = orderFromCommand(["/bin/sh", "-c", "true"], { tenant: "a" });
+    const { jobId } = await clientFor("anna").submit(order);
+    const berta = clientFor("berta");
+    await rejects(berta.job(jobId), (error) => isRejected(error, "job-unknown") || isFault(error, "not-found"));
+    await rejects(berta.cancel(jobId, "mine now"), (error) => isRejected(error));
+    await rejects(berta.submit({ ...order, tenant: "a" }), (error) => isFault(error));
+    await rejects(async () => {
+      for await (const _message of berta.watch(jobId, never));
+    });
+    equal((await clientFor("ops").job(jobId)).view.tenant, "a");
+  });
+
+  test("lets executors work in their own name and tenant only", async () => {
+    const transport = transportFor("runner");
+    const reserve = (given: Partial<CommandOf<"reserve">>) =>
+      transport.request(
+        address(),
+        {
+          kind: "command",
+          shard: 0,
+          command: {
+            kind: "reserve",
+            executor: "runner/1",
+            offers: ["nothing=here"],
+            prefer: [],
+            count: 1,
+            start: true,
+            nonce: "n1",
+            ...given,
+          },
+        },
+        never,
+      );
+    const mine = await reserve({});
+    deepEqual(mine.kind === "reply" && mine.reply, { grants: [] });
+    await rejects(reserve({ executor: "somebody" }), (error) => isFault(error));
+    await rejects(reserve({ tenant: "b" }), (error) => isFault(error));
+    await rejects(clientFor("runner").submit(orderFromCommand(["true"], { tenant: "a" })), (error) => isFault(error));
+    await rejects(clientFor("anna").reserve(0, { executor: "anna", offers: ["x=y"], count: 1 }), (error) =>
+      isFault(error),
+    );
+  });
+
+  test("turns strangers away", async () => {
+    const stranger = transportFor(undefined);
+    const query = { kind: "query", shard: 0, query: { kind: "stats" } } as const;
+    await rejects(stranger.request(address(), query, never), (error) => isFault(error));
+    equal((await fetch(`http://127.0.0.1:${running.edgePorts[0]}/metrics`)).status, 401);
+    equal((await fetch(`http://127.0.0.1:${running.edgePorts[0]}/readyz`)).status, 200);
+  });
+});
