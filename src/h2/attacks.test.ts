@@ -84,7 +84,7 @@ describe("floods", () => {
     PING: ["pings", [ping()]],
     PRIORITY: ["priorityFrames", [priority(99)]],
     "WINDOW_UPDATE by one byte": ["windowUpdates", [windowUpdate(0, 1)]],
-    "frames of unknown types": ["emptyFrames", [frame(0xbe, 0, 0)]],
+    "frames of unknown types": ["priorityFrames", [frame(0xbe, 0, 0)]],
   };
   for (const [name, [limit, frames]] of Object.entries(simple))
     test(name, () => {

@@ -7,8 +7,8 @@ const words = {
   provokedResets: "streams that had to be reset",
   settingsFrames: "SETTINGS frames",
   pings: "PING frames",
-  priorityFrames: "PRIORITY frames",
-  emptyFrames: "empty or unknown frames",
+  priorityFrames: "PRIORITY or unknown frames",
+  emptyFrames: "empty DATA frames",
   windowUpdates: "WINDOW_UPDATE frames",
 } as const satisfies Partial<Record<keyof H2Limits, string>>;
 

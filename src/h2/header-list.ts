@@ -106,10 +106,12 @@ export function readRequest(fields: readonly HeaderField[]): HeaderList | undefi
   }
   if (authority !== undefined) {
     if (authority.includes("@")) return undefined; // RFC 9113 section 8.3.1: no user information
-    if (seen.host !== undefined && seen.host !== authority) return undefined;
+    if (seen.host !== undefined && !sameHost(seen.host, authority)) return undefined;
   }
   return new HeaderList(fields, seen);
 }
+
+const sameHost = (a: string, b: string): boolean => a === b || a.toLowerCase() === b.toLowerCase();
 
 export function readResponse(fields: readonly HeaderField[]): HeaderList | undefined {
   if (!seen.read(fields) || seen.pseudoCount !== 1) return undefined;

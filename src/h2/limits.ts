@@ -20,11 +20,13 @@ export type H2Limits = {
   readonly headerTableBytesMax: number;
   /** Payload of a frame that the peer may send; larger ones end the connection with FRAME_SIZE_ERROR. */
   readonly frameBytesMax: number;
-  /** Receive window of a stream at its start, and the most it grows to: what a stream may leave unconsumed. */
+  /** Receive window of a stream at its start: what it may leave unconsumed. */
   readonly streamWindowBytes: number;
+  /** The most it grows to, for a stream that is consumed quickly. */
   readonly streamWindowBytesMax: number;
   /** The same for the connection: what all its streams together may leave unconsumed. */
   readonly connectionWindowBytes: number;
+  /** The most it grows to; a lower one than the start means that it does not. */
   readonly connectionWindowBytesMax: number;
   /** A window doubles when half of it was used up in less than this. */
   readonly windowGrowthMs: number;
@@ -42,11 +44,13 @@ export type H2Limits = {
   readonly peerResets: Rate;
   /** Streams that the peer makes us reset: malformed requests, windows exceeded, refused streams. */
   readonly provokedResets: Rate;
+  /** SETTINGS, each of which has to be acknowledged. */
   readonly settingsFrames: Rate;
   /** PINGs while we send nothing; whoever is being sent something may measure it. */
   readonly pings: Rate;
+  /** PRIORITY and frames of unknown types: all that is ignored. */
   readonly priorityFrames: Rate;
-  /** DATA without bytes and without end, and frames of unknown types. */
+  /** DATA without bytes and without end. */
   readonly emptyFrames: Rate;
   /** WINDOW_UPDATEs; 1 KiB of sent DATA pays for one. */
   readonly windowUpdates: Rate;

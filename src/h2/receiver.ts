@@ -110,7 +110,7 @@ export class Receiver implements FrameSink {
       case frameType.pushPromise:
         throw protocol("PUSH_PROMISE, which nobody may send here");
       default:
-        this.#count("emptyFrames");
+        this.#count("priorityFrames"); // unknown types are ignored; browsers' PRIORITY_UPDATE is one of them
     }
   }
 
