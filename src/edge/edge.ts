@@ -97,11 +97,13 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
 
   const routes = httpRoutes({ admission, registry, isReady });
   const failed = (error: unknown): void => log.error("request-failed", { error });
+  const listener = getRequestListener(
+    (request, { incoming }) => routes.fetch(request, { peer: peerOf(incoming.socket) }),
+    { overrideGlobalObjects: false },
+  );
   const http1 = createServer(
     { requestTimeout: 60_000, headersTimeout: 10_000, keepAliveTimeout: 60_000, maxHeaderSize: 32 * 1024 },
-    getRequestListener((request, { incoming }) => routes.fetch(request, { peer: peerOf(incoming.socket) }), {
-      overrideGlobalObjects: false,
-    }),
+    (request, response) => void listener(request, response),
   );
 
   const reload = options.tls && undo.use(await startTls(options.tls, clock, log));
@@ -112,7 +114,7 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
       port,
       clock,
       http1,
-      ...(reload && { tls: tlsServerOptions(options.tls as Tls) }),
+      ...(reload && { tls: tlsServerOptions(options.tls) }),
       ...(options.h2 && { h2: options.h2 }),
       onRequest: (stream, headers, ended, peer) =>
         isGrpcType(headers.get("content-type"))

@@ -2,7 +2,8 @@
 import type { Clock } from "#base/clock.ts";
 import { grpcCode, GrpcError } from "#grpc/status.ts";
 import type { Handlers } from "#grpc/service.ts";
-import { Health, HealthCheckResponse_ServingStatus as Serving } from "#wire/generated/grpc/health/v1/health.ts";
+import type { Health } from "#wire/generated/grpc/health/v1/health.ts";
+import { HealthCheckResponse_ServingStatus as Serving } from "#wire/generated/grpc/health/v1/health.ts";
 
 /** "" is the node as a whole; the others are named as in their .proto files. */
 export type HealthOf = (service: string) => "serving" | "not serving" | undefined;

@@ -1,20 +1,29 @@
 /** One call on its way through the server: from the request's headers to the answer's trailers. */
+import type { Clock } from "#base/clock.ts";
 import { isFault } from "#base/fault.ts";
 import type { HeaderList } from "#h2/header-list.ts";
 import { errorCode } from "#h2/error-codes.ts";
 import type { Stream } from "#h2/stream.ts";
 import { decode } from "#wire/message.ts";
+import { answerFields, okHeaders, okTrailers } from "./answer-headers.ts";
 import { encodingsTaken, gzipBytesMin, pack, unpack } from "./compression.ts";
 import { Inbox } from "./inbox.ts";
 import { MessageReader, prefixBytes, sizeOnWire, type Framed } from "./message-reader.ts";
 import { frame, frameBriefly, frameBytes } from "./outgoing.ts";
 import { ServerCall } from "./server-call.ts";
-import { okHeaders, okTrailers, refusalFields, type GrpcServer } from "./server.ts";
 import type { Bound } from "./service.ts";
 import { errorOf, grpcCode, GrpcError, statusFields } from "./status.ts";
 
+/** What a call asks of the server that it belongs to. */
+export type CallOwner = {
+  readonly clock: Clock;
+  readonly messageBytesMax: number;
+  ended(path: string, code: number, tookMs: number, bytesIn: number, bytesOut: number): void;
+  report(path: string, error: GrpcError): void;
+};
+
 export class Incoming<P> {
-  readonly #server: GrpcServer<P>;
+  readonly #server: CallOwner;
   readonly #bound: Bound<P>;
   readonly #stream: Stream;
   readonly #headers: HeaderList;
@@ -34,7 +43,7 @@ export class Incoming<P> {
   #bytesIn = 0;
   #bytesOut = 0;
 
-  constructor(server: GrpcServer<P>, bound: Bound<P>, stream: Stream, headers: HeaderList, timeoutMs: number) {
+  constructor(server: CallOwner, bound: Bound<P>, stream: Stream, headers: HeaderList, timeoutMs: number) {
     this.#server = server;
     this.#bound = bound;
     this.#stream = stream;
@@ -109,7 +118,7 @@ export class Incoming<P> {
     this.#server.report(this.#bound.method.path, error);
     const fields = [...statusFields(error), ...(this.#call?.trailerFields ?? [])];
     if (this.#headersSent) this.#stream.sendTrailers(fields);
-    else this.#stream.sendHeaders([...refusalFields, ...(this.#call?.responseFields ?? []), ...fields], true);
+    else this.#stream.sendHeaders([...answerFields, ...(this.#call?.responseFields ?? []), ...fields], true);
     this.#end(error.code);
     this.#stop(error);
     this.#sayEnough();
@@ -227,8 +236,7 @@ export class Incoming<P> {
     const { method, handler } = this.#bound;
     const input = packed ? this.#decode(await this.#unpacked(packed)) : this.#requests();
     const answer = handler(input, call);
-    if (method.streams === "none" || method.streams === "client")
-      return await this.#send(await (answer as Promise<unknown>));
+    if (method.streams === "none" || method.streams === "client") return await this.#send(await answer);
     for await (const message of answer as AsyncIterable<unknown>) {
       if (this.#over) return;
       await this.#send(message);
@@ -279,7 +287,7 @@ export class Incoming<P> {
     const more: [string, string][] = this.#packs() ? [["grpc-encoding", "gzip"]] : [];
     const { responseFields } = this.#call as ServerCall<P>;
     this.#stream.sendHeaders(
-      responseFields || more.length > 0 ? [...refusalFields, ...more, ...(responseFields ?? [])] : okHeaders,
+      responseFields || more.length > 0 ? [...answerFields, ...more, ...(responseFields ?? [])] : okHeaders,
     );
   }
 

@@ -6,12 +6,12 @@
  * its last byte was read: no promise, no timer, no copy but one into the connection's output.
  */
 import type { Clock } from "#base/clock.ts";
-import { ConstantHeaders } from "#h2/hpack-encoder.ts";
 import type { HeaderList } from "#h2/header-list.ts";
 import type { Stream, StreamHandler } from "#h2/stream.ts";
 import type { Method, Service } from "#wire/message.ts";
+import { answerFields } from "./answer-headers.ts";
 import { isGrpcType } from "./content-type.ts";
-import { Incoming } from "./server-incoming.ts";
+import { Incoming, type CallOwner } from "./server-incoming.ts";
 import { bind, type AnyHandler, type Bound, type Handlers } from "./service.ts";
 import { errorOf, grpcCode, GrpcError, statusFields } from "./status.ts";
 import { parseTimeoutMs } from "./timeout.ts";
@@ -43,7 +43,7 @@ export type EndedCall = {
 
 const messageBytesMaxDefault = 4 * 1024 * 1024;
 
-export class GrpcServer<P> implements StreamHandler {
+export class GrpcServer<P> implements StreamHandler, CallOwner {
   readonly clock: Clock;
   readonly messageBytesMax: number;
   readonly #options: GrpcServerOptions<P>;
@@ -136,7 +136,7 @@ export class GrpcServer<P> implements StreamHandler {
   /** Before there is a call: an answer of trailers alone. */
   #refuse(stream: Stream, thrown: unknown, path = "unknown"): void {
     const error = errorOf(thrown);
-    stream.sendHeaders([...refusalFields, ...statusFields(error)], true);
+    stream.sendHeaders([...answerFields, ...statusFields(error)], true);
     this.ended(path, error.code, 0, 0, 0);
   }
 
@@ -146,11 +146,3 @@ export class GrpcServer<P> implements StreamHandler {
     this.ended("unknown", grpcCode.unknown, 0, 0, 0);
   }
 }
-
-export const refusalFields: readonly (readonly [string, string])[] = [
-  [":status", "200"],
-  ["content-type", "application/grpc"],
-];
-
-export const okHeaders = new ConstantHeaders(refusalFields);
-export const okTrailers = new ConstantHeaders([["grpc-status", "0"]]);

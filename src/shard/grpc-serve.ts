@@ -33,7 +33,7 @@ export function serveWork<P>(server: GrpcServer<P>, serving: WorkServing<P>): vo
   for (const call of workCalls) server.addMethod(call.method, handlerOf(call, serving));
   server.addMethod(Work.methods.watch, ((message: Parameters<typeof readWatch>[0], call: ServerCall<P>) =>
     watch(readWatch(message), call, serving)) as AnyHandler<P>);
-  server.addMethod(Work.methods.getPartitionMap, (async () => writeMap(await serving.map())) as AnyHandler<P>);
+  server.addMethod(Work.methods.getPartitionMap, async () => writeMap(await serving.map()));
 }
 
 function handlerOf<P>(work: WorkCall, serving: WorkServing<P>): AnyHandler<P> {

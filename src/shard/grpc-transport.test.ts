@@ -37,22 +37,22 @@ const transports = (): { readonly server: GrpcTransport; readonly client: GrpcTr
 exerciseTransport("the transport over gRPC", async () => ({ ...transports(), nowhere: "grpc:127.0.0.1:1" }));
 
 test("who knows one node only is answered through its router, and gets the map", async () => {
-  const { address, close } = await listening({
+  const opened = await listening({
     service: service({ request: async () => stats(1) }),
     routed: service({ request: async () => stats(2) }),
   });
   const owner = createGrpcTransport({ clock: realClock });
   const anyone = createGrpcTransport({ clock: realClock, via: "router" });
-  deepEqual(await owner.request(address, ask(0), never), stats(1));
-  deepEqual(await anyone.request(address, ask(0), never), stats(2));
-  deepEqual(await anyone.map(address, never), noMap);
+  deepEqual(await owner.request(opened.address, ask(0), never), stats(1));
+  deepEqual(await anyone.request(opened.address, ask(0), never), stats(2));
+  deepEqual(await anyone.map(opened.address, never), noMap);
   await Promise.all([owner.close(), anyone.close()]);
-  await close();
+  await opened.close();
 });
 
 test("what a caller may not ask reaches no shard", async () => {
   let asked = 0;
-  const { address, close } = await listening({
+  const opened = await listening({
     service: service({
       request: async () => {
         asked += 1;
@@ -69,15 +69,15 @@ test("what a caller may not ask reaches no shard", async () => {
   });
   const stranger = createGrpcTransport({ clock: realClock });
   const friend = createGrpcTransport({ clock: realClock, metadata: [["authorization", "friend"]] });
-  await rejects(stranger.request(address, ask(0), never), (error) => isFault(error));
+  await rejects(stranger.request(opened.address, ask(0), never), (error) => isFault(error));
   equal(asked, 0);
-  deepEqual(await friend.request(address, ask(0), never), stats(1));
+  deepEqual(await friend.request(opened.address, ask(0), never), stats(1));
   await Promise.all([stranger.close(), friend.close()]);
-  await close();
+  await opened.close();
 });
 
 test("refusals and what was not done arrive as they were said", async () => {
-  const { address, close } = await listening({
+  const opened = await listening({
     service: service({
       request: async ({ shard }) =>
         shard === 1
@@ -88,15 +88,19 @@ test("refusals and what was not done arrive as they were said", async () => {
     }),
   });
   const client = createGrpcTransport({ clock: realClock });
-  deepEqual(await client.request(address, ask(1), never), {
+  deepEqual(await client.request(opened.address, ask(1), never), {
     kind: "rejected",
     stamp: { epoch: 3, seq: 7 },
     rejection: { kind: "task-unknown", task: 9 },
   });
-  deepEqual(await client.request(address, ask(2), never), { kind: "not-owner", shard: 2, hint: "grpc:127.0.0.1:99" });
-  deepEqual(await client.request(address, ask(3), never), { kind: "overloaded", retryAfterMs: 120 });
+  deepEqual(await client.request(opened.address, ask(2), never), {
+    kind: "not-owner",
+    shard: 2,
+    hint: "grpc:127.0.0.1:99",
+  });
+  deepEqual(await client.request(opened.address, ask(3), never), { kind: "overloaded", retryAfterMs: 120 });
   await client.close();
-  await close();
+  await opened.close();
 });
 
 test("addresses", () => {

@@ -1,0 +1,10 @@
+/** What every answer begins and, if all went well, ends with. */
+import { ConstantHeaders } from "#h2/hpack-encoder.ts";
+
+export const answerFields: readonly (readonly [string, string])[] = [
+  [":status", "200"],
+  ["content-type", "application/grpc"],
+];
+
+export const okHeaders = new ConstantHeaders(answerFields);
+export const okTrailers = new ConstantHeaders([["grpc-status", "0"]]);
