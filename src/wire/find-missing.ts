@@ -72,7 +72,10 @@ export const findMissingResponse: Message<FoundMissing> = {
   },
 };
 
-/** Nearly every client writes a hash of 64 characters and then the size; whatever else may come is read step by step. */
+/**
+ * Nearly every client writes a hash of 64 characters and then the size; whatever else may come is read step by step.
+ * Bytes of a hash that are not ASCII come out as some text or other, none of which is a digest.
+ */
 function readDigest(from: Reader): Digest {
   const end = from.enter();
   const { bytes, pos } = from;
