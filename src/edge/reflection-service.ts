@@ -1,4 +1,4 @@
-/** grpc.reflection: what is served here, for tools that were not told. Version v1 and its older twin are the same words. */
+/** grpc.reflection: what is served here, for tools that were not told. v1 and its older twin are the same words. */
 import { grpcCode } from "#grpc/status.ts";
 import type { DuplexHandler } from "#grpc/service.ts";
 import { describedFiles, findFile, findSymbol, withImports, type DescribedFile } from "#wire/descriptors.ts";

@@ -1,4 +1,4 @@
-/** Anything that can be put down to be looked at. `nextTodo` is undefined when it is not, and null when it is the last. */
+/** Anything that can be put down to be looked at. `nextTodo` is undefined when it is not, null when it is the last. */
 export type TodoItem<T> = { nextTodo: T | null | undefined };
 
 /**

@@ -1,4 +1,4 @@
-/** The work protocol as gRPC services: each call is a request to a shard, or a watch. Thin: the words are in work-*.ts. */
+/** The work protocol as gRPC services: each call is a request to a shard, or a watch. The words are in work-*.ts. */
 import { isFault } from "#base/fault.ts";
 import type { GrpcServer } from "#grpc/server.ts";
 import { grpcCode, GrpcError } from "#grpc/status.ts";
@@ -20,7 +20,7 @@ export type WorkServing<P> = {
   /** Everybody's, through this node's router: for callers that know this node only. */
   readonly routed: ShardService;
   readonly map: () => Promise<PartitionMap>;
-  /** What the caller may ask of it, perhaps less than it asks: one tenant's instead of all. Throws for what it may not. */
+  /** What the caller may ask of it, perhaps less than it asks: one tenant's, not all. Throws for what it may not. */
   readonly narrow?: Narrow<P>;
 };
 

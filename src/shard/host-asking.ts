@@ -8,7 +8,7 @@ export type Asker = { settle(response: ShardResponse): void };
 /** For what the host does of its own accord. */
 export const nobody: Asker = { settle() {} };
 
-/** One request that was taken in, counted until it is answered. One object, for there may be 100,000 of them a second. */
+/** One request that was taken in, counted until it is answered. One object, for there may be 100,000 a second. */
 export class Asking implements Asker {
   readonly #load: Load;
   readonly #shard: HostedShard;

@@ -58,7 +58,7 @@ describe("a tenant's running quota over several shards", () => {
     ok((await grantsIn(nodeOf(1), 1, "e1")) > 0);
   });
 
-  test("may be used up to two rounds before the lender takes it back: so long it takes to tell of a claim", async () => {
+  test("may be used up to two rounds before the lender takes it back: time to tell of a claim", async () => {
     const rig = new Rig();
     const broker = { sliceMs: 10_000, everyMs: 1_000 };
     const a = await (await rig.node("a", { cluster, broker })).serving([0, 1]);
