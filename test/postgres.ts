@@ -7,12 +7,12 @@
 //   });
 //   after(() => postgres.stop());
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { randomBytes, randomInt } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import pg from "pg";
+import { freePort } from "./free-port.ts";
 import { postgresBinaries } from "./postgres-binaries.ts";
 import { type Guard, guard } from "./postgres-guard.ts";
 import { serverUser, temporaryFolder, type User } from "./postgres-user.ts";
@@ -194,20 +194,4 @@ function initialize(initdb: string, folder: string, password: string, user: User
   });
   if (done.error) throw new Error(`${initdb} could not be started: ${done.error.message}`);
   if (done.status !== 0) throw new Error(`initdb ended with code ${done.status}: ${done.stderr.trim()}`);
-}
-
-// Not port 0: the system would choose from the range that it also gives to outgoing connections, and
-// one of those could hold our port when the server restarts.
-async function freePort(): Promise<number> {
-  for (let tries = 0; tries < 100; tries += 1) {
-    const port = 15_000 + randomInt(15_000);
-    const probe = createServer();
-    const isFree = await new Promise<boolean>((resolve) => {
-      probe.once("error", () => resolve(false));
-      probe.listen(port, "127.0.0.1", () => resolve(true));
-    });
-    await new Promise((resolve) => probe.close(resolve));
-    if (isFree) return port;
-  }
-  throw new Error("no free port between 15000 and 30000");
 }

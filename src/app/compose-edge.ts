@@ -1,5 +1,7 @@
 /** The port that serves everything: gRPC, HTTP/2 and HTTP/1.1. */
+import { orAborted } from "#base/abort.ts";
 import type { Clock } from "#base/clock.ts";
+import { Fault } from "#base/fault.ts";
 import { startEdge, type Edge } from "#edge/edge.ts";
 import { Log } from "#edge/log.ts";
 import type { Action } from "#edge/policy.ts";
@@ -32,7 +34,8 @@ const workActions = new Map<string, Action>(
 export async function composeEdge({ edge }: Config, parts: EdgeParts): Promise<Edge | undefined> {
   if (edge.listen.length === 0) return undefined;
   const { clock, node, routed, journal, log } = parts;
-  return await startEdge({
+  const leaving = new AbortController();
+  const opened = await startEdge({
     clock,
     listen: edge.listen.map(parseEdgeAddress),
     identity: edge.identity,
@@ -41,8 +44,8 @@ export async function composeEdge({ edge }: Config, parts: EdgeParts): Promise<E
     log: new Log((line) => log(line.trimEnd()), clock),
     services(server, admission) {
       serveWork(server, {
-        service: node,
-        routed,
+        service: untilLeaving(node, leaving.signal),
+        routed: untilLeaving(routed, leaving.signal),
         narrow: workPolicy(admission),
         async map() {
           const [ownerships, nodes] = await Promise.all([journal.ownerships(), journal.nodes()]);
@@ -52,4 +55,24 @@ export async function composeEdge({ edge }: Config, parts: EdgeParts): Promise<E
       return workActions;
     },
   });
+  return {
+    ...opened,
+    close() {
+      leaving.abort(new Fault("unavailable", "hold a call", { why: "the node is stopping" }));
+      return opened.close();
+    },
+  };
 }
+
+/**
+ * A call that is held until there is work or news would hold up the node that wants to stop: nobody could renew a
+ * claim meanwhile. It is let go at once, and its caller asks again elsewhere or later.
+ */
+const untilLeaving = (service: ShardService, leaving: AbortSignal): ShardService => ({
+  request(request, signal) {
+    if (request.kind !== "command" || !request.waitMs) return service.request(request, signal);
+    const either = signal ? AbortSignal.any([signal, leaving]) : leaving;
+    return orAborted(service.request(request, either), either);
+  },
+  watch: (request, signal) => service.watch(request, AbortSignal.any([signal, leaving])),
+});
