@@ -1,5 +1,6 @@
 /** The three rates of a queue: taking in, handing out and getting back, and all of it at once. */
 import type { Grant, Step } from "#kernel/model.ts";
+import { Arrivals } from "./arrivals.ts";
 import { loops, percentile, stretch, type ServerCpu, type Stretch } from "./measure.ts";
 import type { Rig } from "./rig.ts";
 import { commitTasks, nextNo, reserveTasks, submitJob, type Bringing, type JobOptions } from "./work.ts";
@@ -28,12 +29,15 @@ export function enqueue(rig: Rig, shape: Shape, countMax: number, server?: Serve
 /** Claims a hundred at a time and commits them, so that up to 2,000 commits are under way. */
 export function drain(rig: Rig, server?: ServerCpu, bringing?: Bringing): Promise<Stretch> {
   const untilMono = performance.now() + cellMsMax;
+  const arrivals = new Arrivals();
   let done = 0;
   const executor = async (no: number): Promise<void> => {
     const name = `executor-${no}`;
     let empty = 0;
     for (let shard = no; empty < rig.shards && performance.now() < untilMono; shard += 1) {
+      await arrivals.turn();
       const grants = await reserveTasks(rig, shard % rig.shards, { executor: name, count: load.claim });
+      await arrivals.turn();
       empty = grants.length === 0 ? empty + 1 : 0;
       await commitTasks(rig, shard % rig.shards, name, grants, bringing);
       done += grants.length;
