@@ -70,7 +70,7 @@ describe("a request", () => {
     await node("a", answered(1, 1));
     await Promise.all([router.request(ask(0)), router.request(ask(0))]);
     await router.request(ask(0));
-    deepEqual(asked, ["a stats", "a stats", "a stats"]);
+    deepEqual(asked, ["a executors", "a executors", "a executors"]);
     equal(map.reads, 1);
   });
 
@@ -79,7 +79,7 @@ describe("a request", () => {
     await node("a", { kind: "not-owner", shard: 0, hint: "b" });
     await node("b", answered(2, 5));
     deepEqual(await router.request(ask(0)), answered(2, 5));
-    deepEqual(asked, ["a stats", "b stats"]);
+    deepEqual(asked, ["a executors", "b executors"]);
     equal(map.reads, 1);
   });
 
@@ -135,7 +135,7 @@ describe("a request", () => {
     await rejects(query, (error) => {
       match(
         (error as Error).message,
-        /^ask shard 0 to stats: unavailable \(tries=\d+ afterMs=\d+ asked=gone last=connect: unavailable .*\)$/,
+        /^ask shard 0 to executors: unavailable \(tries=\d+ afterMs=\d+ asked=gone last=connect: unavailable .*\)$/,
       );
       return isFault(error, "unavailable");
     });
@@ -171,7 +171,7 @@ describe("a request", () => {
     const began = clock.monotonicMs();
     clock.after(1_200, () => (map.owner = "b"));
     deepEqual(await during(clock, router.request(ask(0))), answered(2, 1));
-    deepEqual(asked, ["a stats", "b stats"]);
+    deepEqual(asked, ["a executors", "b executors"]);
     equal(clock.monotonicMs() - began < 2_000, true, "long before the try would have ended");
     equal(map.reads <= 4, true, "and the map was not read without end");
   });
@@ -190,7 +190,7 @@ describe("a request", () => {
     await clock.advance(1_000);
     await rejects(impatient(), /enough/);
     deepEqual(await impatient(), answered(2, 1));
-    deepEqual(asked, ["a stats", "a stats", "b stats"]);
+    deepEqual(asked, ["a executors", "a executors", "b executors"]);
   });
 
   test("two nodes that point at each other are not asked without a pause", async () => {
