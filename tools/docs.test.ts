@@ -1,39 +1,63 @@
-/** Tutorials that lie are worse than none: every block marked `sh run` is run, in order, in a folder of its own. */
+/** Pages that lie are worse than none: every block marked `sh run` is run, in order, in a folder of its own. */
 import { execFile, type ExecFileException } from "node:child_process";
-import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { test } from "node:test";
 import { fail } from "node:assert/strict";
+import { freePort } from "#test/free-port.ts";
+import { findPython } from "#test/python.ts";
 
 const root = dirname(import.meta.dirname);
-const tutorials = join(root, "docs", "start");
-const skip = process.platform === "win32" ? "needs a POSIX shell" : false;
+const noShell = process.platform === "win32" ? "needs a POSIX shell" : false;
+const python = findPython();
 
-for (const name of (await readdir(tutorials)).filter((file) => file !== "README.md"))
-  test(`the tutorial ${name} runs`, { skip, timeout: 180_000 }, async () => {
-    const blocks = runnable(await readFile(join(tutorials, name), "utf8"));
-    if (blocks.length === 0) fail(`${name} has no block to run`);
-    const folder = await mkdtemp(join(tmpdir(), "millrace-docs-"));
-    try {
-      await writeFile(join(folder, "tutorial.sh"), script(blocks));
-      await run(folder);
-    } finally {
-      await rm(folder, { recursive: true, force: true, maxRetries: 5 });
-    }
-  });
+for (const path of await pages("docs/start", "docs/how-to")) {
+  const text = await readFile(join(root, path), "utf8");
+  const blocks = runnable(text);
+  const skip = noShell || (text.includes("python3 ") && python.skip);
+  const isTutorial = path.startsWith("docs/start");
+  if (blocks.length > 0 || isTutorial)
+    test(`${isTutorial ? "the tutorial " : ""}${path} runs`, { skip, timeout: 180_000 }, async () => {
+      if (blocks.length === 0) fail(`${path} has no block to run`);
+      const folder = await mkdtemp(join(tmpdir(), "millrace-docs-"));
+      try {
+        const port = String(await freePort());
+        await writeFile(join(folder, "page.sh"), script(blocks).replaceAll("7434", port));
+        await symlink(join(root, "examples"), join(folder, "examples"));
+        await run(folder);
+      } finally {
+        await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+      }
+    });
+}
 
-const runnable = (text: string): string[] =>
-  [...text.matchAll(/^```sh run\n(.*?)^```$/gms)].map((match) => match[1] ?? "");
+async function pages(...folders: readonly string[]): Promise<string[]> {
+  const found = await Promise.all(
+    folders.map(async (folder) => (await readdir(join(root, folder))).map((name) => `${folder}/${name}`)),
+  );
+  return found.flat().filter((path) => !path.endsWith("/README.md"));
+}
 
-/** `npm start` and `npx millrace` mean this checkout; whatever is still running at the end is stopped, by pid. */
-const script = (blocks: readonly string[]): string => `set -eu -o pipefail
-npm() { [ "$*" = start ] && exec "$NODE" "$ROOT/src/cli/main.ts" up; }
-npx() { [ "$1" = millrace ] && shift && "$NODE" "$ROOT/src/cli/main.ts" "$@"; }
+function runnable(text: string): string[] {
+  return [...text.matchAll(/^```sh run\n(.*?)^```$/gms)].map((match) => match[1] ?? "");
+}
+
+/**
+ * `npm start`, `npx millrace` and `python3` mean this checkout and the Python that was found. In a subshell they take
+ * its place, so that what was put into the background is what `$!` names. Whatever still runs at the end is stopped.
+ */
+function script(blocks: readonly string[]): string {
+  return `set -eu -o pipefail
+really() { if ((BASH_SUBSHELL > 0)); then exec "$@"; else "$@"; fi; }
+npm() { [ "$*" = start ] && really "$NODE" "$ROOT/src/cli/main.ts" up; }
+npx() { [ "$1" = millrace ] && shift && really "$NODE" "$ROOT/src/cli/main.ts" "$@"; }
 node() { "$NODE" "$@"; }
+python3() { really "$PYTHON" "$@"; }
 trap 'for pid in $(jobs -p); do kill -9 $pid 2>/dev/null || true; done' EXIT
 ${blocks.join("\n")}
 `;
+}
 
 async function run(folder: string): Promise<void> {
   const env = {
@@ -41,13 +65,15 @@ async function run(folder: string): Promise<void> {
     PATH: `${dirname(process.execPath)}${delimiter}${process.env["PATH"] ?? ""}`,
     NODE: process.execPath,
     ROOT: root,
+    PYTHON: python.program,
+    PYTHONDONTWRITEBYTECODE: "1",
     MILLRACE_DATA: join(folder, "data"),
   };
   await new Promise<void>((resolve, reject) => {
     const done = (error: ExecFileException | null, stdout: string, stderr: string): void => {
       if (!error) return resolve();
-      reject(new Error(`the tutorial stopped with ${error.code ?? error.signal}\n${stdout.slice(-3000)}\n${stderr}`));
+      reject(new Error(`the page stopped with ${error.code ?? error.signal}\n${stdout.slice(-3000)}\n${stderr}`));
     };
-    execFile("bash", ["tutorial.sh"], { cwd: folder, env, timeout: 170_000, killSignal: "SIGTERM" }, done);
+    execFile("bash", ["page.sh"], { cwd: folder, env, timeout: 170_000, killSignal: "SIGTERM" }, done);
   });
 }

@@ -51,7 +51,7 @@ describe("tidy", () => {
   });
 
   test("no file names a machine's paths, a package registry, or carries a download address in the lockfile", () => {
-    const text = ourFiles("**/*.{ts,tsx,js,json,md,yml,yaml,html,css,sh,proto}", ".ci/*", ".gitignore", ".npmrc");
+    const text = ourFiles("**/*.{ts,tsx,js,json,md,yml,yaml,html,css,sh,proto,py}", ".ci/*", ".gitignore", ".npmrc");
     const forbidden = /(?<!\w)\/work\/|\/root\/|\/home\/\w+\/|registry\.(npmjs|yarnpkg)|npmmirror|"resolved":/;
     noneOf(text.filter((file) => file !== thisFile).flatMap((file) => linesWith(file, forbidden)));
   });

@@ -131,6 +131,30 @@ describe("a node's port", () => {
     );
   });
 
+  test("stops although somebody waits for work, and tells them so", async () => {
+    const config = Config.parse({
+      cluster: { shards: 1 },
+      journal: { kind: "memory" },
+      blobs: { kind: "memory" },
+      edge: { listen: ["127.0.0.1:0"] },
+    });
+    const stopping = await startNode(config, dataFolder(join(path, "stopping")), { log: () => {} });
+    const transport = transportFor(undefined);
+    const to = `grpc:127.0.0.1:${stopping.edgePorts[0]}`;
+    const wanted = { executor: "e", offers: ["x=y"], prefer: [], count: 1, start: true, nonce: "n" } as const;
+    const held = transport.request(
+      to,
+      { kind: "command", shard: 0, command: { kind: "reserve", ...wanted }, waitMs: 60_000 },
+      never,
+    );
+    const letGo = rejects(held, (error) => isFault(error, "unavailable"));
+    await transport.map(to, never); // asked later on the same connection: the other is there
+    const startedAtMs = performance.now();
+    await stopping.stop();
+    await letGo;
+    ok(performance.now() - startedAtMs < 10_000);
+  });
+
   test("turns strangers away", async () => {
     const stranger = transportFor(undefined);
     const query = { kind: "query", shard: 0, query: { kind: "stats" } } as const;
