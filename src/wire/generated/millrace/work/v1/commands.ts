@@ -589,11 +589,11 @@ export type ReserveRequest = {
   readonly count: number;
   /** Takes what it is given as started, which saves a call. */
   readonly start: boolean;
-  /** Names this request: repeated, it gets the same claims again while they live. */
+  /** Names this request: repeated, it gets the same claims again while they live. Only the last one is remembered. */
   readonly nonce: string;
   /** Serve only this tenant. */
   readonly tenant?: string | undefined;
-  /** How long the call may be held when there is nothing to do. Not in a Batch. */
+  /** How long the call may be held when there is nothing to do, a minute at most. Not in a Batch. */
   readonly waitMs?: number | undefined;
 };
 
@@ -845,7 +845,7 @@ export type RenewRequest = {
   readonly shard: number;
   /** Who is speaking: the executor that holds the claim. */
   readonly executor: string;
-  /** Those that the executor believes to hold. */
+  /** Those that the executor believes to hold. Whatever else it holds is renewed, too, and told. */
   readonly claims: readonly Claim[];
 };
 
