@@ -40,6 +40,7 @@ export async function composeEdge({ edge }: Config, parts: EdgeParts): Promise<E
     listen: edge.listen.map(parseEdgeAddress),
     identity: edge.identity,
     tls: edge.tls,
+    h2: edge.limits,
     isReady: () => node.status().state === "up",
     log: new Log((line) => log(line.trimEnd()), clock),
     services(server, admission) {

@@ -23,7 +23,7 @@ export function configReference(): string {
     "",
     section.description ?? "",
     "",
-    ...(section.oneOf ?? [section]).flatMap((variant) => [...variantTitle(variant), ...rows(variant)]),
+    ...described(name, section),
   ]);
   return [
     "# Configuration",
@@ -43,6 +43,21 @@ export function configReference(): string {
     .replace(/\n+$/, "\n");
 }
 
+/** The settings of one part, and then those of its parts. */
+function described(path: string, part: JsonSchema): readonly string[] {
+  const variants = part.oneOf ?? [part];
+  return variants.flatMap((variant) => [
+    ...variantTitle(variant),
+    ...rows(path, variant),
+    ...Object.entries(variant.properties ?? {}).flatMap(([name, setting]) => {
+      const inner = setting.type === "array" ? (setting.items as JsonSchema | undefined) : setting;
+      if (!inner?.properties && !inner?.oneOf) return [];
+      const below = `${path}.${name}${setting.type === "array" ? "[]" : ""}`;
+      return [`### ${below}`, "", setting.description ?? "", "", ...described(below, inner)];
+    }),
+  ]);
+}
+
 const kindOf = (variant: JsonSchema): JsonSchema | undefined => variant.properties?.["kind"];
 
 function variantTitle(variant: JsonSchema): readonly string[] {
@@ -50,7 +65,7 @@ function variantTitle(variant: JsonSchema): readonly string[] {
   return kind ? [`### kind: ${String(kind.const)}`, "", kind.description ?? "", ""] : [];
 }
 
-function rows(variant: JsonSchema): readonly string[] {
+function rows(path: string, variant: JsonSchema): readonly string[] {
   const settings = Object.entries(variant.properties ?? {}).filter(([, { const: fixed }]) => fixed === undefined);
   if (settings.length === 0) return [];
   return [
@@ -58,7 +73,7 @@ function rows(variant: JsonSchema): readonly string[] {
     "|---|---|---|---|",
     ...settings.map(
       ([name, setting]) =>
-        `| \`${name}\` | ${typeOf(setting)} | ${defaultOf(name, setting)} | ${setting.description ?? ""} |`,
+        `| \`${name}\` | ${typeOf(setting)} | ${defaultOf(`${path}.${name}`, setting)} | ${setting.description ?? ""} |`,
     ),
     "",
   ];
@@ -70,8 +85,9 @@ function typeOf({ type, items, minimum, maximum }: JsonSchema): string {
 }
 
 /** The same page on every machine: what depends on the machine is said in words. */
-function defaultOf(name: string, { default: value }: JsonSchema): string {
-  if (name === "slots" && value === Math.max(4, availableParallelism())) return "the number of processors, at least 4";
-  if (name === "listen") return '`["unix"]`';
+function defaultOf(path: string, { default: value }: JsonSchema): string {
+  if (path === "worker.slots" && value === Math.max(4, availableParallelism()))
+    return "the number of processors, at least 4";
+  if (path === "node.listen") return '`["unix"]`';
   return value === undefined ? "" : `\`${typeof value === "string" ? value : JSON.stringify(value)}\``;
 }

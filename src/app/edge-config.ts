@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { Identity, identityTlsProblem, whyNotListen } from "#edge/identity-config.ts";
 import { Tls } from "#edge/tls-config.ts";
+import { LimitsConfig } from "./limits-config.ts";
 
 const addressPattern = /^(\[[0-9a-fA-F:.]+\]|[^:\s[\]]+):(\d{1,5})$/;
 
@@ -20,6 +21,7 @@ export const EdgeConfig = z
       .default([])
       .describe("Where gRPC, HTTP/2 and HTTP/1.1 are served, all on one port: host:port. Left out: nowhere."),
     identity: Identity.prefault({}).describe("Who may call, and as whom. Left out: only this machine, as an operator."),
+    limits: LimitsConfig.prefault({}).describe("What one connection may ask of the node. The defaults suit most."),
     tls: Tls.optional().describe("Certificate and key. Left out: in clear."),
   })
   .superRefine(({ listen, identity, tls }, context) => {
