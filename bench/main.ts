@@ -4,14 +4,16 @@
  * shown (with --check), as when a peer is not installed.
  */
 import { parseArgs } from "node:util";
+import { attacks } from "./attacks.ts";
 import { canonical } from "./canonical.ts";
+import { edge } from "./edge.ts";
 import { growth } from "./growth.ts";
 import { kernel } from "./kernel.ts";
 import { protobuf } from "./protobuf.ts";
 import { exitCodes, Report } from "./report.ts";
 import type { Suite } from "./suite.ts";
 
-const suites: readonly Suite[] = [canonical, kernel, growth, protobuf];
+const suites: readonly Suite[] = [canonical, kernel, edge, attacks, growth, protobuf];
 
 async function main(args: readonly string[]): Promise<number> {
   let given;
