@@ -22,6 +22,8 @@ export class Renewals {
   readonly #ports: RenewalPorts;
   readonly #byShard = new Map<ShardId, Map<string, Holding>>();
   readonly #running = new Set<ShardId>();
+  /** Shards whose next renewal is waited for. */
+  readonly #naps = new Map<ShardId, { readonly untilMono: number; wake(): void }>();
   /** Claims that an answer named and nobody here knows, by how often. */
   readonly #strangers = new Map<string, number>();
   readonly #signal: AbortSignal;
@@ -40,6 +42,9 @@ export class Renewals {
     const known = this.#byShard.get(shard) ?? new Map<string, Holding>();
     known.set(holding.key, holding);
     this.#byShard.set(shard, known);
+    const nap = this.#naps.get(shard);
+    // One with a shorter lease than the others does not wait until it is their time.
+    if (nap && this.#ports.clock.monotonicMs() + holding.granted.leaseMs / 3 < nap.untilMono) nap.wake();
     if (this.#running.has(shard)) return;
     this.#running.add(shard);
     void this.#keep(shard).finally(() => this.#running.delete(shard));
@@ -58,15 +63,31 @@ export class Renewals {
   }
 
   async #keep(shard: ShardId): Promise<void> {
-    const { clock } = this.#ports;
     for (;;) {
       const holdings = this.#byShard.get(shard);
       if (!holdings || holdings.size === 0) return;
       const everyMs = Math.min(...[...holdings.values()].map(({ granted }) => granted.leaseMs)) / 3;
-      await clock.sleep(everyMs, this.#signal).catch(() => {});
+      const isTime = await this.#nap(shard, everyMs);
       if (this.#signal.aborted) return;
-      if (holdings.size > 0) await this.#renew(shard, everyMs);
+      if (isTime && holdings.size > 0) await this.#renew(shard, everyMs);
     }
+  }
+
+  /** False when it was cut short. */
+  #nap(shard: ShardId, ms: number): Promise<boolean> {
+    const { clock } = this.#ports;
+    return new Promise((resolve) => {
+      const end = (isTime: boolean): void => {
+        cancel();
+        this.#signal.removeEventListener("abort", wake);
+        this.#naps.delete(shard);
+        resolve(isTime);
+      };
+      const wake = (): void => end(false);
+      const cancel = clock.after(ms, () => end(true));
+      this.#signal.addEventListener("abort", wake, { once: true });
+      this.#naps.set(shard, { untilMono: clock.monotonicMs() + ms, wake });
+    });
   }
 
   async #renew(shard: ShardId, everyMs: number): Promise<void> {
