@@ -60,6 +60,7 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
   await using undo = new AsyncDisposableStack();
   const trouble = (error: unknown): void => log.warn("identity-trouble", { error });
   const identity = undo.use(await openIdentity(options.identity, { clock, onTrouble: trouble }));
+  const closing = new AbortController();
   const registry = new MetricsRegistry();
   undo.use(processMetrics(registry));
   let connectionsOpen = 0;
@@ -91,7 +92,7 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
     [...new Set(server.paths.map((path) => path.split("/")[1] ?? ""))].toSorted();
   const health = (service: string) =>
     service !== "" && !services().includes(service) ? undefined : isReady() ? "serving" : "not serving";
-  server.add(Health, healthHandlers(health, services, clock));
+  server.add(Health, healthHandlers(health, services, clock, closing.signal));
   server.add(ServerReflection, { serverReflectionInfo: reflectionHandler(services) });
   server.add(ServerReflectionAlpha, { serverReflectionInfo: reflectionHandler(services) });
 
@@ -128,6 +129,7 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
     ports.push(opened);
     if (reload) undo.defer(reload.keepUpToDate(opened));
   }
+  undo.defer(() => closing.abort());
   const owned = undo.move();
   return { ports: ports.map(({ port }) => port), metrics: registry, close: () => owned.disposeAsync() };
 }

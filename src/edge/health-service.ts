@@ -14,6 +14,8 @@ export function healthHandlers<P>(
   healthOf: HealthOf,
   services: () => readonly string[],
   clock: Clock,
+  /** Aborted when the node stops: whoever watches is not waited for. */
+  closing: AbortSignal,
 ): Handlers<typeof Health, P> {
   const statusOf = (service: string): number => {
     const health = healthOf(service);
@@ -32,7 +34,7 @@ export function healthHandlers<P>(
     list: () => ({ statuses: new Map(["", ...services()].map((service) => [service, { status: statusOf(service) }])) }),
     async *watch({ service }, call) {
       let told: number | undefined;
-      while (!call.signal.aborted) {
+      while (!call.signal.aborted && !closing.aborted) {
         const status = statusOf(service);
         if (status !== told) yield { status };
         told = status;
