@@ -6,23 +6,39 @@
  *               table by an encoder that indexes everything.
  */
 import { once } from "node:events";
-import { connect } from "node:net";
+import { connect, type Socket } from "node:net";
 import { Random } from "#base/random.ts";
-import { flag, frameType, writeFrameHeader } from "#h2/frame.ts";
+import { clientPreface, flag, frameHeaderBytes, frameType, writeFrameHeader } from "#h2/frame.ts";
 import { huffmanEncode, huffmanLength } from "#h2/huffman.ts";
-import { clientPreface } from "#h2/frame.ts";
 import { settings, settingsAck, windowUpdate } from "#h2/rig.ts";
 
 export type Profile = "constant" | "changing";
 export type Load = {
-  readonly port: number;
+  /** Connections go to them in turn. */
+  readonly ports: readonly number[];
   readonly profile: Profile;
   readonly connections: number;
   readonly streams: number;
+  /** Ends when so many calls were made, or when the time is up. */
   readonly calls: number;
+  readonly forMs?: number;
+  /** Of every request: a message with its prefix. */
+  readonly body?: Buffer;
 };
 
-const body = Buffer.alloc(219, 1);
+/** What came of it. */
+export type Loaded = {
+  readonly calls: number;
+  readonly seconds: number;
+  /** Of each call, in milliseconds. */
+  readonly tookMs: Float64Array;
+  /** All DATA that came back. */
+  readonly dataBytes: number;
+};
+
+export const bearer = "Bearer mr-bench-0123456789abcdef0123456789abcdef";
+const path = "/build.bazel.remote.execution.v2.ContentAddressableStorage/FindMissingBlobs";
+const anyBody = Buffer.alloc(219, 1);
 const base64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const staticFields = new Map([
   [":method POST", 3],
@@ -31,6 +47,7 @@ const staticFields = new Map([
 const staticNames = new Map([
   [":path", 4],
   [":authority", 1],
+  ["authorization", 23],
   ["content-type", 31],
   ["user-agent", 58],
 ]);
@@ -75,14 +92,16 @@ function string(text: string): number[] {
 }
 
 function frame(type: number, flags: number, id: number, payload: Buffer): Buffer {
-  const bytes = Buffer.alloc(9 + payload.length);
+  const bytes = Buffer.alloc(frameHeaderBytes + payload.length);
   writeFrameHeader(bytes, 0, payload.length, type, flags, id);
-  payload.copy(bytes, 9);
+  payload.copy(bytes, frameHeaderBytes);
   return bytes;
 }
 
 /** Every request of one connection, and where each of them ends. */
-function layOut(profile: Profile, calls: number, seed: string): { bytes: Buffer; ends: Float64Array } {
+type Laid = { readonly bytes: Buffer; readonly ends: Float64Array };
+
+function layOut(profile: Profile, calls: number, seed: string, body: Buffer): Laid {
   const random = new Random(seed);
   const encoder = new IndexAll();
   const parts: Buffer[] = [];
@@ -97,12 +116,13 @@ function layOut(profile: Profile, calls: number, seed: string): { bytes: Buffer;
     const block = encoder.encode([
       [":method", "POST"],
       [":scheme", "http"],
-      [":path", "/build.bazel.remote.execution.v2.ContentAddressableStorage/FindMissingBlobs"],
+      [":path", path],
       [":authority", "127.0.0.1:8980"],
       ["content-type", "application/grpc"],
       ["te", "trailers"],
       ["user-agent", "grpc-java-netty/1.66.0"],
       ["grpc-accept-encoding", "gzip"],
+      ["authorization", bearer],
       ...(profile === "changing" ? changing : []),
     ]);
     const id = call * 2 + 1;
@@ -117,54 +137,122 @@ function layOut(profile: Profile, calls: number, seed: string): { bytes: Buffer;
   return { bytes: Buffer.concat(parts), ends };
 }
 
+const laidOut = new Map<string, Laid>();
+
+/** Laid out once, and sent to whoever is measured next. */
+function laidFor(profile: Profile, calls: number, at: number, body: Buffer): Laid {
+  const key = `${profile}:${at}:${body.length}`;
+  let laid = laidOut.get(key);
+  if (!laid || laid.ends.length < calls) laidOut.set(key, (laid = layOut(profile, calls, `${profile}:${at}`, body)));
+  return laid;
+}
+
+/** One connection's share of the calls. */
+class Lane {
+  answered = 0;
+  dataBytes = 0;
+  readonly tookMs: Float64Array;
+  readonly #socket: Socket;
+  readonly #laid: Laid;
+  readonly #calls: number;
+  readonly #streams: number;
+  readonly #sentMono: Float64Array;
+  readonly #done = Promise.withResolvers<void>();
+  #sent = 0;
+  #untilMono = 0;
+  /** Of the frame that ends in another chunk: bytes to come, or the piece of its header that is here. */
+  #skip = 0;
+  #head = Buffer.alloc(0);
+
+  constructor(socket: Socket, laid: Laid, calls: number, streams: number) {
+    this.#socket = socket;
+    this.#laid = laid;
+    this.#calls = calls;
+    this.#streams = streams;
+    this.tookMs = new Float64Array(calls);
+    this.#sentMono = new Float64Array(calls);
+    socket.on("error", this.#done.reject);
+    socket.on("close", () => this.#done.reject(new Error("the server hung up")));
+    socket.on("data", (chunk: Buffer) => this.#read(chunk));
+  }
+
+  run(untilMono: number): Promise<void> {
+    this.#untilMono = untilMono;
+    this.#send(Math.min(this.#streams, this.#calls));
+    return this.#done.promise;
+  }
+
+  #send(upTo: number): void {
+    const { bytes, ends } = this.#laid;
+    const from = this.#sent === 0 ? 0 : ends[this.#sent - 1];
+    this.#sentMono.fill(performance.now(), this.#sent, upTo);
+    this.#socket.write(bytes.subarray(from, ends[upTo - 1]));
+    this.#sent = upTo;
+  }
+
+  #read(chunk: Buffer): void {
+    if (this.#skip >= chunk.length) {
+      this.#skip -= chunk.length;
+      return;
+    }
+    const before = this.answered;
+    const nowMono = performance.now();
+    const rest = this.#skip > 0 ? chunk.subarray(this.#skip) : chunk;
+    const all = this.#head.length > 0 ? Buffer.concat([this.#head, rest]) : rest;
+    let at = 0;
+    for (; all.length - at >= frameHeaderBytes; at += this.#frame(all, at, nowMono));
+    this.#skip = Math.max(0, at - all.length);
+    this.#head = at < all.length ? Buffer.from(all.subarray(at)) : Buffer.alloc(0);
+    const mayGoOn = nowMono < this.#untilMono;
+    if (this.answered === this.#calls || (!mayGoOn && this.answered === this.#sent)) return this.#end();
+    const upTo = Math.min(this.#calls, this.#sent + this.answered - before);
+    if (mayGoOn && upTo > this.#sent) this.#send(upTo);
+  }
+
+  #frame(all: Buffer, at: number, nowMono: number): number {
+    const length = all.readUIntBE(at, 3);
+    const type = all[at + 3] as number;
+    if (type === frameType.data) this.dataBytes += length;
+    const isLast = ((all[at + 4] as number) & flag.endStream) !== 0;
+    if (isLast && (type === frameType.headers || type === frameType.data)) {
+      const call = (all.readUInt32BE(at + 5) - 1) / 2;
+      this.tookMs[this.answered] = nowMono - (this.#sentMono[call] ?? 0);
+      this.answered += 1;
+    }
+    return frameHeaderBytes + length;
+  }
+
+  #end(): void {
+    this.#socket.removeAllListeners("close");
+    this.#socket.destroy();
+    this.#done.resolve();
+  }
+}
+
 /** Prepares, then answers how to run: so that only the run itself is measured. */
-export async function prepareLoad({ port, profile, connections, streams, calls }: Load): Promise<() => Promise<void>> {
+export async function prepareLoad(load: Load): Promise<() => Promise<Loaded>> {
+  const { ports, profile, connections, streams, calls, forMs = Number.POSITIVE_INFINITY, body = anyBody } = load;
   const each = Math.floor(calls / connections);
-  const runs = await Promise.all(
+  const lanes = await Promise.all(
     Array.from({ length: connections }, async (_, at) => {
-      const { bytes, ends } = layOut(profile, each, `${profile}:${at}`);
-      const socket = connect({ port, host: "127.0.0.1", noDelay: true });
+      const laid = laidFor(profile, each, at, body);
+      const socket = connect({ port: ports[at % ports.length] as number, host: "127.0.0.1", noDelay: true });
       await once(socket, "connect");
       socket.write(Buffer.concat([clientPreface, settings(), settingsAck, windowUpdate(0, 0x7fff0000 - 65_535)]));
-      return async (): Promise<void> => {
-        const done = Promise.withResolvers<void>();
-        let sent = Math.min(streams, each);
-        let answered = 0;
-        let skip = 0;
-        let head = Buffer.alloc(0);
-        socket.on("error", done.reject);
-        socket.on("close", () => done.reject(new Error("the server hung up")));
-        socket.on("data", (chunk: Buffer) => {
-          const before = answered;
-          let from = 0;
-          if (skip >= chunk.length) {
-            skip -= chunk.length;
-            return;
-          }
-          from = skip;
-          skip = 0;
-          const all = head.length > 0 ? Buffer.concat([head, chunk.subarray(from)]) : chunk.subarray(from);
-          let place = 0;
-          while (all.length - place >= 9) {
-            const length = all.readUIntBE(place, 3);
-            if (all[place + 3] === frameType.headers && (all[place + 4]! & flag.endStream) !== 0) answered += 1;
-            place += 9 + length;
-          }
-          if (place > all.length) skip = place - all.length;
-          head = place < all.length ? Buffer.from(all.subarray(place)) : Buffer.alloc(0);
-          if (answered === each) {
-            socket.removeAllListeners("close");
-            socket.destroy();
-            return done.resolve();
-          }
-          const next = Math.min(each, sent + answered - before);
-          if (next > sent) socket.write(bytes.subarray(ends[sent - 1], ends[next - 1]));
-          sent = next;
-        });
-        socket.write(bytes.subarray(0, ends[sent - 1]));
-        await done.promise;
-      };
+      return new Lane(socket, laid, each, streams);
     }),
   );
-  return async () => void (await Promise.all(runs.map((run) => run())));
+  return async () => {
+    const startedMono = performance.now();
+    await Promise.all(lanes.map((lane) => lane.run(startedMono + forMs)));
+    const seconds = (performance.now() - startedMono) / 1_000;
+    const tookMs = new Float64Array(lanes.reduce((sum, lane) => sum + lane.answered, 0));
+    let at = 0;
+    for (const { tookMs: some, answered } of lanes) {
+      tookMs.set(some.subarray(0, answered), at);
+      at += answered;
+    }
+    const dataBytes = lanes.reduce((sum, lane) => sum + lane.dataBytes, 0);
+    return { calls: at, seconds, tookMs, dataBytes };
+  };
 }

@@ -30,7 +30,7 @@ async function usage(): Promise<Usage> {
 const cpuUs = (from: Usage, to: Usage): number => to.cpu.user + to.cpu.system - from.cpu.user - from.cpu.system;
 
 async function unary(profile: Profile, connections: number, streams: number, count: number): Promise<void> {
-  const run = await prepareLoad({ port, profile, connections, streams, calls: count });
+  const run = await prepareLoad({ ports: [port], profile, connections, streams, calls: count });
   const before = await usage();
   const startedMs = performance.now();
   await run();

@@ -27,6 +27,22 @@ export async function serverCpu(server: PostgresServer): Promise<ServerCpu> {
   };
 }
 
+/** CPU used by one process so far, all its threads, in microseconds; NaN where it cannot be told. */
+export function processCpuUs(pid: number): number {
+  const stat = statOf(pid);
+  return stat ? (stat.own * 1_000_000) / clockTicks : Number.NaN;
+}
+
+/** Memory that a process has in use; NaN where it cannot be told. */
+export function processMb(pid: number): number {
+  try {
+    const kib = /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
+    return (Number(kib) * 1024) / 1e6;
+  } catch {
+    return Number.NaN;
+  }
+}
+
 const parentOf = (pid: number): number => statOf(pid)?.parent ?? 0;
 
 function statOf(pid: number): { readonly parent: number; readonly own: number; readonly ended: number } | undefined {

@@ -7,7 +7,7 @@ import type { Stream, StreamHandler } from "#h2/stream.ts";
 import { unpack } from "./compression.ts";
 import { isGrpcType } from "./content-type.ts";
 import { Inbox } from "./inbox.ts";
-import { MessageReader, sizeOnWire, type Framed } from "./message-reader.ts";
+import { MessageReader, type Framed } from "./message-reader.ts";
 import { codeOfHttp, grpcCode, GrpcError, statusOf } from "./status.ts";
 
 export type ClientCallOptions = {
@@ -32,8 +32,8 @@ export class ClientCall implements StreamHandler {
   constructor(options: ClientCallOptions) {
     this.#options = options;
     this.#reader = new MessageReader(options.messageBytesMax);
-    this.inbox = new Inbox((message) => {
-      if (this.#stream?.isOpen) this.#stream.consume(sizeOnWire(message));
+    this.inbox = new Inbox((bytes) => {
+      if (this.#stream?.isOpen) this.#stream.consume(bytes);
     });
   }
 
@@ -97,6 +97,7 @@ export class ClientCall implements StreamHandler {
     if (!this.#answered) return this.#leave(new GrpcError(grpcCode.internal, "data before the answer's headers"));
     try {
       this.#reader.read(bytes, this.#take);
+      this.inbox.came(bytes.length);
     } catch (error) {
       return this.#leave(error as GrpcError);
     }

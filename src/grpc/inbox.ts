@@ -1,16 +1,32 @@
-/** Messages that have come and were not asked for yet; the peer's window opens as they are taken. */
-import type { Framed } from "./message-reader.ts";
+/**
+ * Messages that have come and were not asked for yet; the peer's window opens as they are taken. While none waits, it
+ * opens for the message under way as its bytes come, however long that is: it is bounded by its own limit.
+ */
+import { sizeOnWire, type Framed } from "./message-reader.ts";
 
 export class Inbox {
   readonly #messages: Framed[] = [];
-  readonly #taken: (message: Framed) => void;
+  readonly #consume: (bytes: number) => void;
+  /** Bytes that have come and were not consumed. */
+  #owed = 0;
   #ended = false;
   #error: Error | undefined;
   #wake: (() => void) | undefined;
 
-  /** `taken` hears of each message that somebody has taken out. */
-  constructor(taken: (message: Framed) => void) {
-    this.#taken = taken;
+  /** `consume` hears how many bytes more the peer may send. */
+  constructor(consume: (bytes: number) => void) {
+    this.#consume = consume;
+  }
+
+  /** So many bytes have come; the messages that they completed have been pushed. */
+  came(bytes: number): void {
+    this.#owed += bytes;
+    if (this.#messages.length === 0) this.#settle(this.#owed);
+  }
+
+  #settle(bytes: number): void {
+    this.#owed -= bytes;
+    if (bytes > 0) this.#consume(bytes);
   }
 
   push(message: Framed): void {
@@ -36,7 +52,7 @@ export class Inbox {
       if (this.#error) throw this.#error;
       const message = this.#messages.shift();
       if (message) {
-        this.#taken(message);
+        this.#settle(this.#messages.length === 0 ? this.#owed : Math.min(this.#owed, sizeOnWire(message)));
         return message;
       }
       if (this.#ended) return undefined;

@@ -1,5 +1,8 @@
 /** A message as it is sent: with its prefix in front, in one piece of memory. */
+import { assert } from "#base/assert.ts";
+import { frameHeaderBytes } from "#h2/frame.ts";
 import type { Message } from "#wire/message.ts";
+import type { Release } from "#h2/output.ts";
 import { Writer } from "#wire/writer.ts";
 import { prefixBytes, writePrefix } from "./message-reader.ts";
 
@@ -20,6 +23,33 @@ export function frameBriefly<T>(type: Message<T>, message: T): Buffer {
 }
 
 export const frame = <T>(type: Message<T>, message: T): Buffer => Buffer.from(frameBriefly(type, message));
+
+/** What goes before a message: its own prefix, and the header of the frame that it travels in. */
+export const laidHeadBytes = prefixBytes + frameHeaderBytes;
+
+/**
+ * A message whose handler has made its bytes itself: bulk data, which nobody wants copied. The `laidHeadBytes` bytes
+ * before `bytes` in its memory are overwritten.
+ */
+export class LaidMessage {
+  readonly bytes: Buffer;
+  /** Called when the memory is no longer needed here; until then nobody may change it. */
+  readonly release: Release | undefined;
+
+  constructor(bytes: Buffer, release?: Release) {
+    assert(bytes.byteOffset >= laidHeadBytes, "there is room before a message");
+    this.bytes = bytes;
+    this.release = release;
+  }
+
+  /** With its prefix in front, in place. */
+  framed(): Buffer {
+    const { buffer, byteOffset, length } = this.bytes;
+    const framed = Buffer.from(buffer, byteOffset - prefixBytes, prefixBytes + length);
+    writePrefix(framed, 0, length, false);
+    return framed;
+  }
+}
 
 /** A message that is bytes already. */
 export function frameBytes(bytes: Uint8Array, compressed: boolean): Buffer {

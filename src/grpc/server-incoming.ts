@@ -3,13 +3,13 @@ import type { Clock } from "#base/clock.ts";
 import { isFault } from "#base/fault.ts";
 import type { HeaderList } from "#h2/header-list.ts";
 import { errorCode } from "#h2/error-codes.ts";
-import type { Stream } from "#h2/stream.ts";
+import type { Stream, WriteOptions } from "#h2/stream.ts";
 import { decode } from "#wire/message.ts";
 import { answerFields, okHeaders, okTrailers } from "./answer-headers.ts";
 import { encodingsTaken, gzipBytesMin, pack, unpack } from "./compression.ts";
 import { Inbox } from "./inbox.ts";
-import { MessageReader, prefixBytes, sizeOnWire, type Framed } from "./message-reader.ts";
-import { frame, frameBriefly, frameBytes } from "./outgoing.ts";
+import { MessageReader, prefixBytes, type Framed } from "./message-reader.ts";
+import { frame, frameBriefly, frameBytes, LaidMessage } from "./outgoing.ts";
 import { ServerCall } from "./server-call.ts";
 import type { Bound } from "./service.ts";
 import { errorOf, grpcCode, GrpcError, statusFields } from "./status.ts";
@@ -21,6 +21,8 @@ export type CallOwner = {
   ended(path: string, code: number, tookMs: number, bytesIn: number, bytesOut: number): void;
   report(path: string, error: GrpcError): void;
 };
+
+const noOptions: WriteOptions = {};
 
 export class Incoming<P> {
   readonly #server: CallOwner;
@@ -52,8 +54,7 @@ export class Incoming<P> {
     this.#deadlineMono = this.#beganMono + timeoutMs;
     this.#reader = new MessageReader(server.messageBytesMax);
     const { streams } = bound.method;
-    if (streams === "client" || streams === "both")
-      this.#inbox = new Inbox((message) => this.#consume(sizeOnWire(message)));
+    if (streams === "client" || streams === "both") this.#inbox = new Inbox((bytes) => this.#consume(bytes));
   }
 
   /** The caller is known: from here on there is a call. */
@@ -81,7 +82,8 @@ export class Incoming<P> {
       return this.fail(error);
     }
     // One message is bounded by its size; where many come, the window opens as they are asked for.
-    if (!this.#inbox) this.#consume(bytes.length);
+    if (this.#inbox) this.#inbox.came(bytes.length);
+    else this.#consume(bytes.length);
     if (ended) this.inputEnded();
   }
 
@@ -238,8 +240,8 @@ export class Incoming<P> {
     const answer = handler(input, call);
     if (method.streams === "none" || method.streams === "client") return await this.#send(await answer);
     for await (const message of answer as AsyncIterable<unknown>) {
-      if (this.#over) return;
       await this.#send(message);
+      if (this.#over) return;
     }
   }
 
@@ -269,14 +271,18 @@ export class Incoming<P> {
   }
 
   async #send(message: unknown): Promise<void> {
-    const { response } = this.#bound.method;
-    let framed = frame(response, message);
-    if (this.#packs() && framed.length >= gzipBytesMin)
+    const laid = message instanceof LaidMessage ? message : undefined;
+    let framed = laid ? laid.framed() : frame(this.#bound.method.response, message);
+    let options: WriteOptions = laid ? { headroom: true, ...(laid.release && { release: laid.release }) } : noOptions;
+    if (this.#packs() && framed.length >= gzipBytesMin) {
       framed = frameBytes(await pack(framed.subarray(prefixBytes)), true);
-    if (this.#over) return;
+      laid?.release?.();
+      options = noOptions;
+    }
+    if (this.#over) return options.release?.();
     this.#sendHeaders();
     this.#bytesOut += framed.length;
-    if (this.#stream.write(framed)) return;
+    if (this.#stream.write(framed, options)) return;
     await new Promise<void>((wake) => (this.#wake = wake));
     this.#wake = undefined;
   }

@@ -1,0 +1,107 @@
+/** Who is measured by `bench edge`, each in processes of its own. */
+import { type ChildProcess, fork, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { ContentAddressableStorage } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
+import { ByteStream } from "#wire/generated/google/bytestream/bytestream.ts";
+import { freePort } from "#test/free-port.ts";
+import type { Asked, Did } from "./edge-load.ts";
+import type { ServerKind } from "./edge-server.ts";
+import { processCpuUs, processMb } from "./measure.ts";
+import { findProgram } from "./peers/install.ts";
+
+/** A server that runs, perhaps in several processes, each with a port of its own. */
+export class Serving {
+  readonly ports: readonly number[];
+  readonly #children: readonly ChildProcess[];
+  readonly #undo: () => void;
+
+  constructor(ports: readonly number[], children: readonly ChildProcess[], undo: () => void = () => {}) {
+    this.ports = ports;
+    this.#children = children;
+    this.#undo = undo;
+    process.once("exit", this.stop); // whatever ends the benchmark
+  }
+
+  get port(): number {
+    return this.ports[0] as number;
+  }
+
+  get cpuUs(): number {
+    return this.#children.reduce((sum, { pid = 0 }) => sum + processCpuUs(pid), 0);
+  }
+
+  get memoryMb(): number {
+    return this.#children.reduce((sum, { pid = 0 }) => sum + processMb(pid), 0);
+  }
+
+  readonly stop = (): void => {
+    process.off("exit", this.stop);
+    for (const child of this.#children) child.kill();
+    this.#undo();
+  };
+}
+
+export async function startServer(kind: ServerKind, processes = 1): Promise<Serving> {
+  const children = Array.from({ length: processes }, () => fork(join(import.meta.dirname, "edge-server.ts"), [kind]));
+  const ports = await Promise.all(
+    children.map(async (child) => ((await once(child, "message")) as [{ port: number }])[0].port),
+  );
+  return new Serving(ports, children);
+}
+
+/** Serves files, and knows nothing of gRPC: what HTTP/2 costs in C. Undefined where it is not installed. */
+export async function startNghttpd(answerBytes: number, blobMib: number, threads = 1): Promise<Serving | undefined> {
+  const program = findProgram("nghttpd");
+  if (program === undefined) return undefined;
+  const folder = mkdtempSync(join(tmpdir(), "millrace-nghttpd-"));
+  const fileOf = (path: string): string => {
+    const file = join(folder, path);
+    mkdirSync(dirname(file), { recursive: true });
+    return file;
+  };
+  writeFileSync(fileOf(ContentAddressableStorage.methods.findMissingBlobs.path), Buffer.alloc(answerBytes, 7));
+  const blob = fileOf(ByteStream.methods.read.path);
+  writeFileSync(blob, "");
+  truncateSync(blob, blobMib * 2 ** 20);
+  const port = await freePort();
+  const child = spawn(program, ["--no-tls", "-a", "127.0.0.1", "-n", `${threads}`, "-d", folder, `${port}`], {
+    stdio: "ignore",
+  });
+  const serving = new Serving([port], [child], () => rmSync(folder, { recursive: true, force: true }));
+  for (let tries = 0; tries < 200; tries += 1) {
+    if (await isOpen(port)) return serving;
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  serving.stop();
+  throw new Error("nghttpd does not listen");
+}
+
+const isOpen = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = connect(port, "127.0.0.1", () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once("error", () => resolve(false));
+  });
+
+/** Whoever makes the load, in a process of its own. */
+export class LoadProcess {
+  readonly #child = fork(join(import.meta.dirname, "edge-load.ts"));
+
+  async ask(asked: Asked): Promise<Did> {
+    const answer = once(this.#child, "message") as Promise<[{ did?: Did; failed?: string }]>;
+    this.#child.send(asked);
+    const [{ did, failed }] = await answer;
+    if (!did) throw new Error(`${asked.kind}: ${failed}`);
+    return did;
+  }
+
+  stop(): void {
+    this.#child.kill();
+  }
+}

@@ -1,0 +1,56 @@
+/** What the servers of `bench edge` have in common: blobs that are read and written as ByteStream does. */
+import { createHash, type Hash } from "node:crypto";
+
+/** Before the data of a chunk: room for whatever a server puts in front of it. */
+export const chunkHeadBytes = 32;
+
+export const chunkSizes = { "64K": 64 * 1024, "1M": 1024 * 1024 } as const;
+export type ChunkSize = keyof typeof chunkSizes;
+
+/** A resource to be read is named by the size of the chunks it is to come in. */
+export const chunkBytesOf = (resourceName: string): number =>
+  chunkSizes[resourceName as ChunkSize] ?? chunkSizes["64K"];
+
+/** As a store would read them: into memory that is used again when it has been sent. */
+export class ChunkPool {
+  readonly #chunkBytes: number;
+  readonly #free: Buffer[] = [];
+
+  constructor(chunkBytes: number) {
+    this.#chunkBytes = chunkBytes;
+  }
+
+  /** The data begins at `chunkHeadBytes`. */
+  take(): Buffer {
+    return this.#free.pop() ?? Buffer.alloc(chunkHeadBytes + this.#chunkBytes, 7);
+  }
+
+  giveBack(chunk: Buffer): void {
+    if (this.#free.length < 64) this.#free.push(chunk);
+  }
+}
+
+const pools = new Map<number, ChunkPool>();
+
+export function poolOf(chunkBytes: number): ChunkPool {
+  let pool = pools.get(chunkBytes);
+  if (!pool) pools.set(chunkBytes, (pool = new ChunkPool(chunkBytes)));
+  return pool;
+}
+
+/** A written resource is named by its SHA-256, and refused when that is not so. */
+export class Written {
+  readonly #hash: Hash = createHash("sha256");
+  #name = "";
+  bytes = 0;
+
+  add(resourceName: string, data: Uint8Array): void {
+    if (this.#name === "") this.#name = resourceName;
+    this.#hash.update(data);
+    this.bytes += data.length;
+  }
+
+  check(): void {
+    if (this.#hash.digest("hex") !== this.#name) throw new Error("what was written is not what was announced");
+  }
+}

@@ -1,0 +1,94 @@
+// Messages that are longer than a window, and those whose handler has laid them out itself.
+import { deepEqual, equal, ok } from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { connectH2 } from "#h2/client.ts";
+import { h2LimitsDefault } from "#h2/limits.ts";
+import { listenH2, type H2Server } from "#h2/server.ts";
+import { realClock } from "#h2/testing.ts";
+import { ByteStream, type ReadRequest, type WriteRequest } from "#wire/generated/google/bytestream/bytestream.ts";
+import { readResponseHeadBytesMax, writeReadResponseHead } from "#wire/read-response.ts";
+import { GrpcClient } from "./client.ts";
+import { laidHeadBytes, LaidMessage } from "./outgoing.ts";
+import { GrpcServer } from "./server.ts";
+
+const { read, write } = ByteStream.methods;
+const headBytes = laidHeadBytes + readResponseHeadBytesMax;
+const limited = { timeout: 20_000 };
+
+const sizes = [0, 1, 100, 3_000, 16_384, 100_000, h2LimitsDefault.streamWindowBytes + 1, 3 * 1024 * 1024];
+
+function patterned(length: number): Buffer {
+  const bytes = Buffer.allocUnsafe(length);
+  for (let i = 0; i < length; i += 1) bytes[i] = (i * 7 + (i >> 8)) & 0xff;
+  return bytes;
+}
+
+describe("bulk", () => {
+  let server: H2Server;
+  let client: GrpcClient;
+  let released = 0;
+
+  async function* chunks({ resourceName }: ReadRequest) {
+    for (const size of sizes) {
+      const data = patterned(size);
+      if (resourceName !== "laid") {
+        yield { data };
+        continue;
+      }
+      const chunk = Buffer.allocUnsafeSlow(headBytes + size);
+      data.copy(chunk, headBytes);
+      const start = writeReadResponseHead(chunk, headBytes, size);
+      yield new LaidMessage(chunk.subarray(start), () => (released += 1));
+    }
+  }
+
+  before(async () => {
+    const grpc = new GrpcServer<undefined>({ clock: realClock, admit: () => undefined }).add(ByteStream, {
+      read: chunks,
+      async write(requests: AsyncIterable<WriteRequest>) {
+        let committedSize = 0;
+        for await (const { data } of requests) {
+          ok(patterned(data.length).equals(data));
+          committedSize += data.length;
+        }
+        return { committedSize };
+      },
+    });
+    server = await listenH2({
+      host: "127.0.0.1",
+      port: 0,
+      clock: realClock,
+      onRequest: (stream, headers, ended) => grpc.open(stream, headers, ended),
+    });
+    const connect = () => connectH2({ host: "127.0.0.1", port: server.port, clock: realClock });
+    client = new GrpcClient({ clock: realClock, connect, authority: "test" });
+  });
+
+  after(async () => {
+    client.close();
+    await server.close();
+  });
+
+  for (const how of ["generated", "laid"])
+    test(`${how} messages are read whole, whatever the window`, limited, async () => {
+      const got: number[] = [];
+      for await (const { data } of client.serverStream(read, { resourceName: how, readOffset: 0, readLimit: 0 })) {
+        ok(patterned(data.length).equals(data));
+        got.push(data.length);
+      }
+      deepEqual(got, sizes);
+    });
+
+  test("memory that was lent is given back", () => equal(released, sizes.length));
+
+  test("messages are written whole, whatever the window", limited, async () => {
+    async function* requests() {
+      for (const size of sizes) yield { resourceName: "", writeOffset: 0, finishWrite: false, data: patterned(size) };
+    }
+    const { committedSize } = await client.clientStream(write, requests());
+    equal(
+      committedSize,
+      sizes.reduce((sum, size) => sum + size, 0),
+    );
+  });
+});
