@@ -3,6 +3,7 @@ import { startPostgres } from "#test/postgres.ts";
 import { cellOf, measureCells } from "./cells.ts";
 import { holdClaims } from "./claims.ts";
 import { serverCpu } from "./measure.ts";
+import { remote } from "./remote.ts";
 import type { Report } from "./report.ts";
 import { Rig } from "./rig.ts";
 import { compare } from "./rivals.ts";
@@ -14,7 +15,7 @@ export const kernel: Suite = {
   name: "kernel",
   about: "durable tasks through a real node on SQLite and PostgreSQL, against other queues on the same server",
   notMeasured: [
-    "the way over a socket: the node is called in this process, the peers' servers over theirs",
+    "the way over a socket, without --remote: the node is called in this process, the peers' servers over theirs",
     "any work done by a task, and moving the bytes of its results: blobs are small and in memory",
     "request keys, except in their own row: none of the peers refuses a second submission",
     "several processes or machines: everything, the load included, shares these cores",
@@ -24,6 +25,7 @@ export const kernel: Suite = {
     const { smoke } = options;
     const postgres = await startPostgres();
     try {
+      if (options.remote) return await remote(report, postgres.skip === false ? postgres.server() : undefined, options);
       await warmUp(smoke ? 300 : 2_000);
       await throughput(report, options, postgres.skip === false ? postgres.server() : undefined);
       const claims = smoke ? { executors: 50, claimsEach: 20, overMs: 500 } : fullClaims;

@@ -8,19 +8,16 @@ import { systemClock } from "#app/system-clock.ts";
 import { createMemoryBlobs } from "#blobs/memory.ts";
 import { sha256Digest, verified } from "#blobs/sha256.ts";
 import type { BlobStore } from "#blobs/store.ts";
-import type { Command, CommandOf } from "#kernel/command.ts";
-import type { Rejection } from "#kernel/rejection.ts";
-import type { Replies } from "#kernel/reply.ts";
 import type { Journal } from "#journal/journal.ts";
 import { postgresJournal } from "#journal/postgres.ts";
 import { sqliteJournal } from "#journal/sqlite.ts";
 import { createNode, type Node, type NodeOptions } from "#shard/node.ts";
-import type { ShardResponse } from "#shard/protocol.ts";
 import type { PostgresServer } from "#test/postgres.ts";
+import { Asker } from "./asker.ts";
 
 export type Store =
   | { readonly kind: "sqlite"; readonly directory?: string }
-  | { readonly kind: "postgres"; readonly server: PostgresServer };
+  | { readonly kind: "postgres"; readonly server: Pick<PostgresServer, "freshDatabase"> };
 
 export type RigOptions = Pick<NodeOptions, "host" | "projector" | "snapshots" | "archiver" | "limits"> & {
   readonly store: Store;
@@ -31,30 +28,25 @@ export type RigOptions = Pick<NodeOptions, "host" | "projector" | "snapshots" | 
 /** What was written to the log: the journal's own work, without the store's overhead. */
 export type LogCount = { appends: number; bytes: number };
 
-export class Rig implements AsyncDisposable {
+export class Rig extends Asker implements AsyncDisposable {
   readonly node: Node;
   readonly journal: Journal;
   readonly log: LogCount;
-  /** Blobs that are there to be named by results. */
-  readonly digests: readonly Digest[];
   readonly shards: number;
   readonly reports: string[];
-  /** How often the node said that it had no room. */
-  refused = 0;
-  /** How often it said that the shard was not its own: its lease ran out because the machine stood still. */
-  homeless = 0;
   readonly #dispose: () => Promise<void>;
 
   private constructor(
     parts: Pick<Rig, "node" | "journal" | "log" | "digests" | "shards" | "reports">,
     end: () => Promise<void>,
   ) {
-    this.node = parts.node;
+    const { node, digests, reports } = parts;
+    super({ request: (request) => node.request(request), digests, reports });
+    this.node = node;
     this.journal = parts.journal;
     this.log = parts.log;
-    this.digests = parts.digests;
     this.shards = parts.shards;
-    this.reports = parts.reports;
+    this.reports = reports;
     this.#dispose = end;
   }
 
@@ -90,48 +82,10 @@ export class Rig implements AsyncDisposable {
     });
   }
 
-  /** The reply to a command. One that the node has no room for is asked again; any other refusal ends the benchmark. */
-  async ask<K extends Command["kind"]>(shard: number, command: CommandOf<K>, waitMs = 0): Promise<Replies[K]> {
-    for (;;) {
-      const response = await this.node.request({ kind: "command", shard, command: command as Command, waitMs });
-      if (response.kind === "reply") return response.reply as Replies[K];
-      if (response.kind === "not-owner") this.homeless += 1;
-      else if (response.kind === "overloaded" || (response.kind === "rejected" && isRoom(response.rejection)))
-        this.refused += 1;
-      else throw new Error(this.#complaint(command.kind, response));
-      await systemClock.sleep(retryMs);
-    }
-  }
-
-  /** The replies to commands that go in one request. */
-  async askMany<K extends Command["kind"]>(shard: number, commands: readonly CommandOf<K>[]): Promise<Replies[K][]> {
-    for (;;) {
-      const request = { kind: "commands", shard, commands: commands as readonly Command[] } as const;
-      const response = await this.node.request(request);
-      if (response.kind === "said")
-        return response.said.map((one) => {
-          if (one.kind === "reply") return one.reply as Replies[K];
-          throw new Error(this.#complaint("one of many", one));
-        });
-      if (response.kind === "not-owner") this.homeless += 1;
-      else if (response.kind === "overloaded") this.refused += 1;
-      else throw new Error(this.#complaint("many commands", response));
-      await systemClock.sleep(retryMs);
-    }
-  }
-
-  #complaint(kind: string, response: ShardResponse): string {
-    const reports = this.reports.slice(-5).join("; ");
-    return `${kind} was answered with ${JSON.stringify(response)}; the node said: ${reports || "nothing"}`;
-  }
-
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#dispose();
   }
 }
-
-const retryMs = 20;
-const isRoom = ({ kind }: Rejection): boolean => kind === "shard-full" || kind === "queue-full";
 
 async function openStore(store: Store): Promise<{ readonly journal: Journal; close(): Promise<void> }> {
   if (store.kind === "postgres") {

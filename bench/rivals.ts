@@ -50,7 +50,7 @@ export async function compare(report: Report, server: PostgresServer, options: R
   );
 }
 
-const notAsked: readonly Library[] = ["graphile-worker", "pg-boss", "BullMQ"].map((name) => ({
+export const notAsked: readonly Library[] = ["graphile-worker", "pg-boss", "BullMQ"].map((name) => ({
   name,
   found: { missing: "run with --peers" },
 }));

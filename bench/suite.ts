@@ -5,6 +5,8 @@ export type BenchOptions = {
   readonly smoke: boolean;
   /** Libraries too, installed on demand. */
   readonly peers: boolean;
+  /** From other processes, where the suite can do so. */
+  readonly remote: boolean;
 };
 
 export type Suite = {

@@ -2,7 +2,7 @@
 import type { Digest } from "#base/digest.ts";
 import type { CommandOf, Submit } from "#kernel/command.ts";
 import type { Grant, StageSpec, TaskPlan, TaskTemplate } from "#kernel/model.ts";
-import type { Rig } from "./rig.ts";
+import type { Asker } from "./asker.ts";
 
 const hour = 3_600_000;
 
@@ -60,7 +60,7 @@ export function jobOf(id: string, tasks: number, { tenant = "tenant-a", keyed = 
 let lastNo = 0;
 export const nextNo = (): number => (lastNo += 1);
 
-export const submitJob = (rig: Rig, shard: number, tasks: number, options?: JobOptions) =>
+export const submitJob = (rig: Asker, shard: number, tasks: number, options?: JobOptions) =>
   rig.ask<"submit">(shard, jobOf(`job-${nextNo()}`, tasks, options));
 
 export type Reserving = {
@@ -70,7 +70,7 @@ export type Reserving = {
   readonly tenant?: string;
 };
 
-export async function reserveTasks(rig: Rig, shard: number, wanted: Reserving): Promise<readonly Grant[]> {
+export async function reserveTasks(rig: Asker, shard: number, wanted: Reserving): Promise<readonly Grant[]> {
   const { executor, count, waitMs = 0 } = wanted;
   const nonce = `n${nextNo()}`;
   const reserve = { kind: "reserve", executor, offers, prefer: [], count, start: true, nonce } as const;
@@ -84,7 +84,7 @@ const noEvidence = { digests: [], pinnedForMs: 0 };
 
 /** Three digests a result: the bytes are in the store, and are pinned by the node before the kernel hears of them. */
 export async function commitTasks(
-  rig: Rig,
+  rig: Asker,
   shard: number,
   executor: string,
   grants: readonly Grant[],

@@ -1,0 +1,176 @@
+/**
+ * The kernel as others reach it: a node with PostgreSQL and its port in one process, submitters and executors in
+ * another, beside queues that work on the same PostgreSQL. End to end: from the first submission to the last commit.
+ */
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import type { PostgresServer } from "#test/postgres.ts";
+import { median, processCpuUs, serverCpu, type ServerCpu } from "./measure.ts";
+import { libraries, type Library } from "./peers/libraries.ts";
+import type { Peer } from "./peers/peer.ts";
+import { skipLocked } from "./peers/skip-locked.ts";
+import type { RemoteDone, RemoteWork } from "./remote-load.ts";
+import type { Figure, Report } from "./report.ts";
+import { notAsked } from "./rivals.ts";
+import type { BenchOptions } from "./suite.ts";
+
+const full = { tasks: 24_000, oneByOne: 8_000, rounds: 3 };
+const brief = { tasks: 1_000, oneByOne: 200, rounds: 1 };
+
+export async function remote(
+  report: Report,
+  server: PostgresServer | undefined,
+  { smoke, peers }: BenchOptions,
+): Promise<void> {
+  if (!server) return judge(report, [], notAsked);
+  const sizes = smoke ? brief : full;
+  await using undo = new AsyncDisposableStack();
+  const cpu = await serverCpu(server);
+  const load = undo.adopt(fork(join(import.meta.dirname, "remote-load.ts")), (child) => void child.kill());
+  const start = async (history: "history" | "bare"): Promise<RemoteNode> =>
+    undo.use(await RemoteNode.start(await server.freshDatabase(), history));
+  const [bare, withHistory] = [await start("bare"), await start("history")];
+  const byHand = undo.adopt(await skipLocked(await server.freshDatabase()), (peer) => peer.close());
+  const found = peers ? await libraries(() => server.freshDatabase()) : notAsked;
+  const others = found.flatMap(({ found: one }) => ("peer" in one ? [one.peer] : []));
+  for (const peer of others) undo.defer(() => peer.close());
+  const own = (name: string, how: string, node: RemoteNode, work: Omit<RemoteWork, "address" | "digests">) => ({
+    name,
+    how,
+    run: () => node.measure(load, work, cpu),
+  });
+  const batched = { tasks: sizes.tasks, tasksPerJob: 1, batch: 100, submitters: 8, executors: 8 };
+  const single = { tasks: sizes.oneByOne, tasksPerJob: 1, batch: 1, submitters: 200, executors: 200 };
+  const contestants: readonly Contestant[] = [
+    own("ours, with history", "one-task jobs; submit 100, claim 100, commit 100 a request", withHistory, batched),
+    own("ours, without history", "the same", bare, batched),
+    own("ours, 100-task, without", "a job of 100 tasks a request", bare, { ...batched, tasksPerJob: 100 }),
+    own("ours, one by one, with", "submit, claim and commit a request each", withHistory, single),
+    own("ours, one by one, without", "the same", bare, single),
+    ...[byHand, ...others].map((peer) => contestantOf(peer, sizes.tasks, cpu)),
+  ];
+  const rates = new Map<string, Rate[]>(contestants.map(({ name }) => [name, []]));
+  for (let round = -1; round < sizes.rounds; round += 1)
+    for (const { name, run } of contestants) {
+      const rate = await run();
+      if (round >= 0) rates.get(name)?.push(rate); // the first one runs on code that is not compiled yet
+    }
+  judge(
+    report,
+    contestants.map(({ name, how }) => ({ name, how, ...middle(rates.get(name) ?? []) })),
+    found,
+  );
+}
+
+/** CPU of a task: of the node, of the PostgreSQL server, and of whoever asks. */
+type Rate = {
+  readonly perSecond: number;
+  readonly nodeUs: number;
+  readonly storeUs: number;
+  readonly clientUs: number;
+};
+type Contestant = { readonly name: string; readonly how: string; readonly run: () => Promise<Rate> };
+type Row = Omit<Contestant, "run"> & Rate;
+
+const middle = (rates: readonly Rate[]): Rate => ({
+  perSecond: median(rates.map((one) => one.perSecond)),
+  nodeUs: median(rates.map((one) => one.nodeUs)),
+  storeUs: median(rates.map((one) => one.storeUs)),
+  clientUs: median(rates.map((one) => one.clientUs)),
+});
+
+class RemoteNode implements Disposable {
+  readonly #child: ChildProcess;
+  readonly #reached: Pick<RemoteWork, "address" | "digests">;
+
+  private constructor(child: ChildProcess, reached: Pick<RemoteWork, "address" | "digests">) {
+    this.#child = child;
+    this.#reached = reached;
+  }
+
+  static async start(url: string, history: "history" | "bare"): Promise<RemoteNode> {
+    const child = fork(join(import.meta.dirname, "remote-node.ts"), [url, history]);
+    const [reached] = (await once(child, "message")) as [Pick<RemoteWork, "address" | "digests">];
+    return new RemoteNode(child, reached);
+  }
+
+  async measure(load: ChildProcess, work: Omit<RemoteWork, "address" | "digests">, cpu: ServerCpu): Promise<Rate> {
+    const used = (): readonly number[] => [this.#child.pid ?? 0, load.pid ?? 0].map(processCpuUs);
+    const [nodeBefore = 0, clientBefore = 0] = used();
+    const storeBefore = cpu() ?? Number.NaN;
+    const answer = once(load, "message") as Promise<[{ done?: RemoteDone; failed?: string }]>;
+    load.send({ ...this.#reached, ...work } satisfies RemoteWork);
+    const [{ done, failed }] = await answer;
+    if (!done) throw new Error(`work from another process: ${failed}`);
+    const [nodeAfter = 0, clientAfter = 0] = used();
+    const { tasks } = work;
+    return {
+      perSecond: tasks / done.seconds,
+      nodeUs: (nodeAfter - nodeBefore) / tasks,
+      storeUs: ((cpu() ?? Number.NaN) - storeBefore) / tasks,
+      clientUs: (clientAfter - clientBefore) / tasks,
+    };
+  }
+
+  [Symbol.dispose](): void {
+    this.#child.kill();
+  }
+}
+
+/** Its client is in this process; it has no node. */
+const contestantOf = (peer: Peer, tasks: number, cpu: ServerCpu): Contestant => ({
+  name: peer.name,
+  how: peer.how,
+  async run() {
+    const storeBefore = cpu() ?? Number.NaN;
+    const clientBefore = processCpuUs(process.pid);
+    const startedMono = performance.now();
+    await peer.fill(tasks);
+    const filledMs = performance.now() - startedMono;
+    const drainedMs = await peer.drain(tasks);
+    return {
+      perSecond: (tasks * 1_000) / (filledMs + drainedMs),
+      nodeUs: 0,
+      storeUs: ((cpu() ?? Number.NaN) - storeBefore) / tasks,
+      clientUs: (processCpuUs(process.pid) - clientBefore) / tasks,
+    };
+  },
+});
+
+function judge(report: Report, rows: readonly Row[], found: readonly Library[]): void {
+  const [history, bare, , oneByOne, , byHand, ...others] = rows;
+  const absent = found.flatMap(({ name, found: one }): (readonly Figure[])[] =>
+    "missing" in one ? [[name, "not shown", "", "", "", "", one.missing]] : [],
+  );
+  report.table(
+    "End to end through the work protocol, from other processes, on one PostgreSQL; CPU us a task",
+    ["", "tasks/s", "node", "store", "client", "ours / it", "how"],
+    [
+      ...rows.map(({ name, perSecond, nodeUs, storeUs, clientUs, how }): readonly Figure[] => {
+        const ratio = `${((history?.perSecond ?? Number.NaN) / perSecond).toFixed(2)}x`;
+        return [name, perSecond, nodeUs, storeUs, clientUs, ratio, how];
+      }),
+      ...absent,
+    ],
+  );
+  const missing = "needs PostgreSQL";
+  report.figure("remote_batched_per_s", history?.perSecond ?? Number.NaN);
+  report.figure("remote_batched_bare_per_s", bare?.perSecond ?? Number.NaN);
+  report.figure("remote_one_by_one_cpu_us", oneByOne?.nodeUs ?? Number.NaN);
+  report.target({
+    what: "tasks/s end to end from other processes, batched, without history",
+    atLeast: 30_000,
+    got: bare?.perSecond,
+    missing,
+  });
+  const hand = history && byHand ? history.perSecond / byHand.perSecond : Number.NaN;
+  report.figure("remote_ratio_to_hand_written", hand);
+  for (const { name, found: one } of found) {
+    const rival = others.find((other) => other.name.startsWith(name));
+    const ratio = rival && history && history.perSecond / rival.perSecond;
+    const why = "missing" in one ? one.missing : "it gave no figure";
+    report.target({ what: `end to end with history / ${name}`, atLeast: 3, got: ratio, missing: why });
+    if (ratio !== undefined) report.figure(`remote_ratio_to_${name.toLowerCase().replaceAll("-", "_")}`, ratio);
+  }
+}
