@@ -82,28 +82,41 @@ async function huntAll(): Promise<void> {
   const jobs = Math.max(1, Number(values.jobs));
   const startedMs = wallMs();
   console.log(`hunting from SIM_SEED=${plan.from}, commit ${commit()}, ${jobs} at a time`);
-  const children = Array.from({ length: jobs }, (_, i) =>
-    startChild({ ...plan, from: plan.from + i, step: jobs }, jobs),
-  );
-  const ends = await Promise.all(
-    children.map(async (child) => {
-      const totals = await child.totals;
-      // One failure is enough: the others stop where they are, and tell what they have seen.
-      if (totals?.failure) for (const other of children) other.stop();
-      return totals;
+  const all: Totals[] = [];
+  const running = new Set<Child>();
+  let isOver = false;
+  await Promise.all(
+    Array.from({ length: jobs }, async (_, lane) => {
+      let left = Math.ceil(plan.seeds / jobs);
+      for (let from = plan.from + lane; left > 0 && !isOver && wallMs() < plan.untilMs;) {
+        const seeds = Math.min(left, seedsAChild);
+        const child = startChild({ ...plan, from, step: jobs, seeds });
+        running.add(child);
+        const totals = await child.totals;
+        running.delete(child);
+        from += seeds * jobs;
+        left -= seeds;
+        if (totals) all.push(totals);
+        else process.exitCode = 1;
+        isOver ||= !totals || totals.failure !== undefined;
+        // One failure is enough: the others stop where they are, and tell what they have seen.
+        if (isOver) for (const other of running) other.stop();
+      }
     }),
   );
-  const all = ends.filter((end) => end !== undefined);
   printTotals(all, (wallMs() - startedMs) / 1_000);
   const { failure } = merge(all);
   if (failure) report(failure);
-  if (all.length < children.length) process.exitCode = 1;
 }
 
-function startChild(plan: HuntPlan, jobs: number): { readonly totals: Promise<Totals | undefined>; stop(): void } {
-  const share = { ...plan, seeds: Math.ceil(plan.seeds / jobs) };
+/** A process that has hunted for long is slow: what worlds leave behind adds up. */
+const seedsAChild = 400;
+
+type Child = { readonly totals: Promise<Totals | undefined>; stop(): void };
+
+function startChild(plan: HuntPlan): Child {
   // JSON has no infinity.
-  const text = JSON.stringify(share, (_, value: unknown) => (value === Number.POSITIVE_INFINITY ? 1e15 : value));
+  const text = JSON.stringify(plan, (_, value: unknown) => (value === Number.POSITIVE_INFINITY ? 1e15 : value));
   const child = fork(import.meta.filename, ["--child", text], { serialization: "advanced" });
   const totals = new Promise<Totals | undefined>((resolve) => {
     child.on("message", (message) => resolve(message as Totals));
