@@ -16,6 +16,7 @@ import { ByteStream, type ReadRequest, type WriteRequest } from "#wire/generated
 import { findMissingRequest, findMissingResponse, type FindMissing } from "#wire/find-missing.ts";
 import type { Method } from "#wire/message.ts";
 import { writeReadResponseHead } from "#wire/read-response.ts";
+import { writeRequest, type WriteInPieces } from "#wire/write-request.ts";
 import { chunkBytesOf, chunkHeadBytes, poolOf, Written } from "./peers/blobs.ts";
 import { bearer } from "./h2-load.ts";
 import { serveGrpcJs } from "./peers/grpc-js-server.ts";
@@ -54,17 +55,30 @@ async function writeAll(requests: AsyncIterable<WriteRequest>) {
   return { committedSize: written.bytes };
 }
 
+/** The data stays in the pieces in which it came. */
+async function writePieces(requests: AsyncIterable<WriteInPieces>) {
+  const written = new Written();
+  for await (const { resourceName, data } of requests) for (const piece of data) written.add(resourceName, piece);
+  written.check();
+  return { committedSize: written.bytes };
+}
+
 type Served = readonly (readonly [Method<unknown, unknown>, AnyHandler<unknown>])[];
 
-const served = (find: Method<never, never>, answer: unknown, reading: unknown): Served =>
+const generatedWith = (find: unknown): Served =>
   [
-    [find, answer],
-    [read, reading],
+    [findMissingBlobs, find],
+    [read, readGenerated],
     [write, writeAll],
   ] as unknown as Served;
 
-const generated = served(findMissingBlobs as never, findGenerated, readGenerated);
-const hand = served(byHand as never, findByHand, readLaid);
+const generated = generatedWith(findGenerated);
+const later = generatedWith(findLater);
+const hand = [
+  [byHand, findByHand],
+  [read, readLaid],
+  [{ ...write, request: writeRequest }, writePieces],
+] as unknown as Served;
 
 /** The room itself, with all its limits, and a server that lets everybody in. */
 async function serveRoom(methods: Served): Promise<number> {
@@ -97,10 +111,10 @@ async function serveEdge(methods: Served): Promise<number> {
 }
 
 const kinds = {
-  async: () => serveRoom(served(findMissingBlobs as never, findLater, readGenerated)),
+  async: () => serveRoom(later),
   generated: () => serveRoom(generated),
   hand: () => serveRoom(hand),
-  "edge-async": () => serveEdge(served(findMissingBlobs as never, findLater, readGenerated)),
+  "edge-async": () => serveEdge(later),
   "edge-generated": () => serveEdge(generated),
   "edge-hand": () => serveEdge(hand),
   "grpc-js": () => serveGrpcJs(),

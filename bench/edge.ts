@@ -257,7 +257,7 @@ async function bulk(bench: Bench): Promise<void> {
         const { cpuMs, perSecond } = of(who, at);
         return Number.isNaN(cpuMs) ? ["-", "-"] : [cpuMs, perSecond];
       });
-      const how = who === ours.edgeHand ? "chunks are laid out where they were read, none is copied" : "";
+      const how = who === ours.edgeHand ? "neither what is read nor what is written is copied" : "";
       return [who.name, ...figures, memory.get(who) ?? Number.NaN, how];
     }),
   );

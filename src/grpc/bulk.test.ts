@@ -6,7 +6,9 @@ import { h2LimitsDefault } from "#h2/limits.ts";
 import { listenH2, type H2Server } from "#h2/server.ts";
 import { realClock } from "#h2/testing.ts";
 import { ByteStream, type ReadRequest, type WriteRequest } from "#wire/generated/google/bytestream/bytestream.ts";
+import type { Message } from "#wire/message.ts";
 import { readResponseHeadBytesMax, writeReadResponseHead } from "#wire/read-response.ts";
+import { writeRequest, type WriteInPieces } from "#wire/write-request.ts";
 import { GrpcClient } from "./client.ts";
 import { laidHeadBytes, LaidMessage } from "./outgoing.ts";
 import { GrpcServer } from "./server.ts";
@@ -54,6 +56,17 @@ describe("bulk", () => {
         return { committedSize };
       },
     });
+    const inPieces = { ...write, path: "/pieces", request: writeRequest as Message<unknown> };
+    grpc.addMethod(inPieces, async (requests) => {
+      let committedSize = 0;
+      for await (const { data } of requests as AsyncIterable<WriteInPieces>) {
+        const whole = Buffer.concat(data);
+        ok(patterned(whole.length).equals(whole));
+        ok(data.length <= 2 + whole.length / 4_096);
+        committedSize += whole.length;
+      }
+      return { committedSize };
+    });
     server = await listenH2({
       host: "127.0.0.1",
       port: 0,
@@ -81,14 +94,15 @@ describe("bulk", () => {
 
   test("memory that was lent is given back", () => equal(released, sizes.length));
 
-  test("messages are written whole, whatever the window", limited, async () => {
-    async function* requests() {
-      for (const size of sizes) yield { resourceName: "", writeOffset: 0, finishWrite: false, data: patterned(size) };
-    }
-    const { committedSize } = await client.clientStream(write, requests());
-    equal(
-      committedSize,
-      sizes.reduce((sum, size) => sum + size, 0),
-    );
-  });
+  for (const path of [write.path, "/pieces"])
+    test(`messages are written whole, whatever the window: ${path}`, limited, async () => {
+      async function* requests() {
+        for (const size of sizes) yield { resourceName: "", writeOffset: 0, finishWrite: false, data: patterned(size) };
+      }
+      const { committedSize } = await client.clientStream({ ...write, path }, requests());
+      equal(
+        committedSize,
+        sizes.reduce((sum, size) => sum + size, 0),
+      );
+    });
 });

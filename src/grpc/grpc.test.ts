@@ -141,8 +141,9 @@ describe("messages", () => {
       fc.property(
         fc.array(fc.uint8Array({ maxLength: 40 }), { maxLength: 10 }),
         fc.array(fc.integer({ min: 1, max: 30 }), { minLength: 1, maxLength: 10 }),
-        (messages, cuts) => {
-          const reader = new MessageReader(1_000);
+        fc.boolean(),
+        (messages, cuts, keepsPieces) => {
+          const reader = new MessageReader(1_000, keepsPieces);
           const got: Framed[] = [];
           const bytes = framed(messages);
           for (let at = 0, i = 0; at < bytes.length; i += 1) {
@@ -151,10 +152,10 @@ describe("messages", () => {
             at = end;
           }
           deepEqual(
-            got.map((message) => Buffer.from(message.bytes)),
+            got.map(({ bytes, more = [] }) => Buffer.concat([bytes, ...more])),
             messages.map((message) => Buffer.from(message)),
           );
-          ok(got.every((message) => message.compressed === (message.bytes.length % 2 === 1)));
+          ok(got.every((message, i) => message.compressed === ((messages[i] ?? []).length % 2 === 1)));
           ok(reader.isBetween);
         },
       ),

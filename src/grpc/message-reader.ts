@@ -7,25 +7,45 @@
 import { grpcCode, GrpcError } from "./status.ts";
 
 export const prefixBytes = 5;
+const none = Buffer.alloc(0);
 
 export type Framed = {
   readonly bytes: Buffer;
+  /** What follows, where the message was left in the pieces in which it came. */
+  readonly more: readonly Buffer[] | undefined;
   readonly compressed: boolean;
 };
 
 /** How much of the stream a message took up: for the peer's window. */
-export const sizeOnWire = ({ bytes }: Framed): number => prefixBytes + bytes.length;
+export function sizeOnWire({ bytes, more }: Framed): number {
+  let size = prefixBytes + bytes.length;
+  if (more) for (const piece of more) size += piece.length;
+  return size;
+}
+
+/** Smaller ones are put together: each would cost more than its bytes, and keep the whole read that it came in. */
+const pieceBytesMin = 4 * 1024;
+const blockBytes = 16 * 1024;
 
 export class MessageReader {
   readonly #sizeMax: number;
+  readonly #keepsPieces: boolean;
   readonly #prefix = Buffer.allocUnsafe(prefixBytes);
   #prefixGot = 0;
   /** The message under way where it does not lie in one piece. */
-  #body: Buffer | undefined;
+  #isInside = false;
+  #body: Buffer = none;
+  #bodyBytes = 0;
   #bodyGot = 0;
+  #pieces: Buffer[] = [];
+  /** Where small pieces are put; the last of the pieces may be its beginning. */
+  #block: Buffer = none;
+  #blockGot = 0;
 
-  constructor(sizeMax: number) {
+  /** `keepsPieces`: what does not come in one piece is handed on as it came. */
+  constructor(sizeMax: number, keepsPieces = false) {
     this.#sizeMax = sizeMax;
+    this.#keepsPieces = keepsPieces;
   }
 
   /** Nothing is begun and not ended. */
@@ -37,24 +57,23 @@ export class MessageReader {
   read(chunk: Buffer, take: (message: Framed) => void): void {
     let at = 0;
     while (at < chunk.length) {
-      if (this.#body === undefined) {
+      if (!this.#isInside) {
         if (this.#prefixGot === 0 && chunk.length - at >= prefixBytes) {
           const length = this.#checked(chunk, at);
           const from = at + prefixBytes;
           if (chunk.length - from >= length) {
-            take({ bytes: chunk.subarray(from, from + length), compressed: chunk[at] === 1 });
+            take({ bytes: chunk.subarray(from, from + length), more: undefined, compressed: chunk[at] === 1 });
             at = from + length;
             continue;
           }
         }
         at = this.#readPrefix(chunk, at);
         if (this.#prefixGot < prefixBytes) return;
-        this.#body = Buffer.allocUnsafe(this.#checked(this.#prefix, 0));
-        this.#bodyGot = 0;
+        this.#begin(this.#checked(this.#prefix, 0));
       }
-      at += this.#readBody(this.#body, chunk, at);
-      if (this.#bodyGot < this.#body.length) return;
-      take(this.#finished(this.#body));
+      at += this.#readBody(chunk, at);
+      if (this.#bodyGot < this.#bodyBytes) return;
+      take(this.#finished());
     }
   }
 
@@ -67,17 +86,51 @@ export class MessageReader {
     return end;
   }
 
-  #readBody(body: Buffer, chunk: Buffer, at: number): number {
-    const copied = chunk.copy(body, this.#bodyGot, at);
-    this.#bodyGot += copied;
-    return copied;
+  #begin(length: number): void {
+    this.#isInside = true;
+    this.#bodyBytes = length;
+    this.#bodyGot = 0;
+    if (!this.#keepsPieces) this.#body = Buffer.allocUnsafe(length);
   }
 
-  #finished(bytes: Buffer): Framed {
+  #readBody(chunk: Buffer, at: number): number {
+    const length = Math.min(chunk.length - at, this.#bodyBytes - this.#bodyGot);
+    if (!this.#keepsPieces) chunk.copy(this.#body, this.#bodyGot, at, at + length);
+    else if (length >= pieceBytesMin) this.#pieces.push(chunk.subarray(at, at + length));
+    else this.#keepSmall(chunk, at, at + length);
+    this.#bodyGot += length;
+    return length;
+  }
+
+  #keepSmall(chunk: Buffer, from: number, to: number): void {
+    for (let at = from; at < to;) {
+      if (this.#blockGot === this.#block.length) {
+        this.#block = Buffer.allocUnsafe(blockBytes);
+        this.#blockGot = 0;
+      }
+      const length = chunk.copy(this.#block, this.#blockGot, at, to);
+      const last = this.#pieces.at(-1);
+      const start = this.#block.byteOffset + this.#blockGot;
+      const goesOn =
+        last?.buffer === this.#block.buffer && last.byteOffset + last.length === start && this.#blockGot > 0;
+      const begin = goesOn ? this.#blockGot - last.length : this.#blockGot;
+      this.#blockGot += length;
+      const piece = this.#block.subarray(begin, this.#blockGot);
+      if (goesOn) this.#pieces[this.#pieces.length - 1] = piece;
+      else this.#pieces.push(piece);
+      at += length;
+    }
+  }
+
+  #finished(): Framed {
     const compressed = this.#prefix[0] === 1;
-    this.#body = undefined;
+    const [first = none, ...more] = this.#pieces;
+    const bytes = this.#keepsPieces ? first : this.#body;
+    this.#isInside = false;
+    this.#body = none;
+    this.#pieces = [];
     this.#prefixGot = 0;
-    return { bytes, compressed };
+    return { bytes, more: more.length > 0 ? more : undefined, compressed };
   }
 
   #checked(bytes: Buffer, at: number): number {

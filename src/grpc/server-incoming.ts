@@ -52,7 +52,7 @@ export class Incoming<P> {
     this.#headers = headers;
     this.#beganMono = server.clock.monotonicMs();
     this.#deadlineMono = this.#beganMono + timeoutMs;
-    this.#reader = new MessageReader(server.messageBytesMax);
+    this.#reader = new MessageReader(server.messageBytesMax, bound.method.request.readPieces !== undefined);
     const { streams } = bound.method;
     if (streams === "client" || streams === "both") this.#inbox = new Inbox((bytes) => this.#consume(bytes));
   }
@@ -167,7 +167,7 @@ export class Incoming<P> {
     if (message.compressed || this.#bound.method.streams === "server") return this.#run(message);
     this.#running = true;
     try {
-      const answer = this.#bound.handler(this.#decode(message.bytes), this.#call);
+      const answer = this.#bound.handler(this.#decode(message.bytes, message.more), this.#call);
       if (!(answer instanceof Promise)) return this.#answer(answer);
       this.#armDeadline();
       answer.then(
@@ -179,9 +179,10 @@ export class Incoming<P> {
     }
   }
 
-  #decode(bytes: Buffer): unknown {
+  #decode(bytes: Buffer, more?: readonly Buffer[]): unknown {
+    const { request } = this.#bound.method;
     try {
-      return decode(this.#bound.method.request, bytes);
+      return more ? request.readPieces?.(bytes, more) : decode(request, bytes);
     } catch (error) {
       if (!isFault(error, "invalid")) throw error;
       throw new GrpcError(grpcCode.invalidArgument, `the request cannot be read: ${error.message}`);
@@ -236,7 +237,7 @@ export class Incoming<P> {
   async #work(packed: Framed | undefined): Promise<void> {
     const call = this.#call as ServerCall<P>;
     const { method, handler } = this.#bound;
-    const input = packed ? this.#decode(await this.#unpacked(packed)) : this.#requests();
+    const input = packed ? await this.#read(packed) : this.#requests();
     const answer = handler(input, call);
     if (method.streams === "none" || method.streams === "client") return await this.#send(await answer);
     for await (const message of answer as AsyncIterable<unknown>) {
@@ -248,13 +249,17 @@ export class Incoming<P> {
   async *#requests(): AsyncGenerator<unknown> {
     const inbox = this.#inbox as Inbox;
     for (let message = await inbox.next(); message; message = await inbox.next())
-      yield this.#decode(await this.#unpacked(message));
+      yield message.compressed ? await this.#read(message) : this.#decode(message.bytes, message.more);
   }
 
-  #unpacked(message: Framed): Promise<Buffer> | Buffer {
-    if (!message.compressed) return message.bytes;
+  async #read({ bytes, more, compressed }: Framed): Promise<unknown> {
+    if (!compressed) return this.#decode(bytes, more);
+    return this.#decode(await this.#unpacked(more ? Buffer.concat([bytes, ...more]) : bytes));
+  }
+
+  #unpacked(bytes: Buffer): Promise<Buffer> {
     const encoding = this.#headers.get("grpc-encoding");
-    if (encoding === "gzip") return unpack(message.bytes, this.#server.messageBytesMax);
+    if (encoding === "gzip") return unpack(bytes, this.#server.messageBytesMax);
     if (encoding === undefined || encoding === "identity")
       throw new GrpcError(grpcCode.internal, "a packed message without a word of how it was packed");
     const error = new GrpcError(grpcCode.unimplemented, `messages packed with ${encoding} are not taken here`);

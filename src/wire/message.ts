@@ -9,6 +9,8 @@ export type Message<T> = {
   write(message: T, to: Writer): void;
   /** Up to `end`. What a field given twice said before is in `before`, and is taken over, not copied. */
   read(from: Reader, end: number, before?: T): T;
+  /** From bytes that do not lie in one piece, where it can do without a copy. Throws as `decode` does. */
+  readPieces?(first: Buffer, more: readonly Buffer[]): T;
 };
 
 export type Method<Request, Response> = {
