@@ -119,7 +119,7 @@ async function write(port: number, mib: number, chunk: ChunkSize): Promise<Did> 
   const reader = new MessageReader(1 << 16);
   let committed = 0;
   for await (const some of stream)
-    reader.read(some, ({ bytes }) => (committed = decode(WriteResponse, bytes).committedSize));
+    reader.read(some, { take: ({ bytes }) => (committed = decode(WriteResponse, bytes).committedSize) });
   const seconds = (performance.now() - startedMono) / 1_000;
   socket.close();
   if (committed !== mib * chunkSizes["1M"]) throw new Error(`${committed} bytes were taken instead of ${mib} MiB`);

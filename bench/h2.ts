@@ -18,7 +18,9 @@ type Usage = { readonly cpu: NodeJS.CpuUsage; readonly rss: number };
 const { values } = parseArgs({ options: { calls: { type: "string", default: "200000" } } });
 const calls = Number(values.calls);
 
-const child = fork(join(import.meta.dirname, "h2-server.ts"), { execArgv: ["--max-semi-space-size=64"] });
+const child = fork(join(import.meta.dirname, "h2-server.ts"), {
+  execArgv: ["--max-semi-space-size=64", "--expose-gc"],
+});
 const [{ port }] = (await once(child, "message")) as [{ port: number }];
 
 async function usage(): Promise<Usage> {

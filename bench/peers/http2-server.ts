@@ -19,7 +19,7 @@ function respond(stream: ServerHttp2Stream, status = "0"): void {
 
 function onMessages(stream: ServerHttp2Stream, take: (message: Framed) => void, ended: () => void): void {
   const reader = new MessageReader(messageBytesMax);
-  stream.on("data", (chunk: Buffer) => reader.read(chunk, take));
+  stream.on("data", (chunk: Buffer) => reader.read(chunk, { take }));
   stream.on("end", ended);
 }
 

@@ -21,7 +21,6 @@ export class ClientCall implements StreamHandler {
   readonly inbox: Inbox;
   readonly #options: ClientCallOptions;
   readonly #reader: MessageReader;
-  readonly #take = (message: Framed): void => this.inbox.push(message);
   #stream: Stream | undefined;
   #encoding: string | undefined;
   #answered = false;
@@ -96,12 +95,17 @@ export class ClientCall implements StreamHandler {
     if (this.#over) return stream.consume(bytes.length);
     if (!this.#answered) return this.#leave(new GrpcError(grpcCode.internal, "data before the answer's headers"));
     try {
-      this.#reader.read(bytes, this.#take);
+      this.#reader.read(bytes, this);
       this.inbox.came(bytes.length);
     } catch (error) {
       return this.#leave(error as GrpcError);
     }
     if (ended) this.#end(noStatus());
+  }
+
+  /** From the reader. */
+  take(message: Framed): void {
+    this.inbox.push(message);
   }
 
   onTrailers(_stream: Stream, trailers: HeaderList): void {

@@ -148,7 +148,7 @@ describe("messages", () => {
           const bytes = framed(messages);
           for (let at = 0, i = 0; at < bytes.length; i += 1) {
             const end = Math.min(bytes.length, at + (cuts[i % cuts.length] as number));
-            reader.read(Buffer.from(bytes.subarray(at, end)), (message) => got.push(message));
+            reader.read(Buffer.from(bytes.subarray(at, end)), { take: (message) => got.push(message) });
             at = end;
           }
           deepEqual(
@@ -164,11 +164,11 @@ describe("messages", () => {
 
   test("that are too large are refused by their length alone; an odd flag too", () => {
     const large = Buffer.from([0, 0, 0, 4, 0]);
-    throws(() => new MessageReader(1_000).read(large, () => {}), { code: grpcCode.resourceExhausted });
+    throws(() => new MessageReader(1_000).read(large, { take() {} }), { code: grpcCode.resourceExhausted });
     const odd = Buffer.from([2, 0, 0, 0, 0]);
-    throws(() => new MessageReader(1_000).read(odd, () => {}), { code: grpcCode.internal });
+    throws(() => new MessageReader(1_000).read(odd, { take() {} }), { code: grpcCode.internal });
     const cut = new MessageReader(1_000);
-    cut.read(Buffer.from([0, 0, 0, 0, 2, 7]), () => {});
+    cut.read(Buffer.from([0, 0, 0, 0, 2, 7]), { take() {} });
     equal(cut.isBetween, false);
   });
 });

@@ -23,6 +23,9 @@ export function sizeOnWire({ bytes, more }: Framed): number {
   return size;
 }
 
+/** Where whole messages go. */
+export type MessageSink = { take(message: Framed): void };
+
 /** Smaller ones are put together: each would cost more than its bytes, and keep the whole read that it came in. */
 const pieceBytesMin = 4 * 1024;
 const blockBytes = 16 * 1024;
@@ -30,14 +33,14 @@ const blockBytes = 16 * 1024;
 export class MessageReader {
   readonly #sizeMax: number;
   readonly #keepsPieces: boolean;
-  readonly #prefix = Buffer.allocUnsafe(prefixBytes);
+  /** Of a message that does not lie in one piece: most do, and need none of what follows. */
+  #prefix: Buffer = none;
   #prefixGot = 0;
-  /** The message under way where it does not lie in one piece. */
   #isInside = false;
   #body: Buffer = none;
   #bodyBytes = 0;
   #bodyGot = 0;
-  #pieces: Buffer[] = [];
+  #pieces: Buffer[] | undefined;
   /** Where small pieces are put; the last of the pieces may be its beginning. */
   #block: Buffer = none;
   #blockGot = 0;
@@ -54,7 +57,7 @@ export class MessageReader {
   }
 
   /** Takes in bytes and hands on every message that they complete. Bytes of a message may be views of `chunk`. */
-  read(chunk: Buffer, take: (message: Framed) => void): void {
+  read(chunk: Buffer, into: MessageSink): void {
     let at = 0;
     while (at < chunk.length) {
       if (!this.#isInside) {
@@ -62,7 +65,7 @@ export class MessageReader {
           const length = this.#checked(chunk, at);
           const from = at + prefixBytes;
           if (chunk.length - from >= length) {
-            take({ bytes: chunk.subarray(from, from + length), more: undefined, compressed: chunk[at] === 1 });
+            into.take({ bytes: chunk.subarray(from, from + length), more: undefined, compressed: chunk[at] === 1 });
             at = from + length;
             continue;
           }
@@ -73,11 +76,12 @@ export class MessageReader {
       }
       at += this.#readBody(chunk, at);
       if (this.#bodyGot < this.#bodyBytes) return;
-      take(this.#finished());
+      into.take(this.#finished());
     }
   }
 
   #readPrefix(chunk: Buffer, at: number): number {
+    if (this.#prefix === none) this.#prefix = Buffer.allocUnsafe(prefixBytes);
     const end = Math.min(chunk.length, at + prefixBytes - this.#prefixGot);
     for (let i = at; i < end; i += 1) {
       this.#prefix[this.#prefixGot] = chunk[i] as number;
@@ -90,47 +94,48 @@ export class MessageReader {
     this.#isInside = true;
     this.#bodyBytes = length;
     this.#bodyGot = 0;
-    if (!this.#keepsPieces) this.#body = Buffer.allocUnsafe(length);
+    if (this.#keepsPieces) this.#pieces = [];
+    else this.#body = Buffer.allocUnsafe(length);
   }
 
   #readBody(chunk: Buffer, at: number): number {
     const length = Math.min(chunk.length - at, this.#bodyBytes - this.#bodyGot);
-    if (!this.#keepsPieces) chunk.copy(this.#body, this.#bodyGot, at, at + length);
-    else if (length >= pieceBytesMin) this.#pieces.push(chunk.subarray(at, at + length));
-    else this.#keepSmall(chunk, at, at + length);
+    const pieces = this.#pieces;
+    if (!pieces) chunk.copy(this.#body, this.#bodyGot, at, at + length);
+    else if (length >= pieceBytesMin) pieces.push(chunk.subarray(at, at + length));
+    else this.#keepSmall(pieces, chunk, at, at + length);
     this.#bodyGot += length;
     return length;
   }
 
-  #keepSmall(chunk: Buffer, from: number, to: number): void {
+  #keepSmall(pieces: Buffer[], chunk: Buffer, from: number, to: number): void {
     for (let at = from; at < to;) {
       if (this.#blockGot === this.#block.length) {
         this.#block = Buffer.allocUnsafe(blockBytes);
         this.#blockGot = 0;
       }
       const length = chunk.copy(this.#block, this.#blockGot, at, to);
-      const last = this.#pieces.at(-1);
+      const last = pieces.at(-1);
       const start = this.#block.byteOffset + this.#blockGot;
       const goesOn =
         last?.buffer === this.#block.buffer && last.byteOffset + last.length === start && this.#blockGot > 0;
       const begin = goesOn ? this.#blockGot - last.length : this.#blockGot;
       this.#blockGot += length;
       const piece = this.#block.subarray(begin, this.#blockGot);
-      if (goesOn) this.#pieces[this.#pieces.length - 1] = piece;
-      else this.#pieces.push(piece);
+      if (goesOn) pieces[pieces.length - 1] = piece;
+      else pieces.push(piece);
       at += length;
     }
   }
 
   #finished(): Framed {
     const compressed = this.#prefix[0] === 1;
-    const [first = none, ...more] = this.#pieces;
-    const bytes = this.#keepsPieces ? first : this.#body;
+    const [first = this.#body, ...more] = this.#pieces ?? [];
     this.#isInside = false;
     this.#body = none;
-    this.#pieces = [];
+    this.#pieces = undefined;
     this.#prefixGot = 0;
-    return { bytes, more: more.length > 0 ? more : undefined, compressed };
+    return { bytes: first, more: more.length > 0 ? more : undefined, compressed };
   }
 
   #checked(bytes: Buffer, at: number): number {

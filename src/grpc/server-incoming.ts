@@ -77,7 +77,7 @@ export class Incoming<P> {
     this.#bytesIn += bytes.length;
     if (this.#over) return this.#consume(bytes.length);
     try {
-      this.#reader.read(bytes, this.#take);
+      this.#reader.read(bytes, this);
     } catch (error) {
       return this.fail(error);
     }
@@ -87,11 +87,12 @@ export class Incoming<P> {
     if (ended) this.inputEnded();
   }
 
-  readonly #take = (message: Framed): void => {
+  /** From the reader. */
+  take(message: Framed): void {
     if (this.#inbox) return this.#inbox.push(message);
     if (this.#only) throw new GrpcError(grpcCode.internal, "a call that takes one message got more");
     this.#only = message;
-  };
+  }
 
   inputEnded(): void {
     if (this.#inputEnded || this.#over) return;

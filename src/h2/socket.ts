@@ -10,6 +10,7 @@ import type { OutgoingHeaders } from "./hpack-encoder.ts";
 import type { H2Limits } from "./limits.ts";
 import type { Batch } from "./output.ts";
 import type { Stream, StreamHandler } from "./stream.ts";
+import { countRead } from "./young-garbage.ts";
 
 export type H2SocketOptions = {
   readonly role: "server" | "client";
@@ -85,6 +86,7 @@ export class H2Socket {
   }
 
   #read(chunk: Uint8Array): void {
+    countRead(chunk.length);
     this.connection.receive(chunk, this.#clock.monotonicMs());
     this.#flush();
     if (this.connection.wantsReadPause && !this.#paused && !this.connection.closed) {
