@@ -155,7 +155,7 @@ async function unary(bench: Bench): Promise<void> {
   const of = (who: Contestant, shape: "constant" | "changing" | "single"): Measured =>
     middle((measured.get(who) ?? []).map((one) => one[shape]));
   report.table(
-    "FindMissingBlobs, 3 digests, 218 bytes up and down, 4 connections x 64 streams; headers constant | as a build client's",
+    "FindMissingBlobs, 3 digests, 218 bytes each way, 4 connections x 64 streams; headers constant | a build client's",
     ["", "calls/s", "p99 ms", "CPU us", "calls/s", "p99 ms", "CPU us", "MB", "how"],
     [
       ...started.map(({ who }): readonly Figure[] => {

@@ -50,7 +50,7 @@ function described(path: string, part: JsonSchema): readonly string[] {
     ...variantTitle(variant),
     ...rows(path, variant),
     ...Object.entries(variant.properties ?? {}).flatMap(([name, setting]) => {
-      const inner = setting.type === "array" ? (setting.items as JsonSchema | undefined) : setting;
+      const inner = setting.type === "array" ? setting.items : setting;
       if (!inner?.properties && !inner?.oneOf) return [];
       const below = `${path}.${name}${setting.type === "array" ? "[]" : ""}`;
       return [`### ${below}`, "", setting.description ?? "", "", ...described(below, inner)];

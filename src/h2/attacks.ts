@@ -33,7 +33,7 @@ export const attacks: Readonly<Record<string, Attack>> = {
 const turnsMax = 1_000_000;
 const turnsAtOnce = 100;
 
-/** Goes on until the server hangs up. Answers with the number of frames or groups of frames sent, and whether it did. */
+/** Goes on until the server hangs up. Answers with how many frames, or groups of them, it sent, and whether it did. */
 export async function attackOnce(
   host: string,
   port: number,
