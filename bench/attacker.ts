@@ -1,4 +1,4 @@
-/** One hostile peer in a process of its own, `attacker.ts PORT NAME MS`: attacks, comes back if sent away, and tells. */
+/** One hostile peer in a process of its own: `attacker.ts PORT NAME MS` attacks, comes back if sent away, and tells. */
 import { attackOnce, attacks } from "#h2/attacks.ts";
 
 const [port, name, ms] = process.argv.slice(2);
