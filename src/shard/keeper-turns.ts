@@ -39,7 +39,7 @@ export class Turns {
 }
 
 /** By size or by time, whichever is first: in a program that has just started the same bytes take ten times as long. */
-const sliceMax = { bytes: 64 * 1024, ms: 8 };
+const sliceMax = { bytes: 512 * 1024, ms: 8 };
 
 /** One log's share of a turn. Only what it computes is counted, not what it waits for. */
 export class Slice {
