@@ -2,6 +2,7 @@ import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { orAborted } from "#base/abort.ts";
 import { must } from "#base/assert.ts";
+import { settle } from "#base/manual-clock.ts";
 import { commit, replyOf, Rig, submit, type TestNode } from "./host-rig.ts";
 import { moveTo, successors, toTake, toTakeSoon } from "./keeper-share.ts";
 import type { ShardResponse } from "./protocol.ts";
@@ -150,6 +151,17 @@ describe("the keeper", () => {
     await b.serving();
     equal((await early).kind, "answer");
     equal(b.journal.count("acquire"), 1, "taken once, whoever asked for it");
+  });
+
+  test("a shard that is here is not held back by an announcement that comes twice", async () => {
+    const rig = new Rig();
+    const a = await (await rig.node("a")).serving();
+    const told = a.node.request({ kind: "take", shard: 0, when: "prepare" });
+    await settle();
+    const asked = a.ask(submit());
+    await settle();
+    equal(await Promise.race([asked.then(({ kind }) => kind), Promise.resolve("held back")]), "reply");
+    equal((await told).kind, "reply");
   });
 
   test("an heir is ready when it has read what came while it was reading", async () => {

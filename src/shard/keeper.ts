@@ -163,6 +163,7 @@ export class Keeper {
 
   /** Whether the shard is on its way here: being taken over, or announced by the node that hands it over. */
   isComing(shard: ShardId): boolean {
+    if (this.#held.get(shard)?.phase === "serving") return false;
     return this.#taking.has(shard) || this.#ahead.isAnnounced(shard);
   }
 
@@ -188,9 +189,12 @@ export class Keeper {
 
   /** Gets ready for a shard that another node will let go of as soon as this has been done. */
   async #expect(shard: ShardId): Promise<void> {
+    // An announcement may come twice, or late: what is here is not expected.
+    if (this.#held.has(shard)) return;
     await this.#ahead.prepare(shard, "announced");
     // One at a time, and no other log is read meanwhile: each of them needs the loop for itself.
     await this.#ports.turns.hold(() => this.#arrivals.wait(shard));
+    if (this.#held.has(shard)) return this.#ahead.forget(shard);
     // The log has grown. What is left is read now, not when nobody serves the shard.
     await this.#ahead.prepare(shard, "announced", "first");
   }
