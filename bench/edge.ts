@@ -32,8 +32,8 @@ export const edge: Suite = {
   },
 };
 
-const full = { calls: 160_000, forMs: 500, rounds: 3, mib: 256, slowMib: 64, connections: 1_000 };
-const brief = { calls: 4_000, forMs: 60, rounds: 1, mib: 8, slowMib: 8, connections: 50 };
+const full = { calls: 160_000, forMs: 500, rounds: 3, bulkRounds: 5, mib: 256, slowMib: 64, connections: 1_000 };
+const brief = { calls: 4_000, forMs: 60, rounds: 1, bulkRounds: 1, mib: 8, slowMib: 8, connections: 50 };
 
 type Bench = { readonly report: Report; readonly load: LoadProcess; readonly sizes: typeof full };
 
@@ -232,7 +232,7 @@ async function bulk(bench: Bench): Promise<void> {
   const { report, load, sizes } = bench;
   const wanted = [ours.edgeGenerated, ours.edgeHand, grpcJs, http2, nghttpd];
   const { started, stop } = await startAll(wanted, sizes.mib);
-  const measured = await inTurns(started, sizes.rounds, async ({ who, serving }) => {
+  const measured = await inTurns(started, sizes.bulkRounds, async ({ who, serving }) => {
     const of: Bulk[] = [];
     for (const [kind, chunk] of bulkKinds) {
       if (who.foreign && kind === "write") continue;
