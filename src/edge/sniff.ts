@@ -1,15 +1,7 @@
 /** Which protocol a connection speaks, by its first bytes. */
 import type { Socket } from "node:net";
 import type { Clock } from "#base/clock.ts";
-
-/** How every HTTP/2 connection begins; no request of HTTP/1.1 does. */
-const h2Preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");
-
-export function protocolOf(firstBytes: Buffer): "h2" | "http/1.1" | "unknown yet" {
-  const length = Math.min(firstBytes.length, h2Preface.length);
-  if (firstBytes.compare(h2Preface, 0, length, 0, length) !== 0) return "http/1.1";
-  return length === h2Preface.length ? "h2" : "unknown yet";
-}
+import { looksLikeHttp2 } from "#h2/preface.ts";
 
 /** Calls back once it is known, with all that was read; a connection that says too little for too long is closed. */
 export function sniff(
@@ -29,11 +21,11 @@ export function sniff(
   const ended = (): void => void socket.destroy();
   const look = (chunk: Buffer): void => {
     read = read.length === 0 ? chunk : Buffer.concat([read, chunk]);
-    const kind = protocolOf(read);
-    if (kind === "unknown yet") return;
+    const isHttp2 = looksLikeHttp2(read);
+    if (isHttp2 === "more") return;
     stop();
     socket.pause();
-    found(kind, read);
+    found(isHttp2 === "yes" ? "h2" : "http/1.1", read);
   };
   socket.on("data", look);
   socket.on("end", ended);

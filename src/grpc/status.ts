@@ -1,6 +1,5 @@
 /** How a call ended: a code, words for developers, and details that programs can read. */
-import type { Fault, FaultCode } from "#base/fault.ts";
-import { isFault } from "#base/fault.ts";
+import { isFault, type FaultCode } from "#base/fault.ts";
 import { decode, encode, type Message } from "#wire/message.ts";
 import type { Any } from "#wire/generated/google/protobuf/any.ts";
 import { Status } from "#wire/generated/google/rpc/status.ts";
@@ -71,7 +70,8 @@ export function detailsOf<T>({ details }: GrpcError, type: Message<T>): readonly
   });
 }
 
-const codeOfFault = {
+/** The one table of what each Fault is in gRPC. */
+export const codeOfFault = {
   "not-found": grpcCode.notFound,
   stale: grpcCode.failedPrecondition,
   invalid: grpcCode.invalidArgument,
@@ -85,12 +85,9 @@ const codeOfFault = {
 /** What is told of whatever a handler threw. Nobody outside hears the words of an error that is none of ours. */
 export function errorOf(thrown: unknown): GrpcError {
   if (thrown instanceof GrpcError) return thrown;
-  if (isFault(thrown)) return new GrpcError(codeOfFault[thrown.code], wordsOf(thrown), [], [], thrown);
+  if (isFault(thrown)) return new GrpcError(codeOfFault[thrown.code], thrown.message, [], [], thrown);
   return new GrpcError(grpcCode.internal, "something went wrong here; the server's log says what", [], [], thrown);
 }
-
-/** The cause stays in the log. */
-const wordsOf = (fault: Fault): string => fault.message;
 
 /** The fields that end a call. The details repeat code and message, as the protocol wants it. */
 export function statusFields({ code, message, details, trailers }: GrpcError): [string, string][] {

@@ -5,6 +5,7 @@
 import { Fault, type FaultCode } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
 import { unreachable } from "#base/assert.ts";
+import { codeOfFault } from "#grpc/status.ts";
 import type { Rejection, RejectionKind } from "#kernel/rejection.ts";
 import { decode, encode, type Message } from "#wire/message.ts";
 import type { Any } from "#wire/generated/google/protobuf/any.ts";
@@ -59,17 +60,6 @@ export const rejectionTable: { readonly [K in RejectionKind]: Entry<K> } = {
   "tenant-mismatch": { code: Code.PERMISSION_DENIED, facts: { job: "number" } },
   broken: { code: Code.INTERNAL, facts: { why: "text" } },
 };
-
-const faultCodes = {
-  "not-found": Code.NOT_FOUND,
-  stale: Code.FAILED_PRECONDITION,
-  invalid: Code.INVALID_ARGUMENT,
-  exhausted: Code.RESOURCE_EXHAUSTED,
-  unavailable: Code.UNAVAILABLE,
-  "unknown-outcome": Code.UNKNOWN,
-  corrupt: Code.DATA_LOSS,
-  internal: Code.INTERNAL,
-} satisfies Record<FaultCode, number>;
 
 export function statusOfRejection(shard: ShardId, rejection: Rejection, stamp: Stamp): Status {
   const { code, facts } = rejectionTable[rejection.kind];
@@ -149,7 +139,7 @@ export function statusOfFault({ code, doing, facts, message }: Fault): Status {
     if (value !== undefined && name !== "doing") metadata.set(name, short(String(value)));
   const { path, why } = facts;
   return {
-    code: faultCodes[code],
+    code: codeOfFault[code],
     message,
     details: [
       pack(ErrorInfo, { reason: code, domain: faultDomain, metadata }),
@@ -168,7 +158,7 @@ export function responseOfStatus(status: Status): ShardResponse {
     const response = refusalOf(info) ?? notDoneOf(info);
     if (response) return response;
   }
-  if (info?.domain === faultDomain && Object.hasOwn(faultCodes, info.reason)) {
+  if (info?.domain === faultDomain && Object.hasOwn(codeOfFault, info.reason)) {
     const { doing = "call", ...facts } = Object.fromEntries(info.metadata);
     const asTold = Object.entries(facts).map(([name, text]) => [name, isNumber(text) ? Number(text) : text] as const);
     throw new Fault(info.reason as FaultCode, doing, Object.fromEntries(asTold));
