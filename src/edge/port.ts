@@ -3,12 +3,12 @@
  * which it is; over TLS the handshake does.
  */
 import type { Server as HttpServer } from "node:http";
-import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
+import { createServer, type Server, type Socket } from "node:net";
 import { createServer as createTlsServer, type TlsOptions, type TLSSocket } from "node:tls";
 import type { Clock } from "#base/clock.ts";
-import { Fault } from "#base/fault.ts";
 import type { HeaderList } from "#h2/header-list.ts";
 import type { H2Limits } from "#h2/limits.ts";
+import { listening } from "#h2/server.ts";
 import { H2Socket } from "#h2/socket.ts";
 import type { Stream, StreamHandler } from "#h2/stream.ts";
 import { sniff } from "./sniff.ts";
@@ -100,13 +100,8 @@ export async function openPort(options: PortOptions): Promise<Port> {
     ? createTlsServer({ ALPNProtocols: ["h2", "http/1.1"], ...tls }, adopt)
     : createServer({ noDelay: true }, adopt);
   server.maxConnections = connectionsMax;
-  server.on("tlsClientError", () => {}); // one client's handshake failed; its socket is already gone
-  await new Promise<void>((listening, refused) => {
-    server.once("error", (cause) => refused(new Fault("unavailable", "listen", { host, port }, cause)));
-    server.listen(port, host, () => listening());
-  });
   return {
-    port: (server.address() as AddressInfo).port,
+    port: await listening(server, host, port),
     setSecureContext: (next) => {
       if ("setSecureContext" in server) (server as ReturnType<typeof createTlsServer>).setSecureContext(next);
     },

@@ -50,13 +50,8 @@ export async function listenH2(options: H2ServerOptions): Promise<H2Server> {
       })
     : createServer({ noDelay: true }, adopt);
   server.maxConnections = connectionsMax;
-  server.on("tlsClientError", () => {}); // one client's handshake failed; its socket is already gone
-  await new Promise<void>((listening, refused) => {
-    server.once("error", (cause) => refused(new Fault("unavailable", "listen", { host, port }, cause)));
-    server.listen(port, host, () => listening());
-  });
   return {
-    port: (server.address() as AddressInfo).port,
+    port: await listening(server, host, port),
     connections,
     async close() {
       const stopped = new Promise<void>((done) => server.close(() => done()));
@@ -64,4 +59,14 @@ export async function listenH2(options: H2ServerOptions): Promise<H2Server> {
       await stopped;
     },
   };
+}
+
+/** Resolves with the port that it listens on. */
+export async function listening(server: Server, host: string, port: number): Promise<number> {
+  server.on("tlsClientError", () => {}); // one client's handshake failed; its socket is already gone
+  await new Promise<void>((opened, refused) => {
+    server.once("error", (cause) => refused(new Fault("unavailable", "listen", { host, port }, cause)));
+    server.listen(port, host, () => opened());
+  });
+  return (server.address() as AddressInfo).port;
 }
