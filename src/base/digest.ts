@@ -1,13 +1,45 @@
 /** A blob's name: `<function>:<hex>/<size>`; the function may be left out for SHA-256, the default. */
 export type Digest = string;
 
-const shape = /^(?:(sha256|blake3):)?([0-9a-f]{64})\/(0|[1-9][0-9]{0,15})$/;
+/** The function is part of a blob's name: the same hash under two functions names two blobs. */
+export const digestFunctions = ["sha256", "blake3", "sha1", "sha384", "sha512"] as const;
+export type DigestFunction = (typeof digestFunctions)[number];
+
+export const hashBytes: Readonly<Record<DigestFunction, number>> = {
+  sha256: 32,
+  blake3: 32,
+  sha1: 20,
+  sha384: 48,
+  sha512: 64,
+};
+
+const shape =
+  /^(?:(?:(sha256|blake3):)?([0-9a-f]{64})|(sha1):([0-9a-f]{40})|(sha384):([0-9a-f]{96})|(sha512):([0-9a-f]{128}))\/(0|[1-9][0-9]{0,15})$/;
+
+export type DigestParts = { readonly fn: DigestFunction; readonly hash: string; readonly sizeBytes: number };
+
+/** Undefined for what is no digest. */
+export function parseDigest(text: string): DigestParts | undefined {
+  if (isPlainSha256(text))
+    return { fn: "sha256", hash: text.slice(0, hexLength), sizeBytes: Number(text.slice(hexLength + 1)) };
+  const match = shape.exec(text);
+  if (!match) return undefined;
+  const [, fn64, hash64, sha1, hash40, sha384, hash96, sha512, hash128, size] = match;
+  const fn = (fn64 ?? sha1 ?? sha384 ?? sha512 ?? "sha256") as DigestFunction;
+  return { fn, hash: hash64 ?? hash40 ?? hash96 ?? hash128 ?? "", sizeBytes: Number(size) };
+}
+
+/** The one spelling that the store uses: SHA-256 goes without its name. */
+export const digestText = (fn: DigestFunction, hash: string, sizeBytes: number): Digest =>
+  fn === "sha256" ? `${hash}/${sizeBytes}` : `${fn}:${hash}/${sizeBytes}`;
 
 /** Every blob that a command names is looked at several times: SHA-256, by far the most, needs no expression. */
-export function isDigest(text: string): boolean {
-  if (text.charCodeAt(hexLength) !== slash || text.charCodeAt(hexLength + 1) === zero) return shape.test(text);
+export const isDigest = (text: string): boolean => isPlainSha256(text) || shape.test(text);
+
+function isPlainSha256(text: string): boolean {
   const { length } = text;
-  if (length < hexLength + 2 || length > lengthMax) return false;
+  if (text.charCodeAt(hexLength) !== slash || length < hexLength + 2 || length > lengthMax) return false;
+  if (text.charCodeAt(hexLength + 1) === zero && length > hexLength + 2) return false;
   let wrong = 0;
   for (let i = 0; i < hexLength; i += 1) wrong |= notHex[text.charCodeAt(i)] ?? 1;
   if (wrong !== 0) return false;
@@ -27,7 +59,4 @@ const notHex = Uint8Array.from({ length: 128 }, (_, code) =>
   "0123456789abcdef".includes(String.fromCharCode(code)) ? 0 : 1,
 );
 
-export function digestSizeBytes(digest: Digest): number {
-  const match = shape.exec(digest);
-  return match ? Number(match[3]) : Number.NaN;
-}
+export const digestSizeBytes = (digest: Digest): number => parseDigest(digest)?.sizeBytes ?? Number.NaN;

@@ -5,18 +5,53 @@
  * B1 A blob is found under a digest only if its bytes have that digest.
  * B2 What is pinned until a time is not evicted before it, and is at least as durable as the journal.
  * B3 "Missing" is exactly right: a blob said to be there can be read.
+ * B4 What was acknowledged survives kill -9 of the process; what was pinned, loss of power too.
+ * B5 A tenant can neither read nor probe what it has not itself been given, although bytes are kept once for all.
  */
-import type { Digest } from "#base/digest.ts";
+import type { Digest, DigestFunction } from "#base/digest.ts";
+import type { Uploads } from "./uploads.ts";
 
 export type Pin = { readonly digests: readonly Digest[]; readonly pinnedForMs: number };
 
+/** In what form bytes travel. A digest is always that of the plain bytes, and so is every offset and size. */
+export type Form = "plain" | "zstd";
+
+export type Range = { readonly offset: number; readonly length?: number };
+
 export type BlobStore = {
-  /** Which of these are not there. */
+  /** Which of these are not there. Those that are count as used now. */
   missing(digests: readonly Digest[]): Promise<readonly Digest[]>;
-  /** Throws Fault "not-found" before the first byte when the blob is not there. */
-  read(digest: Digest, range?: { readonly offset: number; readonly length?: number }): AsyncIterable<Uint8Array>;
-  /** Verifies the bytes against the digest; writing what is already there is cheap and changes nothing. */
-  write(digest: Digest, bytes: AsyncIterable<Uint8Array> | Uint8Array): Promise<void>;
+  /**
+   * Throws Fault "not-found" before the first byte when the blob is not there, and "invalid" for a range that begins
+   * outside it. As zstd: frames that decode to the bytes from `range.offset` on (no `length` then). A part is the
+   * reader's until it asks for the next one.
+   */
+  read(digest: Digest, range?: Range, form?: Form): AsyncIterable<Uint8Array>;
+  /**
+   * Verifies the bytes against the digest ("invalid" otherwise) and acknowledges as B4 says; no room is "exhausted".
+   * Writing what is already there is cheap and changes nothing.
+   */
+  write(digest: Digest, bytes: AsyncIterable<Uint8Array> | Uint8Array, form?: Form): Promise<void>;
   /** Keeps all of them for the time, or none: answers with the missing ones then. */
   pin(digests: readonly Digest[], forMs: number): Promise<Pin | { readonly missing: readonly Digest[] }>;
+  /** What it can say without waiting. Whoever uses it gets the same answers sooner, never other ones. */
+  readonly prompt?: Prompt;
+};
+
+export type Prompt = {
+  /** Whether the blob is there; counts as a use. `hash` holds its raw bytes at `at`. */
+  has(fn: DigestFunction, hash: Uint8Array, at: number, sizeBytes: number): boolean;
+  /** The whole blob, if it is in memory. To be looked at only. */
+  bytes(digest: Digest): Uint8Array | undefined;
+};
+
+/** Everything doors keep bytes in. What is a tenant's is reached through it alone (B5). */
+export type Store = {
+  forTenant(tenant: string): TenantStore;
+  close(): Promise<void>;
+};
+
+export type TenantStore = {
+  readonly blobs: BlobStore;
+  readonly uploads: Uploads;
 };
