@@ -24,6 +24,7 @@ export function nodeCommand({ name, address, folder, database, shards, leaseMs, 
   const settings = {
     cluster: { name: "chaos", shards, ownerLease: `${leaseMs}ms` },
     node: { name, data, listen: [address], stopWithin: "5s" },
+    edge: { listen: [] },
     journal: { kind: "postgres", url: database },
     blobs: { kind: "disk", directory: join(folder, "blobs") },
     worker: { enabled: slots > 0, slots: Math.max(1, slots) },

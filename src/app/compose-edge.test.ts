@@ -1,6 +1,7 @@
 /** A real node behind its port: the work protocol for operators, members, executors and strangers. */
-import { deepEqual, equal, ok, rejects } from "node:assert/strict";
+import { deepEqual, equal, match, notEqual, ok, rejects } from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
+import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -15,6 +16,7 @@ import { createRouter } from "#shard/router.ts";
 import { startNode, type Running } from "./compose.ts";
 import { Config } from "./config.ts";
 import { dataFolder } from "./data-folder.ts";
+import { edgeAddressDefault, parseEdgeAddress } from "./edge-config.ts";
 import { orderFromCommand } from "./shell-job.ts";
 import { systemClock as clock } from "./system-clock.ts";
 
@@ -33,6 +35,58 @@ const tokens = [
 ];
 
 const never = new AbortController().signal;
+
+describe("where a node's port is", () => {
+  const small = { cluster: { shards: 1 }, journal: { kind: "memory" }, blobs: { kind: "memory" } } as const;
+
+  async function started(edge: object | undefined, body: (running: Running, said: readonly string[]) => unknown) {
+    const path = await mkdtemp(join(tmpdir(), "millrace-where-"));
+    const said: string[] = [];
+    try {
+      const config = Config.parse({ ...small, worker: { enabled: false }, ...(edge && { edge }) });
+      const running = await startNode(config, dataFolder(path), { log: (line) => said.push(line) });
+      try {
+        await body(running, said);
+      } finally {
+        await running.stop();
+      }
+    } finally {
+      await rm(path, { recursive: true });
+    }
+  }
+
+  test("on loopback unless told otherwise; on a free port, and it says so, where another program is", async () => {
+    const { host, port } = parseEdgeAddress(edgeAddressDefault);
+    const other = createServer();
+    // Perhaps somebody is there already: then there is nothing to do.
+    await new Promise<void>((there) => other.once("error", () => there()).listen(port, host, there));
+    try {
+      await started(undefined, async ({ edgeAddresses }, said) => {
+        const [address = ""] = edgeAddresses;
+        match(address, /^127\.0\.0\.1:\d+$/);
+        notEqual(address, edgeAddressDefault);
+        ok(said.some((line) => line.includes(edgeAddressDefault) && line.includes(address)));
+        equal((await fetch(`http://${address}/readyz`)).status, 200);
+      });
+    } finally {
+      other.close();
+    }
+  });
+
+  test("where it is told, or not at all", async () => {
+    const other = createServer();
+    await new Promise<void>((there) => other.listen(0, "127.0.0.1", there));
+    try {
+      const taken = `127.0.0.1:${(other.address() as AddressInfo).port}`;
+      const refused = started({ listen: [taken] }, () => ok(false));
+      await rejects(refused, (error) => isFault(error, "exhausted") && error.doing === "listen");
+    } finally {
+      other.close();
+    }
+    await started({ listen: [] }, ({ edgeAddresses }) => deepEqual(edgeAddresses, []));
+    await started({ listen: ["localhost:0"] }, ({ edgeAddresses }) => match(edgeAddresses.join(), /^localhost:\d+$/));
+  });
+});
 
 describe("a node's port", () => {
   let path: string;

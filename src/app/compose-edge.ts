@@ -1,7 +1,7 @@
 /** The port that serves everything: gRPC, HTTP/2 and HTTP/1.1. */
 import { orAborted } from "#base/abort.ts";
 import type { Clock } from "#base/clock.ts";
-import { Fault } from "#base/fault.ts";
+import { Fault, isFault } from "#base/fault.ts";
 import { startEdge, type Edge } from "#edge/edge.ts";
 import { Log } from "#edge/log.ts";
 import type { Action } from "#edge/policy.ts";
@@ -12,7 +12,7 @@ import type { ShardService } from "#shard/protocol.ts";
 import { workCalls } from "#shard/work-calls.ts";
 import { Work } from "#wire/generated/millrace/work/v1/work.ts";
 import type { Config } from "./config.ts";
-import { parseEdgeAddress } from "./edge-config.ts";
+import { edgeAddressDefault, parseEdgeAddress } from "./edge-config.ts";
 import { workPolicy } from "./work-policy.ts";
 
 export type EdgeParts = {
@@ -31,13 +31,34 @@ const workActions = new Map<string, Action>(
   ]),
 );
 
-export async function composeEdge({ edge }: Config, parts: EdgeParts): Promise<Edge | undefined> {
-  if (edge.listen.length === 0) return undefined;
+export type ServedEdge = Edge & {
+  /** Where it listens, as host:port. */
+  readonly addresses: readonly string[];
+};
+
+export async function composeEdge(config: Config, parts: EdgeParts): Promise<ServedEdge | undefined> {
+  const { listen } = config.edge;
+  if (listen) return listen.length === 0 ? undefined : await serve(config, listen, parts);
+  try {
+    return await serve(config, [edgeAddressDefault], parts);
+  } catch (error) {
+    if (!isFault(error, "exhausted") || error.doing !== "listen") throw error;
+  }
+  const { host } = parseEdgeAddress(edgeAddressDefault);
+  const served = await serve(config, [`${host}:0`], parts);
+  parts.log(
+    `another program listens on ${edgeAddressDefault}: this node serves on ${served.addresses.join()} instead; ` +
+      "choose a port with edge.listen to have the same one at every start",
+  );
+  return served;
+}
+
+async function serve({ edge }: Config, listen: readonly string[], parts: EdgeParts): Promise<ServedEdge> {
   const { clock, node, routed, journal, log } = parts;
   const leaving = new AbortController();
   const opened = await startEdge({
     clock,
-    listen: edge.listen.map(parseEdgeAddress),
+    listen: listen.map(parseEdgeAddress),
     identity: edge.identity,
     tls: edge.tls,
     h2: edge.limits,
@@ -58,6 +79,7 @@ export async function composeEdge({ edge }: Config, parts: EdgeParts): Promise<E
   });
   return {
     ...opened,
+    addresses: listen.map((address, i) => `${address.slice(0, address.lastIndexOf(":"))}:${opened.ports[i]}`),
     close() {
       leaving.abort(new Fault("unavailable", "hold a call", { why: "the node is stopping" }));
       return opened.close();

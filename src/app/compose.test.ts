@@ -15,7 +15,8 @@ import { until } from "#test/until.ts";
 
 test("a node in memory takes a job from a client that knows only its socket, and runs it", async () => {
   const path = await mkdtemp(join(tmpdir(), "millrace-node-"));
-  const config = Config.parse({ cluster: { shards: 3 }, journal: { kind: "memory" }, blobs: { kind: "memory" } });
+  const edge = { listen: [] };
+  const config = Config.parse({ cluster: { shards: 3 }, journal: { kind: "memory" }, blobs: { kind: "memory" }, edge });
   const running = await startNode(config, dataFolder(path), { log: () => {} });
   try {
     await rejects(startNode(config, dataFolder(path), { log: () => {} }), (e) => isFault(e, "exhausted"));
@@ -67,6 +68,7 @@ async function twoNodes(root: string, journal: object): Promise<void> {
     journal,
     blobs: { kind: "disk", directory: join(root, "blobs") },
     node: { stopWithin: "100ms" },
+    edge: { listen: [] },
     worker: { slots: 2 },
   });
   const one = await startNode(config, dataFolder(join(root, "one")), { log: () => {} });

@@ -32,6 +32,7 @@ export type Running = {
   readonly labels: readonly string[];
   /** Where the edge is served; none when it is not. */
   readonly edgePorts: readonly number[];
+  readonly edgeAddresses: readonly string[];
   /** Lets running work go on for the configured time, hands the shards over, closes everything. */
   stop(): Promise<void>;
 };
@@ -73,8 +74,8 @@ export async function startNode(
   undo.defer(async () => await worker?.drain(config.node.stopWithin));
 
   const owned = undo.move();
-  const edgePorts = edge?.ports ?? [];
-  return { name, node, client, worker, journal, labels, edgePorts, stop: () => owned.disposeAsync() };
+  const { ports: edgePorts = [], addresses: edgeAddresses = [] } = edge ?? {};
+  return { name, node, client, worker, journal, labels, edgePorts, edgeAddresses, stop: () => owned.disposeAsync() };
 }
 
 type Parts = {

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { isFault } from "#base/fault.ts";
 import { Config, hidePassword, readConfig, withoutSecrets } from "./config.ts";
+import { edgeAddressDefault } from "./edge-config.ts";
 import { checkText } from "./yaml-file.ts";
 
 const check = (text: string): Config => checkText(text, Config, { doing: "read configuration", file: "c.yaml" });
@@ -20,9 +21,11 @@ const problem = (text: string): string => {
 
 describe("the configuration", () => {
   test("needs none: everything has a default, and the default stays on this machine", () => {
-    const { cluster, journal, blobs, worker, node } = check("");
+    const { cluster, journal, blobs, worker, node, edge } = check("");
     deepEqual([cluster.shards, cluster.ownerLease, journal.kind, blobs.kind], [8, 6_000, "sqlite", "disk"]);
     ok(worker.slots >= 1);
+    equal(edge.listen, undefined);
+    equal(edgeAddressDefault, "127.0.0.1:8980");
     ok(node.listen.every((address) => address === "unix" || address.startsWith("tcp:127.0.0.1:")));
   });
 

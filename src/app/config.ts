@@ -1,26 +1,14 @@
 /**
  * The configuration: one strict schema that describes what is put together. `cluster` must be the same on all nodes;
  * everything else may differ from node to node. Without any configuration a node is complete by itself: SQLite and
- * files below one folder, reachable from this machine and this user only.
+ * files below one folder, reachable from this machine only.
  */
 import { availableParallelism } from "node:os";
 import { z } from "zod";
 import { Fault, isFault } from "#base/fault.ts";
-import { durationHelp, parseDurationMs, parseSizeBytes, sizeHelp } from "#base/units.ts";
+import { Duration, Size } from "#edge/config-words.ts";
 import { isLoopback, parseAddress } from "#shard/tcp-address.ts";
 import { EdgeConfig } from "./edge-config.ts";
-
-const Duration = z.string().transform((text, context) => {
-  const ms = parseDurationMs(text);
-  if (ms === undefined) context.addIssue({ code: "custom", message: durationHelp });
-  return ms ?? 0;
-});
-
-const Size = z.string().transform((text, context) => {
-  const bytes = parseSizeBytes(text);
-  if (bytes === undefined) context.addIssue({ code: "custom", message: sizeHelp });
-  return bytes ?? 0;
-});
 
 const Name = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/, "write letters, digits, dots and dashes only");
 const Label = z.string().regex(/^[^=\s]{1,100}=[^\s]{0,100}$/, 'write a label as name=value, such as "gpu=yes"');
@@ -46,7 +34,7 @@ const Cluster = z.strictObject({
     .max(4_096)
     .default(8)
     .describe("The number of virtual shards. Fixed when the journal is created."),
-  ownerLease: Duration.prefault("6s").describe("How long a shard stays its owner's without a word from it."),
+  ownerLease: Duration().prefault("6s").describe("How long a shard stays its owner's without a word from it."),
 });
 
 const Node = z.strictObject({
@@ -66,9 +54,9 @@ const Node = z.strictObject({
       'Where to listen: "unix" (a socket in the data folder), "unix:/path" or "tcp:127.0.0.1:7433". ' +
         "The first is told to other nodes.",
     ),
-  stopWithin: Duration.prefault("20s").describe(
-    "How long running work may go on when the node is asked to stop; then it is given back.",
-  ),
+  stopWithin: Duration()
+    .prefault("20s")
+    .describe("How long running work may go on when the node is asked to stop; then it is given back."),
 });
 
 const Journal = z.discriminatedUnion("kind", [
@@ -98,14 +86,15 @@ const Blobs = z.discriminatedUnion("kind", [
   }),
   z.strictObject({
     kind: z.literal("memory").describe("Nothing is kept: for trying things out."),
-    sizeMax: Size.prefault("512MiB").describe("When it is full, what nobody asked for the longest goes first."),
+    sizeMax: Size().prefault("512MiB").describe("When it is full, what nobody asked for the longest goes first."),
   }),
 ]);
 
 const keepMsMin = 60_000;
 
 const History = z.strictObject({
-  keep: Duration.refine((ms) => ms >= keepMsMin, "keep at least a minute of it: 1m")
+  keep: Duration()
+    .refine((ms) => ms >= keepMsMin, "keep at least a minute of it: 1m")
     .optional()
     .describe("How long jobs that have ended can be looked up, such as 90d. Left out: for ever."),
 });

@@ -10,21 +10,27 @@ const Address = z
   .string()
   .refine(
     (text) => addressPattern.test(text) && Number(addressPattern.exec(text)?.[2]) <= 65_535,
-    "write host:port, such as 127.0.0.1:7434",
+    "write host:port, such as 127.0.0.1:8980",
   );
+
+/** Where a node listens that was not told: for this machine only. */
+export const edgeAddressDefault = "127.0.0.1:8980";
 
 export const EdgeConfig = z
   .strictObject({
     listen: z
       .array(Address)
       .max(16)
-      .default([])
-      .describe("Where gRPC, HTTP/2 and HTTP/1.1 are served, all on one port: host:port. Left out: nowhere."),
+      .optional()
+      .describe(
+        "Where gRPC, HTTP/2 and HTTP/1.1 are served, all on one port: host:port. An empty list: nowhere. " +
+          `Left out: ${edgeAddressDefault}, or any free port when that one is taken.`,
+      ),
     identity: Identity.prefault({}).describe("Who may call, and as whom. Left out: only this machine, as an operator."),
     limits: LimitsConfig.prefault({}).describe("What one connection may ask of the node. The defaults suit most."),
     tls: Tls.optional().describe("Certificate and key. Left out: in clear."),
   })
-  .superRefine(({ listen, identity, tls }, context) => {
+  .superRefine(({ listen = [], identity, tls }, context) => {
     for (const [i, address] of listen.entries()) {
       const why = whyNotListen(parseEdgeAddress(address).host, { identity, tls: tls !== undefined });
       if (why !== undefined) context.addIssue({ code: "custom", path: ["listen", i], message: why });

@@ -99,7 +99,8 @@ const request = fc.oneof(
 
 test("junk is answered or refused, and harms nobody", { timeout: 120_000 }, async () => {
   const path = await mkdtemp(join(tmpdir(), "millrace-junk-"));
-  const config = Config.parse({ cluster: { shards: 2 }, journal: { kind: "memory" }, blobs: { kind: "memory" } });
+  const edge = { listen: [] };
+  const config = Config.parse({ cluster: { shards: 2 }, journal: { kind: "memory" }, blobs: { kind: "memory" }, edge });
   const running = await startNode(config, dataFolder(path), { log: () => {} });
   const direct = createTcpTransport({ clock: systemClock });
   try {

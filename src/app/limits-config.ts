@@ -1,20 +1,11 @@
 /** What a connection may ask of the edge: the limits of h2/limits.ts, each with its default, as settings. */
 import { z } from "zod";
-import { durationHelp, formatDuration, formatSize, parseDurationMs, parseSizeBytes, sizeHelp } from "#base/units.ts";
+import { formatDuration, formatSize } from "#base/units.ts";
+import { Duration, Size } from "#edge/config-words.ts";
 import { h2LimitsDefault, type H2Limits, type Rate } from "#h2/limits.ts";
 
-const Duration = z.string().transform((text, context) => {
-  const ms = parseDurationMs(text);
-  if (ms === undefined || ms < 1) context.addIssue({ code: "custom", message: durationHelp });
-  return ms ?? 0;
-});
-
-const Size = z.string().transform((text, context) => {
-  const bytes = parseSizeBytes(text);
-  if (bytes === undefined || bytes < 1) context.addIssue({ code: "custom", message: sizeHelp });
-  return bytes ?? 0;
-});
-
+const AnyDuration = Duration({ min: "1ms" });
+const AnySize = Size({ min: "1B" });
 const Count = z.int().min(1).max(1_000_000);
 const Often = z.strictObject({
   burst: z.int().min(1).max(1_000_000).describe("So many at once."),
@@ -67,8 +58,9 @@ function settingOf(name: Name): z.ZodType<number | Rate | undefined> {
     const { burst, perSecond } = fallback;
     return Often.optional().describe(`${about[name]} Left out: ${burst} at once, ${perSecond} a second.`);
   }
-  const type = name.endsWith("Ms") ? Duration : name.includes("Bytes") ? Size : Count;
-  const shown = type === Duration ? formatDuration(fallback) : type === Size ? formatSize(fallback) : String(fallback);
+  const type = name.endsWith("Ms") ? AnyDuration : name.includes("Bytes") ? AnySize : Count;
+  const shown =
+    type === AnyDuration ? formatDuration(fallback) : type === AnySize ? formatSize(fallback) : String(fallback);
   return type.optional().describe(`${about[name]} Left out: ${shown}.`);
 }
 

@@ -17,7 +17,12 @@ import { orderFromCommand } from "./shell-job.ts";
 import { systemClock } from "./system-clock.ts";
 
 const log = (): void => {};
-const settings = { cluster: { shards: 3 }, node: { stopWithin: "100ms" }, worker: { slots: 4 } };
+const settings = {
+  cluster: { shards: 3 },
+  node: { stopWithin: "100ms" },
+  edge: { listen: [] },
+  worker: { slots: 4 },
+};
 
 async function withRoot(body: (root: string) => Promise<void>): Promise<void> {
   const root = await mkdtemp(join(tmpdir(), "millrace-rebuild-"));

@@ -31,6 +31,8 @@ function remedyOf({ code, doing, facts }: Fault): string | undefined {
       : "start it with: npm start, or name another with --node";
   if (doing === "lock data folder" && code === "exhausted")
     return "millrace nodes, or start another with: millrace up --data FOLDER";
+  if (doing === "listen" && code === "exhausted" && facts["port"] !== undefined)
+    return "choose another host:port in edge.listen (port 0: any that is free), or end what is there";
   if (doing === "read job id" || doing === "find owner") return "millrace job list";
   if (doing === "read job file" && code === "not-found") return "millrace help job submit";
   if (code === "unavailable" || code === "unknown-outcome") return "millrace shards";

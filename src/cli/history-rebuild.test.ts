@@ -27,7 +27,7 @@ async function run(data: string, ...args: string[]) {
 test("history rebuild brings back a history whose file was lost", { timeout: 120_000 }, async () => {
   const data = await mkdtemp(join(tmpdir(), "millrace-rebuild-"));
   const folder = dataFolder(data);
-  const start = () => startNode(Config.parse({}), folder, { log: () => {} });
+  const start = () => startNode(Config.parse({ edge: { listen: [] } }), folder, { log: () => {} });
   try {
     const first = await start();
     await first.client.submit(orderFromCommand(["true"], { tenant: "t" }));

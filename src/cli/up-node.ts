@@ -78,9 +78,7 @@ async function factsOf(running: Running, config: Config, folder: DataFolder, wor
     version,
     node: name,
     addresses: config.node.listen.map((address) => (address === "unix" ? `unix:${folder.socket}` : address)),
-    edge: config.edge.listen.map(
-      (address, i) => `${address.slice(0, address.lastIndexOf(":"))}:${running.edgePorts[i]}`,
-    ),
+    edge: running.edgeAddresses,
     data: folder.path,
     journal: await running.journal.describe(),
     shards: node.cluster.shards,

@@ -63,6 +63,9 @@ test(
       await first.says("Ctrl-C stops it");
       match(first.text, /journal {3}sqlite, durable/);
       match(first.text, new RegExp(`npx millrace job list`));
+      const edge = /edge {6}(127\.0\.0\.1:\d+) \(gRPC/.exec(first.text)?.[1];
+      ok(edge !== undefined, first.text);
+      equal((await fetch(`http://${edge}/readyz`)).status, 200);
 
       const second = start("up");
       equal(await second.ended, 1);

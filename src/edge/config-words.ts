@@ -1,25 +1,27 @@
-/** The words that the edge's settings are made of. */
+/** The words that settings are made of, here and in the rest of the configuration. */
 import { z } from "zod";
 import { durationHelp, parseDurationMs, parseSizeBytes, sizeHelp } from "#base/units.ts";
 
-/** A duration between two bounds, in milliseconds; `min` and `max` are written as people write them. */
-export const Duration = ({ min, max }: { readonly min: string; readonly max: string }) =>
-  z.string().transform((text, context) => {
-    const ms = parseDurationMs(text);
-    if (ms === undefined) context.addIssue({ code: "custom", message: durationHelp });
-    else if (ms < (parseDurationMs(min) ?? 0) || ms > (parseDurationMs(max) ?? Infinity))
-      context.addIssue({ code: "custom", message: `write something between ${min} and ${max}` });
-    return ms ?? 0;
-  });
+/** Written as people write them, such as 90s or 64KiB; left out: whatever can be written. */
+type Bounds = { readonly min?: string; readonly max?: string };
 
-export const Size = ({ min, max }: { readonly min: string; readonly max: string }) =>
-  z.string().transform((text, context) => {
-    const bytes = parseSizeBytes(text);
-    if (bytes === undefined) context.addIssue({ code: "custom", message: sizeHelp });
-    else if (bytes < (parseSizeBytes(min) ?? 0) || bytes > (parseSizeBytes(max) ?? Infinity))
-      context.addIssue({ code: "custom", message: `write something between ${min} and ${max}` });
-    return bytes ?? 0;
+/** A duration, in milliseconds. */
+export const Duration = (bounds: Bounds = {}) => measured(parseDurationMs, durationHelp, bounds);
+
+/** A size, in bytes. */
+export const Size = (bounds: Bounds = {}) => measured(parseSizeBytes, sizeHelp, bounds);
+
+function measured(parse: (text: string) => number | undefined, help: string, { min, max }: Bounds) {
+  const least = (min === undefined ? undefined : parse(min)) ?? 0;
+  const most = (max === undefined ? undefined : parse(max)) ?? Number.POSITIVE_INFINITY;
+  const range = max === undefined ? `write at least ${min}` : `write something between ${min ?? 0} and ${max}`;
+  return z.string().transform((text, context) => {
+    const value = parse(text);
+    if (value === undefined) context.addIssue({ code: "custom", message: help });
+    else if (value < least || value > most) context.addIssue({ code: "custom", message: range });
+    return value ?? 0;
   });
+}
 
 export const File = z.string().min(1).max(4_096);
 

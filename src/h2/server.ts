@@ -61,11 +61,14 @@ export async function listenH2(options: H2ServerOptions): Promise<H2Server> {
   };
 }
 
-/** Resolves with the port that it listens on. */
+/** Resolves with the port that it listens on. Fault "exhausted": another program listens there. */
 export async function listening(server: Server, host: string, port: number): Promise<number> {
   server.on("tlsClientError", () => {}); // one client's handshake failed; its socket is already gone
   await new Promise<void>((opened, refused) => {
-    server.once("error", (cause) => refused(new Fault("unavailable", "listen", { host, port }, cause)));
+    server.once("error", (cause: NodeJS.ErrnoException) => {
+      if (cause.code !== "EADDRINUSE") return refused(new Fault("unavailable", "listen", { host, port }, cause));
+      refused(new Fault("exhausted", "listen", { host, port, why: "another program listens there" }, cause));
+    });
     server.listen(port, host, () => opened());
   });
   return (server.address() as AddressInfo).port;
