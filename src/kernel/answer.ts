@@ -1,5 +1,5 @@
 /** Answers queries from the state alone. */
-import { findClaim } from "./decide-claim.ts";
+import { staleToken } from "./decide-claim.ts";
 import type { Claim, Executor, Job, Stage, Task } from "./entities.ts";
 import type { Answer, ExecutorView, JobLine, JobView, PlanInputs, Query, StageView, Stats, TaskView } from "./query.ts";
 import type { Rejection } from "./rejection.ts";
@@ -148,12 +148,8 @@ function jobLine(job: Job): JobLine {
 function planInputs(state: State, query: Extract<Query, { kind: "plan-inputs" }>): Answered {
   const task = state.tasks.get(query.task);
   if (!task || task !== task.stage.planning) return no({ kind: "task-unknown", task: query.task });
-  const { claim } = task;
-  if (claim?.token !== query.token) {
-    const found = findClaim(state, { ...query, executor: "" });
-    return no(found.claim ? { kind: "task-unknown", task: query.task } : found.why);
-  }
-  const { stage } = task;
+  const { claim, stage } = task;
+  if (claim?.token !== query.token) return no(staleToken(task, query.token));
   const { job } = stage;
   const needs = stage.shape.needs.map((need) => job.stages[need] as Stage);
   const results: PlanInputs["results"][number][] = [];

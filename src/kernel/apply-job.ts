@@ -38,7 +38,6 @@ export function applyJobSubmitted(state: State, event: EventOf<"job-submitted">)
   state.nextTask = Math.max(state.nextTask, taskNo);
   if (job.mergeKey !== undefined) state.merges.set(mergeKeyOf(event.tenant, event.door, job.mergeKey), job);
   if (event.key !== undefined) bindKey(state, event.key, event);
-  if (job.stages.length === 0) state.unsettled.add(job);
   state.agenda.file(job, job.deadlineAtMs, state.nowMs);
 }
 
@@ -97,8 +96,7 @@ export function applyJobLeft(state: State, event: EventOf<"job-left">): void {
 
 export function applyForgotten(state: State, event: EventOf<"forgotten">): void {
   for (const no of event.jobs) {
-    const job = state.jobs.get(no);
-    if (!job) continue;
+    const job = state.job(no);
     beforeChange(state, job);
     for (const stage of job.stages) {
       beforeChange(state, stage);

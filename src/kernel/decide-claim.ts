@@ -108,13 +108,15 @@ export function findClaim(
   if (!task) return { claim: undefined, task, why: { kind: "task-unknown", task: command.task } };
   const claim = task.claim?.token === command.token ? task.claim : task.second;
   if (claim?.token === command.token && claim.executor.id === command.executor) return { claim };
-  const current = task.claim?.token ?? task.last?.token ?? 0;
-  return {
-    claim: undefined,
-    task,
-    why: { kind: "token-stale", task: command.task, offered: command.token, current },
-  };
+  return { claim: undefined, task, why: staleToken(task, command.token) };
 }
+
+export const staleToken = (task: Task, offered: number): Rejection => ({
+  kind: "token-stale",
+  task: task.no,
+  offered,
+  current: task.claim?.token ?? task.last?.token ?? 0,
+});
 
 /** A task is CANCELLED when none of its attempts can be running any more, and not before. */
 export const whenCancelling = (task: Task): Next => ({ do: task.second ? "nothing" : "cancel" });

@@ -1,9 +1,9 @@
 /** What has come due: a lease, a time limit, a deadline, the end of a back-off or of a wait. */
-import { assert } from "#base/assert.ts";
+import { assert, missing } from "#base/assert.ts";
 import { failAttempt } from "./decide-finish.ts";
 import { Claim, Executor, Job, Task, Tenant } from "./entities.ts";
 import type { Event, SoftEvent } from "./event.ts";
-import { isJobOver, isTaskOver, limitAtMsOf, planEndsAtMs } from "./moves.ts";
+import { isJobOver, limitAtMsOf, planEndsAtMs } from "./moves.ts";
 import type { Due, State } from "./state.ts";
 
 export type DueDecision = {
@@ -28,7 +28,7 @@ export function decideDue(state: State, item: Due, nowMs: number): DueDecision {
 
 function claimDue(state: State, claim: Claim, nowMs: number): DueDecision {
   const { task } = claim;
-  if (claim.executor.claims.get(claim.token) !== claim) return nothing;
+  assert(claim.executor.claims.get(claim.token) === claim, "a claim that has ended is not looked at again");
   if (claim.expiresAtMs <= nowMs) {
     if (claim.void)
       return does({
@@ -73,11 +73,10 @@ function straggles(state: State, claim: Claim): number {
   // Results that were taken over took no time: they count as done, and say nothing about how long it takes.
   if (stage.runs === 0 || stage.done < stage.tasks.length * speculateShare) return Number.MAX_SAFE_INTEGER;
   const meanMs = stage.runMsSum / stage.runs;
-  return (claim.startedAtMs || claim.grantedAtMs) + Math.max(100, meanMs * speculateFactor);
+  return claim.startedAtMs + Math.max(100, meanMs * speculateFactor);
 }
 
 function taskDue(task: Task, nowMs: number): DueDecision {
-  if (isTaskOver(task.phase)) return nothing;
   const endsAtMs = planEndsAtMs(task);
   const isLate = endsAtMs <= nowMs && !task.claim;
   if (isLate) return does({ kind: "task-failed", task: task.no, reason: "no plan within its deadline", at: nowMs });
@@ -95,7 +94,7 @@ function taskDue(task: Task, nowMs: number): DueDecision {
       return does({ kind: "task-failed", task: task.no, reason, at: nowMs });
     }
     default:
-      return nothing;
+      return missing(`anything due of a task that is ${task.phase}`);
   }
 }
 

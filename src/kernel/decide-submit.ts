@@ -164,8 +164,6 @@ export function wrongEvidence(digests: readonly string[], evidence: Evidence | u
   if (!(evidence.pinnedForMs > 0)) return { kind: "evidence-expired", pinnedForMs: evidence.pinnedForMs };
   const pinned = evidence.digests;
   // Usually the pin was taken for just these, in this order.
-  if (pinned.length === digests.length && digests.every((digest, i) => pinned[i] === digest)) return undefined;
-  const set = new Set(pinned);
-  const missing = digests.find((digest) => !set.has(digest));
+  const missing = digests.find((digest, i) => pinned[i] !== digest && !pinned.includes(digest));
   return missing === undefined ? undefined : { kind: "evidence-missing", digest: missing };
 }

@@ -124,7 +124,7 @@ export function dropClaim(state: State, claim: Claim): void {
 
 /** The claim has no say any more, though its executor may still be at it. */
 export function voidClaim(state: State, claim: Claim): void {
-  if (claim.void) return;
+  assert(!claim.void, "a claim loses its say once");
   silence(state, claim);
   claim.void = true;
   state.superseded.push(claim);

@@ -1,6 +1,6 @@
 /** Whose turn it is with a named lock. */
 import type { Event } from "./event.ts";
-import { isOver, lockKey, lockSpecOf, type Lock, type LockHolder } from "./locks.ts";
+import { isOver, lockKey, type Lock, type LockHolder } from "./locks.ts";
 import type { LockSpec } from "./model.ts";
 import { isJobOver, isStageOver } from "./moves.ts";
 import type { State } from "./state.ts";
@@ -14,12 +14,11 @@ export function displacements(state: State, tenantName: string, spec: LockSpec, 
   const tooMany = lock.queue.length + 1 - free - spec.queueMax;
   const gone = lock.queue.slice(0, Math.max(0, tooMany));
   if (spec.cancelInProgress && free === 0) gone.push(...lock.holders);
-  return gone.flatMap((holder) => cancelHolder(holder, nowMs));
+  return gone.flatMap((holder) => cancelHolder(holder, spec.name, nowMs));
 }
 
-function cancelHolder(holder: LockHolder, nowMs: number): Event[] {
-  const { job, stage } = holder;
-  const reason = `made way for a newer holder of ${lockSpecOf(holder)?.name ?? "the lock"}`;
+function cancelHolder({ job, stage }: LockHolder, lock: string, nowMs: number): Event[] {
+  const reason = `made way for a newer holder of ${lock}`;
   if (stage) {
     if (isStageOver(stage) || stage.cancelled || job.cancelled) return [];
     return [{ kind: "stage-cancelling", job: job.no, stage: stage.index, phase: "CANCELLED", reason, at: nowMs }];

@@ -18,10 +18,8 @@ export function settleStage(state: State, stage: Stage, nowMs: number): readonly
       return settleBlocked(state, stage, nowMs);
     case "READY":
       return settleReady(stage, nowMs);
-    case "RUNNING":
-      return settleRunning(stage, nowMs);
     default:
-      return [];
+      return settleRunning(stage, nowMs);
   }
 }
 
@@ -58,7 +56,7 @@ const isMet = (need: Stage): boolean => need.phase === "COMPLETED" || (need.phas
 
 function settleReady(stage: Stage, nowMs: number): readonly Event[] {
   const { planning } = stage;
-  if (planning?.phase === "CANCELLED") return [ended(stage, stage.cancelled ?? "CANCELLED", stage.reason, nowMs)];
+  if (stage.cancelled && planning?.phase === "CANCELLED") return [ended(stage, stage.cancelled, stage.reason, nowMs)];
   if (planning?.phase === "FAILED")
     return [ended(stage, "FAILED", `planning failed: ${planning.last?.message ?? ""}`, nowMs)];
   return [];

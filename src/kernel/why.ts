@@ -68,7 +68,12 @@ function whyTask(state: State, task: Task, nowMs: number): WhyReason {
     const slots = slotsOf(state, tenant);
     return { kind: "quota", running: tenant.running, runningMax: Number.isFinite(slots) ? slots : 0 };
   }
-  return { kind: "queued", position: positionOf(task), executors: fit.able, tenantsAhead: tenantsAhead(state, task) };
+  return {
+    kind: "queued",
+    position: positionOf(task, task.list),
+    executors: fit.able,
+    tenantsAhead: tenantsAhead(state, task),
+  };
 }
 
 function whoFits(
@@ -100,9 +105,7 @@ function whoFits(
 }
 
 /** How many of the tenant's tasks of the class go first. */
-function positionOf(task: Task): number {
-  const { list } = task;
-  if (!list) return 0;
+function positionOf(task: Task, list: NonNullable<Task["list"]>): number {
   let ahead = 0;
   for (const other of list.queue.lists) if (other.priority > list.priority) ahead += other.size;
   let looked = 0;
