@@ -8,7 +8,7 @@ import { isDigest, type Digest } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import type { Command, CommandOf, Submit } from "#kernel/command.ts";
-import type { Evidence } from "#kernel/model.ts";
+import type { Evidence, Result, Reuse } from "#kernel/model.ts";
 import { requestKeyOf } from "#kernel/apply-job.ts";
 import type { Journal, RequestKey } from "#journal/journal.ts";
 import type { HostedShard } from "./host-shard.ts";
@@ -52,14 +52,14 @@ export class Preparer {
   }
 
   #commit(shard: HostedShard, command: CommandOf<"commit">, on: Prepared): void {
-    const { digests } = command.result;
+    const digests = digestsOf(command.result);
     if (!canBePinned(digests, shard)) return on.ready({ ...command, evidence: noEvidence });
     this.#pins.ask(digests, new EvidentCommit(command, on));
   }
 
   #submit(shard: HostedShard, command: Submit): Command | Promise<Command> {
     const submit = unvouched(command);
-    const digests = (submit.reuse ?? []).flatMap(({ result }) => result.digests);
+    const digests = Array.isArray(submit.reuse) ? submit.reuse.flatMap((one: Reuse) => digestsOf(one?.result)) : [];
     const pinning = canBePinned(digests, shard);
     if (!pinning && !isElsewhere(shard, submit)) return submit;
     return this.#submitLater(shard, submit, pinning ? digests : []);
@@ -133,7 +133,10 @@ function unvouched(command: Submit): Submit {
 
 /** What is no list, or too long, is for the kernel to refuse. */
 const canBePinned = (digests: readonly Digest[], { state }: HostedShard): boolean =>
-  digests.length > 0 && digests.length <= state.limits.digestsMax && digests.every(isText);
+  Array.isArray(digests) && digests.length > 0 && digests.length <= state.limits.digestsMax && digests.every(isText);
+
+/** Of what a caller calls a result. */
+const digestsOf = (result: Result | undefined): readonly Digest[] => result?.digests ?? [];
 
 const isText = (digest: unknown): boolean => typeof digest === "string";
 

@@ -368,6 +368,20 @@ describe("our own mistakes", () => {
     equal((await a.ask(submit({ name: "after" }))).kind, "reply");
   });
 
+  test("what is no result and no list of results is for the kernel to refuse, with its place", async () => {
+    const rig = new Rig();
+    const a = await (await rig.node()).serving();
+    const path = async (twisted: object): Promise<unknown> => {
+      const got = await a.ask(twisted as ReturnType<typeof submit>);
+      return got.kind === "rejected" && got.rejection.kind === "invalid" && got.rejection.path;
+    };
+    const claim = { kind: "commit", executor: "e", task: 1, token: 1 };
+    equal(await path({ ...claim, result: null }), "result");
+    equal(await path({ ...claim, result: { payload: "", digests: "all" } }), "result.digests");
+    equal(await path({ ...submit(), reuse: "everything" }), "reuse");
+    equal(await path({ ...submit(), reuse: [{ stage: "s", key: "k", spec: "", result: null }] }), "reuse[0].result");
+  });
+
   test("what cannot be written down is refused, and those who came with it may try again", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
