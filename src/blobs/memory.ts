@@ -1,8 +1,10 @@
 import type { Clock } from "#base/clock.ts";
-import type { Digest } from "#base/digest.ts";
+import { digestSizeBytes, digestText, hashBytes, type Digest } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
+import { Shelf } from "./memory-shelf.ts";
 import { canonical, checkedOffset, verified } from "./sha256.ts";
-import type { BlobStore } from "./store.ts";
+import type { BlobStore, Form, Prompt } from "./store.ts";
+import { packed, unpacked } from "./zstd.ts";
 
 export type MemoryBlobs = BlobStore & {
   /** Takes the blob away, as a janitor would; says no to what is not there or pinned (B2). */
@@ -23,88 +25,56 @@ export function createMemoryBlobs({ clock, sizeBytesMax }: MemoryBlobsOptions): 
     get sizeBytes() {
       return shelf.sizeBytes;
     },
-    async missing(digests) {
-      return digests.filter((digest) => !shelf.touch(canonical(digest)));
-    },
-    async *read(digest, range) {
-      const blob = shelf.touch(canonical(digest));
-      if (!blob) throw new Fault("not-found", "read blob", { digest });
-      const offset = checkedOffset(digest, range?.offset ?? 0);
-      // A copy: a reader that scribbles must not change what the next one gets (B1).
-      yield Uint8Array.from(
-        blob.bytes.subarray(offset, range?.length === undefined ? undefined : offset + range.length),
-      );
-    },
-    async write(digest, source) {
-      const name = canonical(digest);
-      const parts: Uint8Array[] = [];
-      for await (const part of verified(name, source)) parts.push(part);
-      if (!shelf.touch(name)) shelf.add(name, Buffer.concat(parts));
-    },
-    async pin(digests, forMs) {
-      // What is here by this very name has a proper one.
-      const held = digests.map((digest) => shelf.touch(digest) ?? shelf.touch(canonical(digest)));
-      if (held.includes(undefined)) return { missing: digests.filter((_, i) => !held[i]) };
-      shelf.pin(held, forMs);
-      return { digests, pinnedForMs: forMs };
-    },
+    ...blobsOf(shelf, "only"),
     evict: (digest) => shelf.evict(canonical(digest)),
   };
 }
 
-type Held = { readonly bytes: Uint8Array; pinnedUntilMs: number };
+/** What one tenant sees of the shelf. */
+export function blobsOf(shelf: Shelf, tenant: string): BlobStore {
+  return {
+    async missing(digests) {
+      return digests.filter((digest) => !shelf.touch(canonical(digest), tenant));
+    },
+    async *read(digest, range, form) {
+      const blob = shelf.touch(canonical(digest), tenant);
+      if (!blob) throw new Fault("not-found", "read blob", { digest });
+      const offset = checkedOffset(digest, range?.offset ?? 0);
+      // A copy: a reader that scribbles must not change what the next one gets (B1).
+      const end = range?.length === undefined ? undefined : offset + range.length;
+      const bytes = Uint8Array.from(blob.bytes.subarray(offset, end));
+      if (form === "zstd") yield* packed(only(bytes));
+      else yield bytes;
+    },
+    async write(digest, source, form) {
+      const name = canonical(digest);
+      const parts: Uint8Array[] = [];
+      // A part is its maker's again when the next one is asked for.
+      for await (const part of verified(name, plain(source, name, form))) parts.push(Uint8Array.from(part));
+      if (!shelf.touch(name, tenant)) shelf.add(name, Buffer.concat(parts), tenant);
+    },
+    async pin(digests, forMs) {
+      // What is here by this very name has a proper one.
+      const held = digests.map((digest) => shelf.touch(digest, tenant) ?? shelf.touch(canonical(digest), tenant));
+      if (held.includes(undefined)) return { missing: digests.filter((_, i) => !held[i]) };
+      shelf.pin(held, forMs);
+      return { digests, pinnedForMs: forMs };
+    },
+    prompt: promptOf(shelf, tenant),
+  };
+}
 
-class Shelf {
-  readonly #clock: Clock;
-  readonly #sizeBytesMax: number;
-  // A Map keeps the order of insertion; putting a blob in again moves it to the young end.
-  readonly #held = new Map<Digest, Held>();
-  sizeBytes = 0;
+const promptOf = (shelf: Shelf, tenant: string): Prompt => ({
+  has(fn, hash, at, sizeBytes) {
+    const hex = Buffer.from(hash.buffer, hash.byteOffset + at, hashBytes[fn]).toString("hex");
+    return shelf.touch(digestText(fn, hex, sizeBytes), tenant) !== undefined;
+  },
+  bytes: (digest) => shelf.touch(canonical(digest), tenant)?.bytes,
+});
 
-  constructor(clock: Clock, sizeBytesMax: number) {
-    this.#clock = clock;
-    this.#sizeBytesMax = sizeBytesMax;
-  }
+const plain = (source: AsyncIterable<Uint8Array> | Uint8Array, digest: Digest, form: Form | undefined) =>
+  form === "zstd" ? unpacked(source, digestSizeBytes(digest)) : source;
 
-  touch(digest: Digest): Held | undefined {
-    const blob = this.#held.get(digest);
-    if (blob && this.#held.delete(digest)) this.#held.set(digest, blob);
-    return blob;
-  }
-
-  add(digest: Digest, bytes: Uint8Array): void {
-    for (const [other, blob] of this.#held) {
-      if (this.sizeBytes + bytes.length <= this.#sizeBytesMax) break;
-      if (!this.#isPinned(blob)) this.#remove(other, blob);
-    }
-    if (this.sizeBytes + bytes.length > this.#sizeBytesMax)
-      throw new Fault("exhausted", "write blob", {
-        neededBytes: bytes.length,
-        usedBytes: this.sizeBytes,
-        sizeBytesMax: this.#sizeBytesMax,
-      });
-    this.#held.set(digest, { bytes, pinnedUntilMs: Number.NEGATIVE_INFINITY });
-    this.sizeBytes += bytes.length;
-  }
-
-  pin(blobs: readonly (Held | undefined)[], forMs: number): void {
-    const untilMs = this.#clock.monotonicMs() + forMs;
-    for (const blob of blobs) if (blob) blob.pinnedUntilMs = Math.max(blob.pinnedUntilMs, untilMs);
-  }
-
-  evict(digest: Digest): boolean {
-    const blob = this.#held.get(digest);
-    if (!blob || this.#isPinned(blob)) return false;
-    this.#remove(digest, blob);
-    return true;
-  }
-
-  #isPinned(blob: Held): boolean {
-    return blob.pinnedUntilMs > this.#clock.monotonicMs();
-  }
-
-  #remove(digest: Digest, blob: Held): void {
-    this.#held.delete(digest);
-    this.sizeBytes -= blob.bytes.length;
-  }
+async function* only(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes;
 }

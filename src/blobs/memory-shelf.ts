@@ -1,0 +1,72 @@
+/** The blobs of a memory store, whoever's they are: bytes once, and who has been given them (B5). */
+import type { Clock } from "#base/clock.ts";
+import type { Digest } from "#base/digest.ts";
+import { Fault } from "#base/fault.ts";
+
+export type Held = { readonly bytes: Uint8Array; pinnedUntilMs: number; readonly tenants: Set<string> };
+
+export class Shelf {
+  readonly #clock: Clock;
+  readonly #sizeBytesMax: number;
+  // A Map keeps the order of insertion; putting a blob in again moves it to the young end.
+  readonly #held = new Map<Digest, Held>();
+  sizeBytes = 0;
+
+  constructor(clock: Clock, sizeBytesMax: number) {
+    this.#clock = clock;
+    this.#sizeBytesMax = sizeBytesMax;
+  }
+
+  /** Only for who has been given it. */
+  touch(digest: Digest, tenant: string): Held | undefined {
+    const blob = this.#held.get(digest);
+    if (!blob?.tenants.has(tenant)) return undefined;
+    this.#held.delete(digest);
+    this.#held.set(digest, blob);
+    return blob;
+  }
+
+  /** The bytes have been verified: whoever brings them has them, and may have them again. */
+  add(digest: Digest, bytes: Uint8Array, tenant: string): void {
+    const there = this.#held.get(digest);
+    if (there) return void there.tenants.add(tenant);
+    this.checkRoom(bytes.length);
+    for (const [other, blob] of this.#held) {
+      if (this.sizeBytes + bytes.length <= this.#sizeBytesMax) break;
+      if (!this.#isPinned(blob)) this.#remove(other, blob);
+    }
+    this.#held.set(digest, { bytes, pinnedUntilMs: Number.NEGATIVE_INFINITY, tenants: new Set([tenant]) });
+    this.sizeBytes += bytes.length;
+  }
+
+  /** Throws "exhausted" when so much could not be taken in, whatever were let go. */
+  checkRoom(neededBytes: number): void {
+    let pinnedBytes = 0;
+    if (this.sizeBytes + neededBytes > this.#sizeBytesMax)
+      for (const blob of this.#held.values()) if (this.#isPinned(blob)) pinnedBytes += blob.bytes.length;
+    if (pinnedBytes + neededBytes <= this.#sizeBytesMax) return;
+    const facts = { neededBytes, usedBytes: this.sizeBytes, pinnedBytes, sizeBytesMax: this.#sizeBytesMax };
+    throw new Fault("exhausted", "write blob", facts);
+  }
+
+  pin(blobs: readonly (Held | undefined)[], forMs: number): void {
+    const untilMs = this.#clock.monotonicMs() + forMs;
+    for (const blob of blobs) if (blob) blob.pinnedUntilMs = Math.max(blob.pinnedUntilMs, untilMs);
+  }
+
+  evict(digest: Digest): boolean {
+    const blob = this.#held.get(digest);
+    if (!blob || this.#isPinned(blob)) return false;
+    this.#remove(digest, blob);
+    return true;
+  }
+
+  #isPinned(blob: Held): boolean {
+    return blob.pinnedUntilMs > this.#clock.monotonicMs();
+  }
+
+  #remove(digest: Digest, blob: Held): void {
+    this.#held.delete(digest);
+    this.sizeBytes -= blob.bytes.length;
+  }
+}

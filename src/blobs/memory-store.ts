@@ -1,0 +1,25 @@
+import type { Clock } from "#base/clock.ts";
+import { Shelf } from "./memory-shelf.ts";
+import { blobsOf } from "./memory.ts";
+import { createMemoryUploads } from "./memory-uploads.ts";
+import type { Store, TenantStore } from "./store.ts";
+
+export type MemoryStoreOptions = { readonly clock: Clock; readonly sizeBytesMax: number };
+
+/** Everything in memory, gone with the process: for tests, and for a cache that may be. */
+export function createMemoryStore({ clock, sizeBytesMax }: MemoryStoreOptions): Store {
+  const shelf = new Shelf(clock, sizeBytesMax);
+  const views = new Map<string, TenantStore>();
+  const viewOf = (tenant: string): TenantStore => {
+    const blobs = blobsOf(shelf, tenant);
+    return { blobs, uploads: createMemoryUploads({ clock, blobs, checkRoom: (bytes) => shelf.checkRoom(bytes) }) };
+  };
+  return {
+    forTenant(tenant) {
+      let view = views.get(tenant);
+      if (!view) views.set(tenant, (view = viewOf(tenant)));
+      return view;
+    },
+    async close() {},
+  };
+}
