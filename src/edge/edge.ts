@@ -1,5 +1,5 @@
 /** The edge, put together: ports, who calls, what they may, gRPC services, HTTP routes, metrics. */
-import { createServer } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { getRequestListener } from "@hono/node-server";
@@ -12,6 +12,7 @@ import { Health } from "#wire/generated/grpc/health/v1/health.ts";
 import { ServerReflection } from "#wire/generated/grpc/reflection/v1/reflection.ts";
 import { ServerReflection as ServerReflectionAlpha } from "#wire/generated/grpc/reflection/v1alpha/reflection.ts";
 import { Admission, type Admitted } from "./admission.ts";
+import { continueWhenRead } from "./continue-when-read.ts";
 import { serveFetch } from "./fetch-over-h2.ts";
 import { healthHandlers } from "./health-service.ts";
 import { openIdentity } from "./identity.ts";
@@ -23,7 +24,7 @@ import { MetricsRegistry } from "./metrics-registry.ts";
 import type { Action } from "./policy.ts";
 import { openPort, type Peer, type Port } from "./port.ts";
 import { reflectionHandler } from "./reflection-service.ts";
-import { httpRoutes } from "./routes.ts";
+import { httpRoutes, type ServeElsewhere } from "./routes.ts";
 import type { Tls } from "./tls-config.ts";
 import { tlsServerOptions } from "./tls-files.ts";
 import { TlsReload } from "./tls-reload.ts";
@@ -37,6 +38,8 @@ export type EdgeOptions = {
   readonly messageBytesMax?: number;
   /** Adds services; answers which action each of their methods is, by path. */
   readonly services: (server: GrpcServer<Admitted>, admission: Admission) => ReadonlyMap<string, Action>;
+  /** What is served over plain HTTP besides the edge's own routes. */
+  readonly http?: (admission: Admission, registry: MetricsRegistry) => ServeElsewhere;
   /** Whether the node takes work. */
   readonly isReady: () => boolean;
   readonly log: Log;
@@ -54,6 +57,14 @@ const builtIn: readonly (readonly [string, Action])[] = [
   ...Object.values(ServerReflection.methods).map(({ path }) => [path, "service.describe"] as const),
   ...Object.values(ServerReflectionAlpha.methods).map(({ path }) => [path, "service.describe"] as const),
 ];
+
+/** An upload may take its time: whoever reads one gives up on a client that sends nothing. */
+const http1Limits = {
+  requestTimeout: 3_600_000,
+  headersTimeout: 10_000,
+  keepAliveTimeout: 60_000,
+  maxHeaderSize: 32 * 1024,
+} as const;
 
 export async function startEdge(options: EdgeOptions): Promise<Edge> {
   const { clock, log, isReady } = options;
@@ -96,16 +107,22 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
   server.add(ServerReflection, { serverReflectionInfo: reflectionHandler(services) });
   server.add(ServerReflectionAlpha, { serverReflectionInfo: reflectionHandler(services) });
 
-  const routes = httpRoutes({ admission, registry, isReady });
+  const routes = httpRoutes({
+    admission,
+    registry,
+    isReady,
+    elsewhere: options.http?.(admission, registry),
+  });
   const failed = (error: unknown): void => log.error("request-failed", { error });
   const listener = getRequestListener(
     (request, { incoming }) => routes.fetch(request, { peer: peerOf(incoming.socket) }),
     { overrideGlobalObjects: false },
   );
-  const http1 = createServer(
-    { requestTimeout: 60_000, headersTimeout: 10_000, keepAliveTimeout: 60_000, maxHeaderSize: 32 * 1024 },
-    (request, response) => void listener(request, response),
-  );
+  const http1 = createServer(http1Limits, (request, response) => void listener(request, response));
+  http1.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
+    continueWhenRead(request, response);
+    void listener(request, response);
+  });
 
   const reload = options.tls && undo.use(await startTls(options.tls, clock, log));
   const ports: Port[] = [];

@@ -12,11 +12,15 @@ export type RoutePorts = {
   readonly admission: Admission;
   readonly registry: MetricsRegistry;
   readonly isReady: () => boolean;
+  /** What is served at other addresses; undefined for what is not. */
+  readonly elsewhere?: ServeElsewhere | undefined;
 };
+
+export type ServeElsewhere = (request: Request, peer: Peer) => Promise<Response> | undefined;
 
 type Bindings = { Bindings: { readonly peer: Peer } };
 
-export function httpRoutes({ admission, registry, isReady }: RoutePorts): Hono<Bindings> {
+export function httpRoutes({ admission, registry, isReady, elsewhere }: RoutePorts): Hono<Bindings> {
   const routes = new Hono<Bindings>();
   routes.get("/livez", (context) => context.text("alive\n"));
   routes.get("/readyz", (context) => (isReady() ? context.text("ready\n") : context.text("not ready\n", 503)));
@@ -25,7 +29,7 @@ export function httpRoutes({ admission, registry, isReady }: RoutePorts): Hono<B
     if (refusal) return refused(refusal);
     return new Response(registry.text(), { headers: { "content-type": metricsContentType } });
   });
-  routes.notFound(() => problem(404, "there is nothing at this address"));
+  routes.notFound(({ req, env }) => elsewhere?.(req.raw, env.peer) ?? problem(404, "there is nothing at this address"));
   routes.onError((error) => {
     throw error;
   });

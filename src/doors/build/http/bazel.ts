@@ -1,0 +1,164 @@
+/**
+ * Bazel's HTTP cache: `/ac/<hash>` for results of actions and `/cas/<hash>` for blobs, below any prefix, which is the
+ * instance. Results are looked into: what is no result is refused, and a result whose blobs are gone is a miss.
+ */
+import { digestText, parseDigest, type Digest, type DigestFunction } from "#base/digest.ts";
+import { digestOf } from "#blobs/hashing.ts";
+import type { BlobStore } from "#blobs/store.ts";
+import { namedBy, namedByTree } from "./action-result.ts";
+import { blobResponse } from "./blob-response.ts";
+import { bodyOf, contentLength, tooLarge } from "./body.ts";
+import { entryAt, forgetNamed, keyOf, type CacheCall, type CachePorts } from "./named.ts";
+import { plainRefusal, type Protocol } from "./protocol.ts";
+import { HttpRefusal, methodNotAllowed, requireFor } from "./refusal.ts";
+
+const shape =
+  /^((?:\/[A-Za-z0-9._~@+=:-]{1,100}){0,8})\/(ac|cas)\/([0-9a-f]{40}|[0-9a-f]{64}|[0-9a-f]{96}|[0-9a-f]{128})$/;
+const resultBytesMax = 16 * 1024 * 1024;
+const treesBytesMax = 64 * 1024 * 1024;
+
+export const bazel: Protocol = {
+  name: "bazel",
+  // Of a path that only looks like one of Bazel's, Bazel's words say what is wrong.
+  owns: (path) => /\/(?:ac|cas)\/[^/]*$/.test(path),
+  refuse: plainRefusal,
+  async serve(ports, call) {
+    const match = shape.exec(call.url.pathname);
+    if (!match)
+      throw new HttpRefusal(400, "write [/<instance>]/ac/<hash> or /cas/<hash>, the hash in small hex digits");
+    const [, instance = "", kind, hash = ""] = match;
+    const asked = { instance: instance.slice(1), hash, fn: functionOf(hash) };
+    return kind === "ac" ? await actionCache(ports, call, asked) : await blobCache(ports, call, asked);
+  },
+};
+
+type Asked = { readonly instance: string; readonly hash: string; readonly fn: DigestFunction };
+
+const functionOf = (hash: string): DigestFunction =>
+  hash.length === 64 ? "sha256" : hash.length === 40 ? "sha1" : hash.length === 96 ? "sha384" : "sha512";
+
+async function actionCache(ports: CachePorts, call: CacheCall, asked: Asked): Promise<Response> {
+  const place = { space: ["ac-http", asked.fn, asked.instance].filter(Boolean).join("/"), name: asked.hash };
+  switch (call.request.method) {
+    case "GET":
+    case "HEAD": {
+      const { digest, notes } = await entryAt(ports, call, place);
+      const { blobs } = ports.store.forTenant(call.caller.tenant);
+      const form = notes?.["form"] === "json" ? "json" : "protobuf";
+      await beWhole(blobs, digest, asked.fn, form);
+      const type = form === "json" ? "application/json" : "application/octet-stream";
+      return await blobResponse({
+        request: call.request,
+        blobs,
+        digest,
+        mayCode: true,
+        headers: { "content-type": type },
+      });
+    }
+    case "PUT":
+      return await keepResult(ports, call, asked, place);
+    case "DELETE":
+      return new Response(null, { status: (await forgetNamed(ports, call, place)) ? 204 : 404 });
+    default:
+      throw methodNotAllowed("GET, HEAD, PUT, DELETE");
+  }
+}
+
+async function keepResult(
+  ports: CachePorts,
+  call: CacheCall,
+  { fn }: Asked,
+  place: { readonly space: string; readonly name: string },
+): Promise<Response> {
+  const { request, caller } = call;
+  requireFor(caller, "blobs.write", "names.write");
+  const form = /^application\/json\b/i.test(request.headers.get("content-type") ?? "") ? "json" : "protobuf";
+  const bytes = await gathered(bodyOf(request, { ...ports.limits, bytesMax: resultBytesMax }, ports.clock));
+  namedBy(bytes, fn, form);
+  const digest = digestOf(bytes);
+  await ports.store.forTenant(caller.tenant).blobs.write(digest, bytes);
+  const entry = { digest, principal: caller.principal, atMs: ports.clock.wallMs() };
+  await ports.index.put(keyOf(call, place), form === "json" ? { ...entry, notes: { form } } : entry);
+  return new Response(null, { status: 200 });
+}
+
+/** Throws HttpRefusal 404 unless everything that the result names is there; all of it counts as used. */
+async function beWhole(blobs: BlobStore, result: Digest, fn: DigestFunction, form: "protobuf" | "json"): Promise<void> {
+  const { blobs: named, trees } = namedBy(await gathered(blobs.read(result), resultBytesMax), fn, form);
+  await beThere(blobs, named);
+  let leftBytes = treesBytesMax;
+  for (const tree of trees) {
+    const bytes = await gathered(blobs.read(tree), leftBytes);
+    leftBytes -= bytes.length;
+    await beThere(blobs, namedByTree(bytes, fn));
+  }
+}
+
+async function beThere(blobs: BlobStore, digests: readonly Digest[]): Promise<void> {
+  const gone = await blobs.missing(digests.filter((digest) => parseDigest(digest)?.sizeBytes !== 0));
+  if (gone.length > 0) throw new HttpRefusal(404, `of what the result names, ${gone.length} blobs are not here`);
+}
+
+async function gathered(parts: AsyncIterable<Uint8Array>, bytesMax = Infinity): Promise<Uint8Array> {
+  const all: Uint8Array[] = [];
+  let sizeBytes = 0;
+  for await (const part of parts) {
+    sizeBytes += part.length;
+    if (sizeBytes > bytesMax) throw tooLarge(bytesMax);
+    all.push(Uint8Array.from(part));
+  }
+  return Buffer.concat(all);
+}
+
+/**
+ * A path says a blob's hash and not its size, which is half of its name in the store. So whoever puts a blob here
+ * leaves a note of its size under its hash; the note is no promise that the blob is still there.
+ */
+async function blobCache(ports: CachePorts, call: CacheCall, asked: Asked): Promise<Response> {
+  const { request, caller } = call;
+  const { blobs } = ports.store.forTenant(caller.tenant);
+  const place = { space: `cas-http/${asked.fn}`, name: asked.hash };
+  switch (request.method) {
+    case "GET":
+    case "HEAD": {
+      requireFor(caller, "blobs.read");
+      const empty = digestOf(new Uint8Array(), asked.fn);
+      if (empty.includes(asked.hash)) return new Response(new Uint8Array()); // there is always nothing
+      const entry = await ports.index.get(keyOf(call, place));
+      if (!entry) throw new HttpRefusal(404, "there is no blob with this hash");
+      return await blobResponse({ request, blobs, digest: entry.digest, mayCode: true });
+    }
+    case "PUT": {
+      requireFor(caller, "blobs.write");
+      const digest = await keepBlob(ports, call, blobs, asked);
+      const key = keyOf(call, place);
+      const known = await ports.index.get(key);
+      if (known?.digest !== digest)
+        await ports.index.put(key, { digest, principal: caller.principal, atMs: ports.clock.wallMs() });
+      return new Response(null, { status: 200 });
+    }
+    default:
+      throw methodNotAllowed("GET, HEAD, PUT");
+  }
+}
+
+/** Straight into the store when its size is known beforehand, as with Bazel it always is. */
+async function keepBlob(
+  ports: CachePorts,
+  { request }: CacheCall,
+  blobs: BlobStore,
+  { fn, hash }: Asked,
+): Promise<Digest> {
+  const sizeBytes = contentLength(request);
+  const body = bodyOf(request, ports.limits, ports.clock);
+  if (sizeBytes !== undefined && !request.headers.has("content-encoding")) {
+    const digest = digestText(fn, hash, sizeBytes);
+    await blobs.write(digest, body);
+    return digest;
+  }
+  await using spooled = await ports.spool.take(body, fn);
+  if (parseDigest(spooled.digest)?.hash !== hash)
+    throw new HttpRefusal(400, `the bytes have another digest: ${spooled.digest}`);
+  await blobs.write(spooled.digest, spooled.content());
+  return spooled.digest;
+}

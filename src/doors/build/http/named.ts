@@ -1,0 +1,90 @@
+/** What a build tool keeps under a key of its own: a name in the index for a blob in the store. */
+import type { Clock } from "#base/clock.ts";
+import type { ActionIndex, Entry } from "#blobs/action-index.ts";
+import type { Store } from "#blobs/store.ts";
+import { blobResponse } from "./blob-response.ts";
+import { bodyOf, type BodyLimits } from "./body.ts";
+import type { HttpCaller } from "./caller.ts";
+import { HttpRefusal, requireFor } from "./refusal.ts";
+import type { Spool } from "./spool.ts";
+
+export type CachePorts = {
+  readonly store: Store;
+  readonly index: ActionIndex;
+  readonly spool: Spool;
+  readonly clock: Clock;
+  readonly limits: BodyLimits;
+};
+
+/** One request, after it is known who asks. */
+export type CacheCall = {
+  readonly request: Request;
+  readonly url: URL;
+  readonly caller: HttpCaller;
+};
+
+export type Place = { readonly space: string; readonly name: string };
+
+export const keyOf = ({ caller }: CacheCall, { space, name }: Place) => ({ tenant: caller.tenant, space, name });
+
+/** Throws HttpRefusal 404 for what is not there, and Fault "not-found" for what is no longer there. */
+export async function entryAt(ports: CachePorts, call: CacheCall, place: Place): Promise<Entry> {
+  requireFor(call.caller, "names.read");
+  const key = keyOf(call, place);
+  const entry = ports.index.prompt?.(key) ?? (await ports.index.get(key));
+  if (!entry) throw new HttpRefusal(404, "there is nothing under this key");
+  return entry;
+}
+
+/** For GET and HEAD. */
+export async function serveNamed(
+  ports: CachePorts,
+  call: CacheCall,
+  place: Place,
+  headers: (entry: Entry) => Readonly<Record<string, string>> = () => ({}),
+): Promise<Response> {
+  const entry = await entryAt(ports, call, place);
+  const { blobs } = ports.store.forTenant(call.caller.tenant);
+  return await blobResponse({ request: call.request, blobs, digest: entry.digest, headers: headers(entry) });
+}
+
+export type KeepOptions = {
+  readonly notes?: Readonly<Record<string, string>>;
+  /** 0: only if there is none yet. */
+  readonly ifVersion?: number;
+};
+
+/** The bytes first, and the name when they are safe. False: the name was another version's. */
+export async function keepNamed(
+  ports: CachePorts,
+  call: CacheCall,
+  place: Place,
+  { notes, ifVersion }: KeepOptions = {},
+): Promise<boolean> {
+  const { caller, request } = call;
+  requireFor(caller, "blobs.write", "names.write");
+  await using spooled = await ports.spool.take(bodyOf(request, ports.limits, ports.clock));
+  const { digest } = spooled;
+  await ports.store.forTenant(caller.tenant).blobs.write(digest, spooled.content());
+  const entry = { digest, principal: caller.principal, atMs: ports.clock.wallMs(), ...(notes && { notes }) };
+  const written = await ports.index.put(keyOf(call, place), entry, ifVersion);
+  return written.kind === "written";
+}
+
+/** Whether there was one. */
+export async function forgetNamed(ports: CachePorts, call: CacheCall, place: Place): Promise<boolean> {
+  requireFor(call.caller, "names.write");
+  return await ports.index.remove(keyOf(call, place));
+}
+
+/** Headers of a request that are kept with an entry, by name, as long as they are reasonable. */
+export function notesFrom(headers: Headers, names: readonly string[], lengthMax = 600): Record<string, string> {
+  const notes: Record<string, string> = {};
+  for (const name of names) {
+    const value = headers.get(name);
+    if (value === null) continue;
+    if (value.length > lengthMax) throw new HttpRefusal(400, `the header ${name} is longer than ${lengthMax}`);
+    notes[name] = value;
+  }
+  return notes;
+}

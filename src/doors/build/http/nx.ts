@@ -1,0 +1,42 @@
+/** Nx's self-hosted remote cache: `/v1/cache/<hash>`. An entry never changes: a second PUT is 409. */
+import { contentLength } from "./body.ts";
+import { keepNamed, keyOf, serveNamed, type CacheCall, type CachePorts, type Place } from "./named.ts";
+import { plainRefusal, type Protocol } from "./protocol.ts";
+import { HttpRefusal, methodNotAllowed, requireFor } from "./refusal.ts";
+
+const below = "/v1/cache/";
+
+export const nx: Protocol = {
+  name: "nx",
+  owns: (path) => path.startsWith(below),
+  refuse: plainRefusal,
+  async serve(ports: CachePorts, call: CacheCall): Promise<Response> {
+    const { request, url } = call;
+    const hash = url.pathname.slice(below.length);
+    if (!/^[0-9A-Za-z_-]{1,128}$/.test(hash)) throw new HttpRefusal(400, "a hash is one word of letters and digits");
+    const place = { space: "nx", name: hash };
+    switch (request.method) {
+      case "GET":
+      case "HEAD":
+        return await serveNamed(ports, call, place);
+      case "PUT":
+        return await keepOnce(ports, call, place);
+      default:
+        throw methodNotAllowed("GET, HEAD, PUT");
+    }
+  },
+};
+
+async function keepOnce(ports: CachePorts, call: CacheCall, place: Place): Promise<Response> {
+  requireFor(call.caller, "blobs.write", "names.write");
+  if (contentLength(call.request) === undefined) throw new HttpRefusal(411, "say content-length");
+  const there = await ports.index.get(keyOf(call, place));
+  const { blobs } = ports.store.forTenant(call.caller.tenant);
+  // A name whose bytes have been evicted says nothing any more.
+  if (there && (await blobs.missing([there.digest])).length === 0) throw existsAlready();
+  const isKept = await keepNamed(ports, call, place, { ifVersion: there?.version ?? 0 });
+  if (!isKept) throw existsAlready();
+  return new Response("Successfully uploaded the output\n", { status: 202, headers: { "content-type": "text/plain" } });
+}
+
+const existsAlready = (): HttpRefusal => new HttpRefusal(409, "Cannot override an existing record");

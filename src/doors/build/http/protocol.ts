@@ -1,0 +1,28 @@
+/** What the caches of the different tools have in common: a name, the paths that are theirs, and how they say no. */
+import type { CacheCall, CachePorts } from "./named.ts";
+import type { HttpRefusal } from "./refusal.ts";
+
+export type Protocol = {
+  readonly name: string;
+  /** Whether requests to this path (decoded, with its leading slash) are for it. */
+  owns(path: string): boolean;
+  serve(ports: CachePorts, call: CacheCall): Promise<Response>;
+  /** Before anybody has shown who they are, where the protocol wants that. */
+  preflight?(request: Request): Response | undefined;
+  refuse(refusal: HttpRefusal): Response;
+};
+
+export const plainRefusal = ({ status, message, headers }: HttpRefusal): Response =>
+  new Response(`${message}\n`, { status, headers: { ...headers, "content-type": "text/plain; charset=utf-8" } });
+
+export const pathOf = (url: URL): string => url.pathname;
+
+const segment = /^[A-Za-z0-9._~@+=:-]{1,200}$/;
+
+/** The parts of a path below a prefix, or undefined for a path that is none of ours. */
+export function segmentsBelow(prefix: string, path: string): readonly string[] | undefined {
+  if (!path.startsWith(prefix)) return undefined;
+  const parts = path.slice(prefix.length).split("/");
+  if (path.length > 400 || parts.some((part) => !segment.test(part) || part === "." || part === "..")) return undefined;
+  return parts;
+}

@@ -1,0 +1,52 @@
+/** A request that is not served, with the status that says why. Each protocol has words of its own for the rest. */
+import { isFault, type Fault, type FaultCode } from "#base/fault.ts";
+import type { HttpCaller, Need } from "./caller.ts";
+
+export class HttpRefusal extends Error {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(status: number, message: string, headers: Readonly<Record<string, string>> = {}, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = "HttpRefusal";
+    this.status = status;
+    this.headers = headers;
+  }
+}
+
+const comeBack = { "retry-after": "5" } as const;
+
+const statuses = {
+  "not-found": [404, {}],
+  stale: [409, {}],
+  invalid: [400, {}],
+  exhausted: [507, comeBack],
+  unavailable: [503, comeBack],
+  "unknown-outcome": [503, comeBack],
+  corrupt: [500, {}],
+  internal: [500, {}],
+} as const satisfies Record<FaultCode, readonly [number, Readonly<Record<string, string>>]>;
+
+/** Undefined for what is a bug of ours and nobody's answer. */
+export function asRefusal(error: unknown): HttpRefusal | undefined {
+  if (error instanceof HttpRefusal) return error;
+  if (!isFault(error)) return undefined;
+  const [status, headers] = statuses[error.code];
+  return new HttpRefusal(status, told(error), headers, error);
+}
+
+/** What a stranger may read: the facts of our own machine's trouble are for the log. */
+function told(fault: Fault): string {
+  if (fault.code === "invalid") return fault.message;
+  return fault.code === "exhausted" ? "there is no room for it" : `${fault.doing}: ${fault.code}`;
+}
+
+export function requireFor(caller: HttpCaller, ...needs: readonly Need[]): void {
+  for (const need of needs) {
+    const refusal = caller.refusal(need);
+    if (refusal) throw new HttpRefusal(refusal.status, refusal.message, refusal.headers);
+  }
+}
+
+export const methodNotAllowed = (allow: string): HttpRefusal =>
+  new HttpRefusal(405, `only ${allow} can be asked of this address`, { allow });

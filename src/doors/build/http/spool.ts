@@ -1,0 +1,108 @@
+/**
+ * Bytes whose digest is not known before the last of them has come: kept aside, in memory while they are few and in a
+ * file without a name when they are many. What all uploads together may take is bounded.
+ */
+import { randomUUID } from "node:crypto";
+import { open, rm, type FileHandle } from "node:fs/promises";
+import { join } from "node:path";
+import { digestText, type Digest, type DigestFunction } from "#base/digest.ts";
+import { Fault } from "#base/fault.ts";
+import { createHasher } from "#blobs/hashing.ts";
+
+export type SpoolOptions = {
+  readonly folder: string;
+  /** Of one upload, before it goes to a file. */
+  readonly memoryBytesEach: number;
+  /** Of all of them together. */
+  readonly memoryBytesMax: number;
+  readonly fileBytesMax: number;
+};
+
+export type Spooled = AsyncDisposable & {
+  readonly digest: Digest;
+  /** Once. */
+  content(): Uint8Array | AsyncIterable<Uint8Array>;
+};
+
+export class Spool {
+  readonly #options: SpoolOptions;
+  #memoryBytes = 0;
+  #fileBytes = 0;
+
+  constructor(options: SpoolOptions) {
+    this.#options = options;
+  }
+
+  async take(parts: AsyncIterable<Uint8Array>, fn: DigestFunction = "sha256"): Promise<Spooled> {
+    await using undo = new AsyncDisposableStack();
+    const hasher = createHasher(fn);
+    const held: Uint8Array[] = [];
+    let heldBytes = 0;
+    let sizeBytes = 0;
+    let file: FileHandle | undefined;
+    let writtenBytes = 0;
+    undo.defer(() => void (this.#memoryBytes -= heldBytes));
+    undo.defer(() => void (this.#fileBytes -= writtenBytes));
+
+    const toFile = async (part: Uint8Array): Promise<void> => {
+      if (this.#fileBytes + part.length > this.#options.fileBytesMax)
+        throw new Fault("exhausted", "take an upload", { fileBytesMax: this.#options.fileBytesMax });
+      this.#fileBytes += part.length;
+      writtenBytes += part.length;
+      await file?.writeFile(part);
+    };
+
+    for await (const part of parts) {
+      hasher.update(part);
+      sizeBytes += part.length;
+      if (!file && this.#fits(heldBytes, part.length)) {
+        held.push(Uint8Array.from(part));
+        heldBytes += part.length;
+        this.#memoryBytes += part.length;
+        continue;
+      }
+      if (!file) {
+        file = undo.use(await this.#unnamed());
+        for (const earlier of held.splice(0)) await toFile(earlier);
+        this.#memoryBytes -= heldBytes;
+        heldBytes = 0;
+      }
+      await toFile(part);
+    }
+    const kept = undo.move();
+    return {
+      digest: digestText(fn, hasher.hex(), sizeBytes),
+      content: () => (file ? slices(file, sizeBytes) : Buffer.concat(held)),
+      [Symbol.asyncDispose]: () => kept.disposeAsync(),
+    };
+  }
+
+  #fits(heldBytes: number, moreBytes: number): boolean {
+    const { memoryBytesEach, memoryBytesMax } = this.#options;
+    return heldBytes + moreBytes <= memoryBytesEach && this.#memoryBytes + moreBytes <= memoryBytesMax;
+  }
+
+  /** Nobody else can find it, and nothing of it is left however this process ends. */
+  async #unnamed(): Promise<FileHandle> {
+    const path = join(this.#options.folder, `spool-${randomUUID()}`);
+    try {
+      const file = await open(path, "wx+", 0o600);
+      await rm(path);
+      return file;
+    } catch (error) {
+      const errno = (error as NodeJS.ErrnoException).code;
+      throw new Fault(errno === "ENOSPC" ? "exhausted" : "unavailable", "take an upload", { errno }, error);
+    }
+  }
+}
+
+const sliceBytes = 256 * 1024;
+
+async function* slices(file: FileHandle, sizeBytes: number): AsyncGenerator<Uint8Array> {
+  for (let at = 0; at < sizeBytes;) {
+    const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(sliceBytes), 0, sliceBytes, at);
+    if (bytesRead === 0) throw new Fault("unavailable", "read an upload back", { at, sizeBytes });
+    at += bytesRead;
+    yield buffer.subarray(0, bytesRead);
+  }
+}
