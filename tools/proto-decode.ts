@@ -26,7 +26,7 @@ export function readLines(fields: readonly Field[]): readonly string[] {
 /** Local variables must not be called like words of the language or the other variables of a decoder. */
 const reserved = new Set(
   `from end before tag stop inner package default function import export public case switch new enum class return
-  static private protected interface`.split(/\s+/),
+  static private protected interface arguments eval`.split(/\s+/),
 );
 const local = (name: string): string => (reserved.has(name) ? `${name}_` : name);
 const property = (name: string): string => (local(name) === name ? name : `${name}: ${local(name)}`);

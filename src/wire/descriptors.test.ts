@@ -47,8 +47,14 @@ describe("descriptors", () => {
         .flatMap(({ services }) => services)
         .toSorted(),
       [
+        "build.bazel.remote.asset.v1.Fetch",
+        "build.bazel.remote.asset.v1.Push",
+        "build.bazel.remote.execution.v2.ActionCache",
+        "build.bazel.remote.execution.v2.Capabilities",
         "build.bazel.remote.execution.v2.ContentAddressableStorage",
+        "build.bazel.remote.execution.v2.Execution",
         "google.bytestream.ByteStream",
+        "google.longrunning.Operations",
         "grpc.health.v1.Health",
         "grpc.reflection.v1.ServerReflection",
         "grpc.reflection.v1alpha.ServerReflection",

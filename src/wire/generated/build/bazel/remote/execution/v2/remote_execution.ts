@@ -1517,7 +1517,7 @@ export const Command: Message<Command> = {
     }
   },
   read(from, end, before) {
-    const arguments: string[] = before === undefined ? [] : (before.arguments as string[]);
+    const arguments_: string[] = before === undefined ? [] : (before.arguments as string[]);
     const environmentVariables: Command_EnvironmentVariable[] = before === undefined ? [] : (before.environmentVariables as Command_EnvironmentVariable[]);
     const outputFiles: string[] = before === undefined ? [] : (before.outputFiles as string[]);
     const outputDirectories: string[] = before === undefined ? [] : (before.outputDirectories as string[]);
@@ -1531,7 +1531,7 @@ export const Command: Message<Command> = {
       switch (tag) {
         case 10: {
           from.count();
-          arguments.push(from.string());
+          arguments_.push(from.string());
           break;
         }
         case 18: {
@@ -1578,7 +1578,7 @@ export const Command: Message<Command> = {
           from.skip(tag);
       }
     }
-    return { arguments, environmentVariables, outputFiles, outputDirectories, platform, workingDirectory, outputPaths, outputNodeProperties, outputDirectoryFormat };
+    return { arguments: arguments_, environmentVariables, outputFiles, outputDirectories, platform, workingDirectory, outputPaths, outputNodeProperties, outputDirectoryFormat };
   },
 };
 
