@@ -6,8 +6,11 @@ import { describe, test } from "node:test";
 import fc, { type Arbitrary } from "fast-check";
 import protobuf from "protobufjs";
 import { isFault } from "#base/fault.ts";
+import * as remoteAsset from "./generated/build/bazel/remote/asset/v1/remote_asset.ts";
 import * as remoteExecution from "./generated/build/bazel/remote/execution/v2/remote_execution.ts";
+import * as semver from "./generated/build/bazel/semver/semver.ts";
 import * as byteStream from "./generated/google/bytestream/bytestream.ts";
+import * as operations from "./generated/google/longrunning/operations.ts";
 import * as any from "./generated/google/protobuf/any.ts";
 import * as descriptor from "./generated/google/protobuf/descriptor.ts";
 import * as duration from "./generated/google/protobuf/duration.ts";
@@ -29,8 +32,11 @@ import { descriptors } from "./generated/descriptors.ts";
 import { decode, encode, type Message, type Service } from "./message.ts";
 
 const modules: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
+  "build/bazel/remote/asset/v1/remote_asset.proto": remoteAsset,
   "build/bazel/remote/execution/v2/remote_execution.proto": remoteExecution,
+  "build/bazel/semver/semver.proto": semver,
   "google/bytestream/bytestream.proto": byteStream,
+  "google/longrunning/operations.proto": operations,
   "google/protobuf/any.proto": any,
   "google/protobuf/descriptor.proto": descriptor,
   "google/protobuf/duration.proto": duration,
