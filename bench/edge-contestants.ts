@@ -80,7 +80,7 @@ export async function startNghttpd(answerBytes: number, blobMib: number, threads
   throw new Error("nghttpd does not listen");
 }
 
-const isOpen = (port: number): Promise<boolean> =>
+export const isOpen = (port: number): Promise<boolean> =>
   new Promise((resolve) => {
     const socket = connect(port, "127.0.0.1", () => {
       socket.destroy();

@@ -24,6 +24,9 @@ export type Load = {
   readonly forMs?: number;
   /** Of every request: a message with its prefix. */
   readonly body?: Buffer;
+  /** Instead of one body for all: that of a connection's call. What is under way must fit into the server's window. */
+  readonly bodies?: (connection: number, call: number) => Buffer;
+  readonly path?: string;
 };
 
 /** What came of it. */
@@ -37,7 +40,7 @@ export type Loaded = {
 };
 
 export const bearer = "Bearer mr-bench-0123456789abcdef0123456789abcdef";
-const path = "/build.bazel.remote.execution.v2.ContentAddressableStorage/FindMissingBlobs";
+const findMissing = "/build.bazel.remote.execution.v2.ContentAddressableStorage/FindMissingBlobs";
 const anyBody = Buffer.alloc(219, 1);
 const base64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const staticFields = new Map([
@@ -101,7 +104,7 @@ function frame(type: number, flags: number, id: number, payload: Buffer): Buffer
 /** Every request of one connection, and where each of them ends. */
 type Laid = { readonly bytes: Buffer; readonly ends: Float64Array };
 
-function layOut(profile: Profile, calls: number, seed: string, body: Buffer): Laid {
+function layOut(profile: Profile, calls: number, seed: string, path: string, bodyOf: (call: number) => Buffer): Laid {
   const random = new Random(seed);
   const encoder = new IndexAll();
   const parts: Buffer[] = [];
@@ -128,7 +131,7 @@ function layOut(profile: Profile, calls: number, seed: string, body: Buffer): La
     const id = call * 2 + 1;
     const request = Buffer.concat([
       frame(frameType.headers, flag.endHeaders, id, block),
-      frame(frameType.data, flag.endStream, id, body),
+      frame(frameType.data, flag.endStream, id, bodyOf(call)),
     ]);
     parts.push(request);
     size += request.length;
@@ -143,7 +146,8 @@ const laidOut = new Map<string, Laid>();
 function laidFor(profile: Profile, calls: number, at: number, body: Buffer): Laid {
   const key = `${profile}:${at}:${body.length}`;
   let laid = laidOut.get(key);
-  if (!laid || laid.ends.length < calls) laidOut.set(key, (laid = layOut(profile, calls, `${profile}:${at}`, body)));
+  if (!laid || laid.ends.length < calls)
+    laidOut.set(key, (laid = layOut(profile, calls, `${profile}:${at}`, findMissing, () => body)));
   return laid;
 }
 
@@ -232,10 +236,13 @@ class Lane {
 /** Prepares, then answers how to run: so that only the run itself is measured. */
 export async function prepareLoad(load: Load): Promise<() => Promise<Loaded>> {
   const { ports, profile, connections, streams, calls, forMs = Number.POSITIVE_INFINITY, body = anyBody } = load;
+  const { path = findMissing, bodies } = load;
   const each = Math.floor(calls / connections);
   const lanes = await Promise.all(
     Array.from({ length: connections }, async (_, at) => {
-      const laid = laidFor(profile, each, at, body);
+      const laid = bodies
+        ? layOut(profile, each, `${profile}:${at}`, path, (call) => bodies(at, call))
+        : laidFor(profile, each, at, body);
       const socket = connect({ port: ports[at % ports.length] as number, host: "127.0.0.1", noDelay: true });
       await once(socket, "connect");
       socket.write(Buffer.concat([clientPreface, settings(), settingsAck, windowUpdate(0, 0x7fff0000 - 65_535)]));

@@ -5,6 +5,7 @@
  */
 import { parseArgs } from "node:util";
 import { attacks } from "./attacks.ts";
+import { cache } from "./cache.ts";
 import { canonical } from "./canonical.ts";
 import { edge } from "./edge.ts";
 import { growth } from "./growth.ts";
@@ -13,7 +14,7 @@ import { protobuf } from "./protobuf.ts";
 import { exitCodes, Report } from "./report.ts";
 import type { Suite } from "./suite.ts";
 
-const suites: readonly Suite[] = [canonical, kernel, edge, attacks, growth, protobuf];
+const suites: readonly Suite[] = [canonical, kernel, edge, attacks, cache, growth, protobuf];
 
 async function main(args: readonly string[]): Promise<number> {
   let given;

@@ -1,0 +1,79 @@
+/** Who is measured by `bench cache`: a node of ours and bazel-remote, each with a folder and a process of its own. */
+import { fork, spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { freePort } from "#test/free-port.ts";
+import type { CacheAsked, CacheDid } from "./cache-load.ts";
+import { isOpen, Serving } from "./edge-contestants.ts";
+import { findProgram } from "./peers/install.ts";
+
+export type Sync = "written" | "synced";
+
+const root = join(import.meta.dirname, "..");
+
+async function listening(child: ChildProcess, port: number, folder: string, name: string): Promise<Serving> {
+  const serving = new Serving([port], [child], () => rmSync(folder, { recursive: true, force: true }));
+  for (let tries = 0; tries < 400; tries += 1) {
+    if (child.exitCode !== null) break;
+    if (await isOpen(port)) return serving;
+    await new Promise((resolve) => setTimeout(resolve, 25));
+  }
+  serving.stop();
+  throw new Error(`${name} does not listen`);
+}
+
+/** As a user starts it: `millrace up`, with the limit and the folder set. */
+export async function startMillrace(sync: Sync): Promise<Serving> {
+  const folder = mkdtempSync(join(tmpdir(), "millrace-cache-"));
+  const port = await freePort();
+  const config = join(folder, "millrace.yaml");
+  writeFileSync(
+    config,
+    [
+      "worker: { enabled: false }",
+      `edge: { listen: ["127.0.0.1:${port}"] }`,
+      `blobs: { kind: disk, sizeMax: 20GiB, sync: ${sync} }`,
+    ].join("\n"),
+  );
+  // The flags of bin/millrace.js, whose own process would only wait for this one.
+  const flags = ["--max-semi-space-size=64", "--expose-gc", join(root, "src/cli/main.ts")];
+  const args = [...flags, "up", "--data", join(folder, "data"), "--config", config];
+  const child = spawn(process.execPath, args, { stdio: ["ignore", "ignore", "inherit"] });
+  return await listening(child, port, folder, "millrace");
+}
+
+/** Undefined where it is not installed. It syncs every file before it acknowledges. */
+export async function startBazelRemote(): Promise<Serving | undefined> {
+  const program = process.env["BAZEL_REMOTE"] ?? findProgram("bazel-remote");
+  if (program === undefined) return undefined;
+  const folder = mkdtempSync(join(tmpdir(), "millrace-bazel-remote-"));
+  const [port, httpPort] = [await freePort(), await freePort()];
+  const child = spawn(
+    program,
+    [
+      ...["--dir", folder, "--max_size", "20", "--storage_mode", "uncompressed", "--access_log_level", "none"],
+      ...["--grpc_address", `127.0.0.1:${port}`, "--http_address", `127.0.0.1:${httpPort}`],
+    ],
+    { stdio: "ignore" },
+  );
+  return await listening(child, port, folder, "bazel-remote");
+}
+
+/** Whoever makes the load, in a process of its own. */
+export class CacheLoad {
+  readonly #child = fork(join(import.meta.dirname, "cache-load.ts"), { execArgv: ["--max-semi-space-size=64"] });
+
+  async ask(asked: CacheAsked): Promise<CacheDid> {
+    const answer = once(this.#child, "message") as Promise<[{ did?: CacheDid; failed?: string }]>;
+    this.#child.send(asked);
+    const [{ did, failed }] = await answer;
+    if (!did) throw new Error(`${asked.kind}: ${failed}`);
+    return did;
+  }
+
+  stop(): void {
+    this.#child.kill();
+  }
+}
