@@ -50,14 +50,9 @@ export async function startBazelRemote(): Promise<Serving | undefined> {
   if (program === undefined) return undefined;
   const folder = mkdtempSync(join(tmpdir(), "millrace-bazel-remote-"));
   const [port, httpPort] = [await freePort(), await freePort()];
-  const child = spawn(
-    program,
-    [
-      ...["--dir", folder, "--max_size", "20", "--storage_mode", "uncompressed", "--access_log_level", "none"],
-      ...["--grpc_address", `127.0.0.1:${port}`, "--http_address", `127.0.0.1:${httpPort}`],
-    ],
-    { stdio: "ignore" },
-  );
+  const store = ["--dir", folder, "--max_size", "20", "--storage_mode", "uncompressed"];
+  const ports = ["--grpc_address", `127.0.0.1:${port}`, "--http_address", `127.0.0.1:${httpPort}`];
+  const child = spawn(program, [...store, ...ports, "--access_log_level", "none"], { stdio: "ignore" });
   return await listening(child, port, folder, "bazel-remote");
 }
 
