@@ -5,8 +5,8 @@ import { request as httpRequest } from "node:http";
 import { connect as connectHttp2 } from "node:http2";
 import { after, before, describe, test } from "node:test";
 import { gunzipSync, gzipSync, zstdCompressSync, zstdDecompressSync } from "node:zlib";
-import { ActionResult } from "#doors/build/http/interim.ts";
-import { encode } from "#wire/message.ts";
+import { ActionResult, OutputFile } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
+import { decode, encode } from "#wire/message.ts";
 import { startRig, tokenOf, type Rig, type Step } from "./http-caches-testing.ts";
 
 const sha256 = (bytes: string | Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
@@ -40,16 +40,17 @@ async function follow(rig: Rig, step: Step): Promise<void> {
     else equal(response.headers.get(header), value, header);
 }
 
-const bytes = (...given: Parameters<typeof encode<ActionResult>>) => Uint8Array.from(encode(...given));
+/** A result with one file in it. */
+function resultOf(text: string): Uint8Array<ArrayBuffer> {
+  const digest = { hash: sha256(text), sizeBytes: text.length };
+  const file = { ...decode(OutputFile, new Uint8Array()), path: "out", digest };
+  return Uint8Array.from(encode(ActionResult, { ...decode(ActionResult, new Uint8Array()), outputFiles: [file] }));
+}
 
 const words = "to the mill, ".repeat(100);
 const hash = sha256(words);
-const result = bytes(ActionResult, {
-  outputFiles: [{ path: "out", digest: { hash, sizeBytes: words.length } }],
-} as never);
-const ghost = bytes(ActionResult, {
-  outputFiles: [{ path: "out", digest: { hash: sha256("never uploaded"), sizeBytes: 14 } }],
-} as never);
+const result = resultOf(words);
+const ghost = resultOf("never uploaded");
 const action = sha256("an action");
 const basic = `Basic ${btoa(`anybody:${tokenOf("reader")}`)}`;
 
@@ -315,7 +316,13 @@ suite("Nx's cache", [
   { does: "never another", ask: "PUT /v1/cache/1234567890", body: "other", gets: 409 },
   { does: "never another", ask: "GET /v1/cache/1234567890", gets: 200, says: "record" },
   { does: "readers", as: "reader", ask: "PUT /v1/cache/99", body: "x", gets: 403 },
-  { does: "strangers", as: undefined, ask: "GET /v1/cache/1234567890", gets: 401 },
+  {
+    does: "strangers",
+    as: undefined,
+    ask: "GET /v1/cache/1234567890",
+    gets: 401,
+    with: { "content-type": "text/plain" },
+  },
 ]);
 
 describe("HTTP itself", () => {

@@ -1,7 +1,7 @@
 /** What an action's result names. Bazel sends protobuf; moon sends the same as JSON. */
 import { digestText, isDigest, type Digest } from "#base/digest.ts";
 import type { DigestFunction } from "#base/digest.ts";
-import { ActionResult, Tree } from "./interim.ts";
+import { ActionResult, Tree } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { decode } from "#wire/message.ts";
 import { HttpRefusal } from "./refusal.ts";
 

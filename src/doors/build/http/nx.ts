@@ -1,7 +1,7 @@
 /** Nx's self-hosted remote cache: `/v1/cache/<hash>`. An entry never changes: a second PUT is 409. */
 import { contentLength } from "./body.ts";
 import { keepNamed, keyOf, serveNamed, type CacheCall, type CachePorts, type Place } from "./named.ts";
-import { plainRefusal, type Protocol } from "./protocol.ts";
+import type { Protocol } from "./protocol.ts";
 import { HttpRefusal, methodNotAllowed, requireFor } from "./refusal.ts";
 
 const below = "/v1/cache/";
@@ -9,7 +9,9 @@ const below = "/v1/cache/";
 export const nx: Protocol = {
   name: "nx",
   owns: (path) => path.startsWith(below),
-  refuse: plainRefusal,
+  // Nx compares the whole header: with a charset in it, it complains of the server instead of the token.
+  refuse: ({ status, message, headers }) =>
+    new Response(`${message}\n`, { status, headers: { ...headers, "content-type": "text/plain" } }),
   async serve(ports: CachePorts, call: CacheCall): Promise<Response> {
     const { request, url } = call;
     const hash = url.pathname.slice(below.length);
