@@ -16,7 +16,7 @@ import { ByteStream, type ReadRequest, type WriteRequest } from "#wire/generated
 import { findMissingRequest, findMissingResponse, type FindMissing } from "#wire/find-missing.ts";
 import type { Method } from "#wire/message.ts";
 import { writeReadResponseHead } from "#wire/read-response.ts";
-import { writeRequest, type WriteInPieces } from "#wire/write-request.ts";
+import { writeRequest } from "#wire/write-request.ts";
 import { chunkBytesOf, chunkHeadBytes, poolOf, Written } from "./peers/blobs.ts";
 import { bearer } from "./h2-load.ts";
 import { serveGrpcJs } from "./peers/grpc-js-server.ts";
@@ -55,14 +55,6 @@ async function writeAll(requests: AsyncIterable<WriteRequest>) {
   return { committedSize: written.bytes };
 }
 
-/** The data stays in the pieces in which it came. */
-async function writePieces(requests: AsyncIterable<WriteInPieces>) {
-  const written = new Written();
-  for await (const { resourceName, data } of requests) for (const piece of data) written.add(resourceName, piece);
-  written.check();
-  return { committedSize: written.bytes };
-}
-
 type Served = readonly (readonly [Method<unknown, unknown>, AnyHandler<unknown>])[];
 
 const generatedWith = (find: unknown): Served =>
@@ -77,7 +69,7 @@ const later = generatedWith(findLater);
 const hand = [
   [byHand, findByHand],
   [read, readLaid],
-  [{ ...write, request: writeRequest }, writePieces],
+  [{ ...write, request: writeRequest }, writeAll],
 ] as unknown as Served;
 
 /** The room itself, with all its limits, and a server that lets everybody in. */

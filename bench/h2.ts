@@ -19,7 +19,7 @@ const { values } = parseArgs({ options: { calls: { type: "string", default: "200
 const calls = Number(values.calls);
 
 const child = fork(join(import.meta.dirname, "h2-server.ts"), {
-  execArgv: ["--max-semi-space-size=64", "--expose-gc"],
+  execArgv: ["--max-semi-space-size=64"],
 });
 const [{ port }] = (await once(child, "message")) as [{ port: number }];
 

@@ -4,7 +4,6 @@ import { packageRoot, runOnPinnedNode } from "./pinned-node.js";
 
 // A node makes garbage at a high rate, nearly all of it short-lived: with V8's default of 16 MiB for the young, half of
 // what dies within a tenth of a second is copied twice first, which costs as much CPU as the work itself.
-// What is read from sockets is not counted among the young: src/h2/young-garbage.ts asks for its collection.
-const flags = process.argv[2] === "up" ? ["--max-semi-space-size=64", "--expose-gc"] : [];
+const flags = process.argv[2] === "up" ? ["--max-semi-space-size=64"] : [];
 
 runOnPinnedNode([...flags, join(packageRoot, "src", "cli", "main.ts"), ...process.argv.slice(2)]);

@@ -8,7 +8,7 @@ import { realClock } from "#h2/testing.ts";
 import { ByteStream, type ReadRequest, type WriteRequest } from "#wire/generated/google/bytestream/bytestream.ts";
 import type { Message } from "#wire/message.ts";
 import { readResponseHeadBytesMax, writeReadResponseHead } from "#wire/read-response.ts";
-import { writeRequest, type WriteInPieces } from "#wire/write-request.ts";
+import { writeRequest } from "#wire/write-request.ts";
 import { GrpcClient } from "./client.ts";
 import { laidHeadBytes, LaidMessage } from "./outgoing.ts";
 import { GrpcServer } from "./server.ts";
@@ -19,9 +19,9 @@ const limited = { timeout: 20_000 };
 
 const sizes = [0, 1, 100, 3_000, 16_384, 100_000, h2LimitsDefault.streamWindowBytes + 1, 3 * 1024 * 1024];
 
-function patterned(length: number): Buffer {
+function patterned(length: number, from = 0): Buffer {
   const bytes = Buffer.allocUnsafe(length);
-  for (let i = 0; i < length; i += 1) bytes[i] = (i * 7 + (i >> 8)) & 0xff;
+  for (let i = 0; i < length; i += 1) bytes[i] = ((i + from) * 7 + ((i + from) >> 8)) & 0xff;
   return bytes;
 }
 
@@ -56,15 +56,19 @@ describe("bulk", () => {
         return { committedSize };
       },
     });
-    const inPieces = { ...write, path: "/pieces", request: writeRequest as Message<unknown> };
-    grpc.addMethod(inPieces, async (requests) => {
+    const inParts = { ...write, path: "/parts", request: writeRequest as Message<unknown> };
+    grpc.addMethod(inParts, async (requests) => {
       let committedSize = 0;
-      for await (const { data } of requests as AsyncIterable<WriteInPieces>) {
-        const whole = Buffer.concat(data);
-        ok(patterned(whole.length).equals(whole));
-        ok(data.length <= 2 + whole.length / 4_096);
-        committedSize += whole.length;
+      let parts = 0;
+      for await (const { writeOffset, data } of requests as AsyncIterable<WriteRequest>) {
+        const before = Buffer.from(data);
+        ok(patterned(data.length, writeOffset).equals(data));
+        if (parts % 7 === 0) await new Promise((later) => setImmediate(later)); // more comes meanwhile
+        ok(before.equals(data));
+        committedSize += data.length;
+        parts += 1;
       }
+      ok(parts > sizes.length);
       return { committedSize };
     });
     server = await listenH2({
@@ -94,7 +98,7 @@ describe("bulk", () => {
 
   test("memory that was lent is given back", () => equal(released, sizes.length));
 
-  for (const path of [write.path, "/pieces"])
+  for (const path of [write.path, "/parts"])
     test(`messages are written whole, whatever the window: ${path}`, limited, async () => {
       async function* requests() {
         for (const size of sizes) yield { resourceName: "", writeOffset: 0, finishWrite: false, data: patterned(size) };

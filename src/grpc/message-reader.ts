@@ -3,6 +3,7 @@
  *
  * G1 Whatever comes, at most `sizeMax` bytes of a message are kept; a longer one is refused when its length is read,
  *    before any of it.
+ * G2 What is handed on is nobody else's memory: the bytes that come in are lent, and each is copied once.
  */
 import { grpcCode, GrpcError } from "./status.ts";
 
@@ -11,73 +12,94 @@ const none = Buffer.alloc(0);
 
 export type Framed = {
   readonly bytes: Buffer;
-  /** What follows, where the message was left in the pieces in which it came. */
-  readonly more: readonly Buffer[] | undefined;
   readonly compressed: boolean;
 };
 
 /** How much of the stream a message took up: for the peer's window. */
-export function sizeOnWire({ bytes, more }: Framed): number {
-  let size = prefixBytes + bytes.length;
-  if (more) for (const piece of more) size += piece.length;
-  return size;
-}
+export const sizeOnWire = ({ bytes }: Framed): number => prefixBytes + bytes.length;
 
-/** Where whole messages go. */
-export type MessageSink = { take(message: Framed): void };
-
-/** Smaller ones are put together: each would cost more than its bytes, and keep the whole read that it came in. */
-const pieceBytesMin = 4 * 1024;
-const blockBytes = 16 * 1024;
+/** Where messages go. */
+export type MessageSink = {
+  /** A whole one. */
+  take(message: Framed): void;
+  /** A message of `length` bytes begins with `first`, which is lent. Answers true to be given it in parts. */
+  beginParts?(first: Buffer, length: number): boolean;
+  /** Bytes [at, end) of `chunk`, which is lent, are next of the message that is taken in parts. */
+  addPart?(chunk: Buffer, at: number, end: number, last: boolean): void;
+};
 
 export class MessageReader {
   readonly #sizeMax: number;
-  readonly #keepsPieces: boolean;
   /** Of a message that does not lie in one piece: most do, and need none of what follows. */
   #prefix: Buffer = none;
   #prefixGot = 0;
   #isInside = false;
+  #inParts = false;
+  #compressed = false;
   #body: Buffer = none;
-  #bodyBytes = 0;
-  #bodyGot = 0;
-  #pieces: Buffer[] | undefined;
-  /** Where small pieces are put; the last of the pieces may be its beginning. */
-  #block: Buffer = none;
-  #blockGot = 0;
+  #bytes = 0;
+  #got = 0;
 
-  /** `keepsPieces`: what does not come in one piece is handed on as it came. */
-  constructor(sizeMax: number, keepsPieces = false) {
+  constructor(sizeMax: number) {
     this.#sizeMax = sizeMax;
-    this.#keepsPieces = keepsPieces;
   }
 
   /** Nothing is begun and not ended. */
   get isBetween(): boolean {
-    return this.#prefixGot === 0;
+    return this.#prefixGot === 0 && !this.#isInside;
   }
 
-  /** Takes in bytes and hands on every message that they complete. Bytes of a message may be views of `chunk`. */
+  /** Takes in bytes and hands on every message that they complete. */
   read(chunk: Buffer, into: MessageSink): void {
     let at = 0;
     while (at < chunk.length) {
       if (!this.#isInside) {
-        if (this.#prefixGot === 0 && chunk.length - at >= prefixBytes) {
-          const length = this.#checked(chunk, at);
-          const from = at + prefixBytes;
-          if (chunk.length - from >= length) {
-            into.take({ bytes: chunk.subarray(from, from + length), more: undefined, compressed: chunk[at] === 1 });
-            at = from + length;
-            continue;
-          }
-        }
-        at = this.#readPrefix(chunk, at);
-        if (this.#prefixGot < prefixBytes) return;
-        this.#begin(this.#checked(this.#prefix, 0));
+        at = this.#begin(chunk, at, into);
+        if (!this.#isInside) continue;
       }
-      at += this.#readBody(chunk, at);
-      if (this.#bodyGot < this.#bodyBytes) return;
-      into.take(this.#finished());
+      const length = Math.min(chunk.length - at, this.#bytes - this.#got);
+      const start = at;
+      at += length;
+      this.#got += length;
+      const isWhole = this.#got === this.#bytes;
+      if (isWhole) this.#isInside = false;
+      if (this.#inParts) {
+        into.addPart?.(chunk, start, at, isWhole);
+        continue;
+      }
+      chunk.copy(this.#body, this.#got - length, start, at);
+      if (!isWhole) return;
+      const bytes = this.#body;
+      this.#body = none;
+      into.take({ bytes, compressed: this.#compressed });
     }
+  }
+
+  /** Reads a prefix, and decides how its message is to be read; answers where that goes on. */
+  #begin(chunk: Buffer, at: number, into: MessageSink): number {
+    let length: number;
+    if (this.#prefixGot === 0 && chunk.length - at >= prefixBytes) {
+      length = this.#checked(chunk, at);
+      this.#compressed = chunk[at] === 1;
+      at += prefixBytes;
+    } else {
+      at = this.#readPrefix(chunk, at);
+      if (this.#prefixGot < prefixBytes) return at;
+      this.#prefixGot = 0;
+      length = this.#checked(this.#prefix, 0);
+      this.#compressed = this.#prefix[0] === 1;
+    }
+    const end = Math.min(chunk.length, at + length);
+    this.#inParts = !this.#compressed && (into.beginParts?.(chunk.subarray(at, end), length) ?? false);
+    if (!this.#inParts && end - at === length) {
+      into.take({ bytes: copied(chunk, at, end), compressed: this.#compressed });
+      return end;
+    }
+    this.#isInside = true;
+    this.#bytes = length;
+    this.#got = 0;
+    if (!this.#inParts) this.#body = Buffer.allocUnsafe(length);
+    return at;
   }
 
   #readPrefix(chunk: Buffer, at: number): number {
@@ -88,54 +110,6 @@ export class MessageReader {
       this.#prefixGot += 1;
     }
     return end;
-  }
-
-  #begin(length: number): void {
-    this.#isInside = true;
-    this.#bodyBytes = length;
-    this.#bodyGot = 0;
-    if (this.#keepsPieces) this.#pieces = [];
-    else this.#body = Buffer.allocUnsafe(length);
-  }
-
-  #readBody(chunk: Buffer, at: number): number {
-    const length = Math.min(chunk.length - at, this.#bodyBytes - this.#bodyGot);
-    const pieces = this.#pieces;
-    if (!pieces) chunk.copy(this.#body, this.#bodyGot, at, at + length);
-    else if (length >= pieceBytesMin) pieces.push(chunk.subarray(at, at + length));
-    else this.#keepSmall(pieces, chunk, at, at + length);
-    this.#bodyGot += length;
-    return length;
-  }
-
-  #keepSmall(pieces: Buffer[], chunk: Buffer, from: number, to: number): void {
-    for (let at = from; at < to;) {
-      if (this.#blockGot === this.#block.length) {
-        this.#block = Buffer.allocUnsafe(blockBytes);
-        this.#blockGot = 0;
-      }
-      const length = chunk.copy(this.#block, this.#blockGot, at, to);
-      const last = pieces.at(-1);
-      const start = this.#block.byteOffset + this.#blockGot;
-      const goesOn =
-        last?.buffer === this.#block.buffer && last.byteOffset + last.length === start && this.#blockGot > 0;
-      const begin = goesOn ? this.#blockGot - last.length : this.#blockGot;
-      this.#blockGot += length;
-      const piece = this.#block.subarray(begin, this.#blockGot);
-      if (goesOn) pieces[pieces.length - 1] = piece;
-      else pieces.push(piece);
-      at += length;
-    }
-  }
-
-  #finished(): Framed {
-    const compressed = this.#prefix[0] === 1;
-    const [first = this.#body, ...more] = this.#pieces ?? [];
-    this.#isInside = false;
-    this.#body = none;
-    this.#pieces = undefined;
-    this.#prefixGot = 0;
-    return { bytes: first, more: more.length > 0 ? more : undefined, compressed };
   }
 
   #checked(bytes: Buffer, at: number): number {
@@ -149,6 +123,12 @@ export class MessageReader {
       );
     return length;
   }
+}
+
+function copied(chunk: Buffer, at: number, end: number): Buffer {
+  const copy = Buffer.allocUnsafe(end - at);
+  chunk.copy(copy, 0, at, end);
+  return copy;
 }
 
 /** Writes the prefix of a message of so many bytes. */

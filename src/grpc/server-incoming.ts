@@ -8,6 +8,7 @@ import { decode } from "#wire/message.ts";
 import { answerFields, okHeaders, okTrailers } from "./answer-headers.ts";
 import { encodingsTaken, gzipBytesMin, pack, unpack } from "./compression.ts";
 import { Inbox } from "./inbox.ts";
+import { PartInbox, type Item } from "./part-inbox.ts";
 import { MessageReader, prefixBytes, type Framed } from "./message-reader.ts";
 import { frame, frameBriefly, frameBytes, LaidMessage } from "./outgoing.ts";
 import { ServerCall } from "./server-call.ts";
@@ -35,7 +36,7 @@ export class Incoming<P> {
   #call: ServerCall<P> | undefined;
   /** The one message of a call that has one; else those that have not been asked for yet. */
   #only: Framed | undefined;
-  #inbox: Inbox | undefined;
+  #inbox: Inbox | PartInbox | undefined;
   #inputEnded = false;
   #running = false;
   #over = false;
@@ -52,9 +53,12 @@ export class Incoming<P> {
     this.#headers = headers;
     this.#beganMono = server.clock.monotonicMs();
     this.#deadlineMono = this.#beganMono + timeoutMs;
-    this.#reader = new MessageReader(server.messageBytesMax, bound.method.request.readPieces !== undefined);
-    const { streams } = bound.method;
-    if (streams === "client" || streams === "both") this.#inbox = new Inbox((bytes) => this.#consume(bytes));
+    this.#reader = new MessageReader(server.messageBytesMax);
+    const { streams, request } = bound.method;
+    if (streams !== "client" && streams !== "both") return;
+    const consume = (bytes: number): void => this.#consume(bytes);
+    if (request.inParts) this.#inbox = new PartInbox(request.inParts, consume);
+    else this.#inbox = new Inbox(consume);
   }
 
   /** The caller is known: from here on there is a call. */
@@ -77,7 +81,7 @@ export class Incoming<P> {
     this.#bytesIn += bytes.length;
     if (this.#over) return this.#consume(bytes.length);
     try {
-      this.#reader.read(bytes, this);
+      this.#reader.read(bytes, this.#inbox instanceof PartInbox ? this.#inbox : this);
     } catch (error) {
       return this.fail(error);
     }
@@ -89,7 +93,7 @@ export class Incoming<P> {
 
   /** From the reader. */
   take(message: Framed): void {
-    if (this.#inbox) return this.#inbox.push(message);
+    if (this.#inbox instanceof Inbox) return this.#inbox.push(message);
     if (this.#only) throw new GrpcError(grpcCode.internal, "a call that takes one message got more");
     this.#only = message;
   }
@@ -142,6 +146,7 @@ export class Incoming<P> {
   #end(code: number): void {
     this.#over = true;
     this.#cancelTimer?.();
+    this.#inbox?.fail(new GrpcError(grpcCode.cancelled, "the call is over"));
     const tookMs = this.#server.clock.monotonicMs() - this.#beganMono;
     this.#server.ended(this.#bound.method.path, code, tookMs, this.#bytesIn, this.#bytesOut);
   }
@@ -168,7 +173,7 @@ export class Incoming<P> {
     if (message.compressed || this.#bound.method.streams === "server") return this.#run(message);
     this.#running = true;
     try {
-      const answer = this.#bound.handler(this.#decode(message.bytes, message.more), this.#call);
+      const answer = this.#bound.handler(this.#decode(message.bytes), this.#call);
       if (!(answer instanceof Promise)) return this.#answer(answer);
       this.#armDeadline();
       answer.then(
@@ -180,10 +185,9 @@ export class Incoming<P> {
     }
   }
 
-  #decode(bytes: Buffer, more?: readonly Buffer[]): unknown {
-    const { request } = this.#bound.method;
+  #decode(bytes: Buffer): unknown {
     try {
-      return more ? request.readPieces?.(bytes, more) : decode(request, bytes);
+      return decode(this.#bound.method.request, bytes);
     } catch (error) {
       if (!isFault(error, "invalid")) throw error;
       throw new GrpcError(grpcCode.invalidArgument, `the request cannot be read: ${error.message}`);
@@ -248,14 +252,21 @@ export class Incoming<P> {
   }
 
   async *#requests(): AsyncGenerator<unknown> {
-    const inbox = this.#inbox as Inbox;
-    for (let message = await inbox.next(); message; message = await inbox.next())
-      yield message.compressed ? await this.#read(message) : this.#decode(message.bytes, message.more);
+    const inbox = this.#inbox as Inbox | PartInbox;
+    try {
+      for (;;) {
+        const message: Item | undefined = await inbox.next();
+        if (!message) return;
+        if (message.part !== undefined) yield message.part;
+        else yield message.compressed ? await this.#read(message) : this.#decode(message.bytes);
+      }
+    } finally {
+      if (inbox instanceof PartInbox) inbox.letGo();
+    }
   }
 
-  async #read({ bytes, more, compressed }: Framed): Promise<unknown> {
-    if (!compressed) return this.#decode(bytes, more);
-    return this.#decode(await this.#unpacked(more ? Buffer.concat([bytes, ...more]) : bytes));
+  async #read({ bytes, compressed }: Framed): Promise<unknown> {
+    return this.#decode(compressed ? await this.#unpacked(bytes) : bytes);
   }
 
   #unpacked(bytes: Buffer): Promise<Buffer> {

@@ -3,7 +3,31 @@
  * them to their end.
  *
  * A unary call whose handler answers at once, the way of nearly all small calls, is answered in the very turn in which
- * its last byte was read: no promise, no timer, no copy but one into the connection's output.
+ * its last byte was read: no promise, no timer, no copy but one out of the socket's memory and one into the
+ * connection's output.
+ *
+ * Messages belong to their handler: it may keep them, and what is in them, for as long as it likes.
+ *
+ * **Uploads.** A method whose request type has `inParts` (wire/write-request.ts, for ByteStream.Write) is the exception:
+ *
+ *     const methods = { ...ByteStream.methods, write: { ...ByteStream.methods.write, request: writeRequest } };
+ *     server.add({ ...ByteStream, methods }, {
+ *       async write(requests) {
+ *         for await (const { resourceName, writeOffset, finishWrite, data } of requests) {
+ *           hash.update(data);
+ *           await file.write(data);
+ *         }
+ *       },
+ *     });
+ *
+ * A long request comes as several, while it arrives: each has the `resourceName` of the whole, a `writeOffset` that
+ * goes on from the one before, at most 64 KiB of `data`, and only the last has `finishWrite`. `data` is a view of memory
+ * that is used again. It stays as it is until the handler asks for the next request (the next turn of `for await`), or
+ * until it ends; also when the call is called off meanwhile. Whoever needs it longer copies it. The caller may send as
+ * much more as has been dealt with, so a handler that waits for its disk slows its caller down, and no more than a
+ * window's worth of bytes lies here. From socket to handler every byte is copied once.
+ *
+ * When the caller leaves, the deadline passes or the connection is lost, the iteration throws a GrpcError.
  */
 import type { Clock } from "#base/clock.ts";
 import type { HeaderList } from "#h2/header-list.ts";

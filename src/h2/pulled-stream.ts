@@ -73,7 +73,7 @@ export class PulledStream implements StreamHandler, AsyncIterable<Buffer> {
   }
 
   onData(_stream: Stream, bytes: Buffer, ended: boolean): void {
-    if (bytes.length > 0) this.#chunks.push(bytes);
+    if (bytes.length > 0) this.#chunks.push(Buffer.from(bytes)); // they are lent
     if (ended) this.#end(undefined);
     else this.#wakeReader?.();
   }

@@ -9,8 +9,8 @@ import { errorCode, type ErrorCode } from "./error-codes.ts";
 import type { OutgoingHeaders } from "./hpack-encoder.ts";
 import type { H2Limits } from "./limits.ts";
 import type { Batch } from "./output.ts";
+import { readShared } from "./shared-reads.ts";
 import type { Stream, StreamHandler } from "./stream.ts";
-import { countRead } from "./young-garbage.ts";
 
 export type H2SocketOptions = {
   readonly role: "server" | "client";
@@ -55,13 +55,14 @@ export class H2Socket {
       },
     });
     if ("setNoDelay" in socket && typeof socket.setNoDelay === "function") socket.setNoDelay(true);
-    socket.on("data", (chunk: Buffer) => this.#read(chunk));
+    const inside = takeReadable(socket);
+    if (!readShared(socket, (bytes) => this.#read(bytes))) socket.on("data", (chunk: Buffer) => this.#read(chunk));
     socket.on("error", (error) => this.#gone(error.message));
     socket.on("end", () => this.#gone("the peer closed the connection"));
     socket.on("close", () => this.#gone("the connection was closed"));
     this.#tickLater();
-    if (firstBytes !== undefined && firstBytes.length > 0) this.#read(firstBytes);
-    else this.#flush();
+    for (const bytes of [firstBytes, inside]) if (bytes && bytes.length > 0) this.#read(bytes);
+    this.#flush();
     if (!this.#paused) socket.resume(); // whoever looked at the first bytes may have paused it
   }
 
@@ -86,7 +87,6 @@ export class H2Socket {
   }
 
   #read(chunk: Uint8Array): void {
-    countRead(chunk.length);
     this.connection.receive(chunk, this.#clock.monotonicMs());
     this.#flush();
     if (this.connection.wantsReadPause && !this.#paused && !this.connection.closed) {
@@ -157,4 +157,9 @@ export class H2Socket {
       this.#flush();
     });
   }
+}
+
+/** What was read before the socket was taken over, and has not been looked at. */
+function takeReadable(socket: Duplex): Buffer | null {
+  return socket.readableLength > 0 ? (socket.read() as Buffer | null) : null;
 }

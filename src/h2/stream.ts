@@ -13,8 +13,9 @@ import type { Release } from "./output.ts";
 import type { ReceiveWindow } from "./receive-window.ts";
 
 /**
- * What happens on a stream. One object may serve many streams: each call names its stream. `bytes` is a view of what
- * was read from the socket: it stays as it is after the call, but keeping a few bytes keeps the whole read alive.
+ * What happens on a stream. One object may serve many streams: each call names its stream. The `bytes` of onData are
+ * lent: they lie where the socket was read into, and are overwritten by its next read, or another's, as soon as the
+ * call has returned. Whoever keeps them copies them.
  */
 export type StreamHandler = {
   /** Client: the response has begun. Also called for 1xx responses, which may come before it. */

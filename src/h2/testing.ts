@@ -33,7 +33,7 @@ class Echo implements StreamHandler {
   #ended = false;
 
   onData(stream: Stream, bytes: Buffer, ended: boolean): void {
-    const room = bytes.length === 0 || stream.write(bytes);
+    const room = bytes.length === 0 || stream.write(Buffer.from(bytes));
     this.#owed += bytes.length;
     this.#ended ||= ended;
     if (room) this.onWritable(stream);

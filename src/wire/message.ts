@@ -9,8 +9,20 @@ export type Message<T> = {
   write(message: T, to: Writer): void;
   /** Up to `end`. What a field given twice said before is in `before`, and is taken over, not copied. */
   read(from: Reader, end: number, before?: T): T;
-  /** From bytes that do not lie in one piece, where it can do without a copy. Throws as `decode` does. */
-  readPieces?(first: Buffer, more: readonly Buffer[]): T;
+  /**
+   * For messages that end with one long field of bytes, and a part of which is a message as well: how to tell one of
+   * `length` bytes, which begins with `first`, as several. Undefined when that cannot be seen from `first`: then it has
+   * to be read whole.
+   */
+  inParts?(first: Buffer, length: number): MessageParts<T> | undefined;
+};
+
+/** The parts, one after the other, say what the whole message says. */
+export type MessageParts<T> = {
+  /** Where in the message the long field's bytes begin. They go to its end, and there are some. */
+  readonly dataAt: number;
+  /** The part that has these of the long field's bytes, of which `before` have been told. */
+  part(data: Uint8Array, before: number, last: boolean): T;
 };
 
 export type Method<Request, Response> = {
