@@ -27,6 +27,8 @@ const actionOf = {
   "blobs.write": "cache.write",
   "names.read": "action-cache.read",
   "names.write": "action-cache.write",
+  "store.look": "cluster.read",
+  "store.tend": "cluster.admin",
 } as const satisfies Record<Need, Action>;
 
 /** Whoever is of all tenants, and cannot say which it means in these protocols, means this one. */

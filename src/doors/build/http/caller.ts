@@ -1,7 +1,10 @@
 /** Who asks for something of a cache, as far as a cache has to know. Found out by whoever mounts the caches. */
 
-/** Bytes by their digest, or names that others will trust: whoever may write a name decides what others' builds hold. */
-export type Need = "blobs.read" | "blobs.write" | "names.read" | "names.write";
+/**
+ * Bytes by their digest, or names that others will trust: whoever may write a name decides what others' builds hold.
+ * The store as a whole is looked at and tended by those who run it.
+ */
+export type Need = "blobs.read" | "blobs.write" | "names.read" | "names.write" | "store.look" | "store.tend";
 
 export type HttpCaller = {
   /** Whose cache it is. */

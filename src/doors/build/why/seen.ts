@@ -71,6 +71,16 @@ export class Seen {
     return notes?.["miss"] === undefined ? undefined : (JSON.parse(notes["miss"]) as Miss);
   }
 
+  /** The last misses that are in memory, the last one first. */
+  recent(tenant: string, limit: number, target?: string): readonly (Miss & { readonly action: Digest })[] {
+    const found: (Miss & { readonly action: Digest })[] = [];
+    for (const { key, action, miss } of [...this.#misses.values()].toReversed()) {
+      if (key.tenant === tenant && (target === undefined || miss.target === target)) found.push({ ...miss, action });
+      if (found.length >= limit) break;
+    }
+    return found;
+  }
+
   /** The actions of a target that were stored, the last one first. */
   async earlier(tenant: string, instance: string, subject: Subject): Promise<readonly Stored[]> {
     const key = subjectKey(tenant, instance, subject);
