@@ -19,7 +19,7 @@ export const rooms = {
   "doors/*": ["base", "wire", "h2", "grpc", "kernel", "blobs", "shard", "worker"], // never another door
   console: ["base"],
   app: ["*", "!sim", "!cli", "!console"],
-  cli: ["base", "wire", "app", "shard"],
+  cli: ["base", "wire", "blobs", "app", "shard"],
   sim: ["*"], // and nobody imports sim
 } as const satisfies Record<string, readonly string[]>;
 

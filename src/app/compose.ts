@@ -18,7 +18,7 @@ import type { Worker } from "#worker/worker.ts";
 import { composeEdge } from "./compose-edge.ts";
 import { startWorker } from "./compose-worker.ts";
 import type { Config } from "./config.ts";
-import { lockFolder, nodeName, publishAddress, type DataFolder } from "./data-folder.ts";
+import { lockFolder, nodeName, publishAddress, publishEdge, type DataFolder } from "./data-folder.ts";
 import { systemClock } from "./system-clock.ts";
 import { version } from "./version.ts";
 import { directoryCalls } from "./wire-directory.ts";
@@ -70,6 +70,8 @@ export async function startNode(
     worker = await startWorker(config, folder, { name, client, blobs, clock, random, labels, log, shards });
   const edge = await composeEdge(config, { clock, node, routed, journal, log });
   if (edge) undo.defer(() => edge.close());
+  const [edgeAddress] = edge?.addresses ?? [];
+  if (edgeAddress !== undefined) undo.use(await publishEdge(folder, edgeAddress));
   undo.use(await publishAddress(folder, node.address));
   undo.defer(async () => await worker?.drain(config.node.stopWithin));
 

@@ -93,13 +93,24 @@ export async function nodeName(folder: DataFolder, given: string | undefined): P
 }
 
 /** Tells tools on this machine where the node listens. */
-export async function publishAddress(folder: DataFolder, address: Address): Promise<AsyncDisposable> {
-  const path = join(folder.path, "address");
-  await writeFile(path, `${address}\n`, { mode: 0o600 });
+export const publishAddress = (folder: DataFolder, address: Address): Promise<AsyncDisposable> =>
+  publish(folder, "address", address);
+
+export const publishedAddress = (folder: DataFolder): Address | undefined => published(folder, "address");
+
+/** The same of its port for everybody: host:port. */
+export const publishEdge = (folder: DataFolder, address: string): Promise<AsyncDisposable> =>
+  publish(folder, "edge-address", address);
+
+export const publishedEdge = (folder: DataFolder): string | undefined => published(folder, "edge-address");
+
+async function publish(folder: DataFolder, name: string, text: string): Promise<AsyncDisposable> {
+  const path = join(folder.path, name);
+  await writeFile(path, `${text}\n`, { mode: 0o600 });
   return { [Symbol.asyncDispose]: () => rm(path, { force: true }) };
 }
 
-export function publishedAddress(folder: DataFolder): Address | undefined {
-  const path = join(folder.path, "address");
+function published(folder: DataFolder, name: string): string | undefined {
+  const path = join(folder.path, name);
   return existsSync(path) ? readFileSync(path, "utf8").trim() || undefined : undefined;
 }

@@ -1,4 +1,9 @@
 import { bench } from "./bench.ts";
+import { cacheGet, cachePut } from "./cache-blob.ts";
+import { cacheList } from "./cache-list.ts";
+import { cacheStat } from "./cache-stat.ts";
+import { cacheGc, cacheVerify } from "./cache-upkeep.ts";
+import { cacheWhy } from "./cache-why.ts";
 import type { Command } from "./command.ts";
 import { historyRebuild } from "./history-rebuild.ts";
 import { jobCancel } from "./job-cancel.ts";
@@ -24,6 +29,13 @@ export const table: readonly Command[] = [
   jobWhy,
   jobSignal,
   tenantSet,
+  cacheStat,
+  cacheList,
+  cacheGet,
+  cachePut,
+  cacheWhy,
+  cacheGc,
+  cacheVerify,
   nodes,
   shards,
   historyRebuild,
