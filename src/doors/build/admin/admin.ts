@@ -6,11 +6,11 @@ import { isDigest, parseDigest } from "#base/digest.ts";
 import type { ActionIndex } from "#blobs/action-index.ts";
 import type { Store } from "#blobs/store.ts";
 import type { Upkeep } from "#blobs/upkeep.ts";
-import type { HttpCaller, Identify } from "../http/caller.ts";
-import { asRefusal, HttpRefusal, methodNotAllowed, requireFor } from "../http/refusal.ts";
-import { tell } from "../why/difference.ts";
-import { explainMiss } from "../why/explain.ts";
-import type { Seen } from "../why/seen.ts";
+import type { HttpCaller, Identify } from "#doors/build/http/caller.ts";
+import { asRefusal, HttpRefusal, methodNotAllowed, requireFor } from "#doors/build/http/refusal.ts";
+import { tell } from "#doors/build/why/difference.ts";
+import { explainMiss } from "#doors/build/why/explain.ts";
+import type { Seen } from "#doors/build/why/seen.ts";
 
 export type AdminPorts = {
   readonly store: Store;
