@@ -4,6 +4,7 @@ import type { BlobStore } from "#blobs/store.ts";
 import type { Event } from "#kernel/event.ts";
 import type { Journal, Seq } from "#journal/journal.ts";
 import { decodeEvents } from "#shard/codec.ts";
+import { decodeLines } from "#shard/codec-segment.ts";
 
 export type Told = { readonly shard: number; readonly seq: Seq; readonly epoch: number; readonly event: Event };
 
@@ -47,14 +48,13 @@ export class JournalLog {
   }
 
   async #archive(shard: number): Promise<void> {
-    for (const { digest, throughSeq } of await this.#journal.segments(shard)) {
+    for (const segment of await this.#journal.segments(shard)) {
+      const { digest, throughSeq } = segment;
       if (throughSeq <= this.#seqOf(shard)) continue;
       const parts: Uint8Array[] = [];
       for await (const part of this.#blobs.read(digest)) parts.push(part);
-      for (const line of Buffer.concat(parts).toString("utf8").trimEnd().split("\n")) {
-        const { seq, epoch, batch } = JSON.parse(line) as { seq: Seq; epoch: number; batch: unknown };
-        if (seq > this.#seqOf(shard)) this.#take(shard, seq, epoch, Buffer.from(JSON.stringify(batch)));
-      }
+      for (const { seq, epoch, payload } of decodeLines(Buffer.concat(parts), segment))
+        if (seq > this.#seqOf(shard)) this.#take(shard, seq, epoch, payload);
     }
   }
 

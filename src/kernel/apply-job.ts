@@ -149,7 +149,7 @@ export function templateOf(state: State, template: TaskTemplate): TaskTemplate {
   return (state.lastTemplate = shared(state.templates, key, () => template));
 }
 
-const isSameTemplate = (a: TaskTemplate, b: TaskTemplate): boolean =>
+export const isSameTemplate = (a: TaskTemplate, b: TaskTemplate): boolean =>
   a === b ||
   (a.kind === b.kind &&
     a.leaseMs === b.leaseMs &&

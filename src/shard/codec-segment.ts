@@ -1,4 +1,7 @@
-/** A segment of the archived log: text, one batch a line. */
+/**
+ * A segment of the archived log: for each batch a line of text that names it. A batch of the first encoding is part of
+ * its line; of any other the line says how many bytes it has, and they follow, with a line break after them.
+ */
 import { createHash } from "node:crypto";
 import type { Digest } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
@@ -6,12 +9,17 @@ import type { LogRecord, Seq } from "#journal/journal.ts";
 
 const encoder = new TextEncoder();
 const newline = 10;
-const prefix = /^\{"seq":(\d{1,16}),"epoch":(\d{1,16}),"batch":/;
-const prefixBytesMax = 64;
+const brace = 0x7b;
+const closing = 0x7d;
+const prefix = /^\{"seq":(\d{1,16}),"epoch":(\d{1,16}),"(?:batch":|bytes":(\d{1,10})\}\n)/;
+const prefixBytesMax = 80;
 
-/** The payload is JSON without line breaks already. */
-export const encodeLine = ({ seq, epoch, payload }: LogRecord): Uint8Array =>
-  Buffer.concat([encoder.encode(`{"seq":${seq},"epoch":${epoch},"batch":`), payload, encoder.encode("}\n")]);
+export function encodeLine({ seq, epoch, payload }: LogRecord): Uint8Array {
+  const name = `{"seq":${seq},"epoch":${epoch}`;
+  // The first encoding is JSON without line breaks already.
+  if (payload[0] === brace) return Buffer.concat([encoder.encode(`${name},"batch":`), payload, encoder.encode("}\n")]);
+  return Buffer.concat([encoder.encode(`${name},"bytes":${payload.length}}\n`), payload, encoder.encode("\n")]);
+}
 
 export const digestOf = (segment: Uint8Array): Digest =>
   `${createHash("sha256").update(segment).digest("hex")}/${segment.length}`;
@@ -23,18 +31,27 @@ export function* decodeLines(
 ): Generator<LogRecord> {
   let next = fromSeq;
   for (let start = 0; start < segment.length; next += 1) {
-    const end = segment.indexOf(newline, start);
-    const record = end === -1 ? undefined : decodeLine(segment.subarray(start, end));
-    if (record?.seq !== next || next > throughSeq)
-      throw new Fault("corrupt", "decode log segment", { why: "not the next batch", seq: next, found: record?.seq });
-    yield record;
-    start = end + 1;
+    const found = decodeLine(segment, start);
+    if (found?.record.seq !== next || next > throughSeq)
+      throw new Fault("corrupt", "decode log segment", {
+        why: "not the next batch",
+        seq: next,
+        found: found?.record.seq,
+      });
+    yield found.record;
+    start = found.end;
   }
   if (next <= throughSeq) throw new Fault("corrupt", "decode log segment", { why: "cut short", seq: next });
 }
 
-function decodeLine(line: Uint8Array): LogRecord | undefined {
-  const match = prefix.exec(Buffer.from(line.subarray(0, prefixBytesMax)).toString("latin1"));
-  if (!match || line.at(-1) !== "}".charCodeAt(0)) return undefined;
-  return { seq: Number(match[1]), epoch: Number(match[2]), payload: line.subarray(match[0].length, -1) };
+function decodeLine(segment: Uint8Array, start: number): { record: LogRecord; end: number } | undefined {
+  const match = prefix.exec(Buffer.from(segment.subarray(start, start + prefixBytesMax)).toString("latin1"));
+  if (!match) return undefined;
+  const first = start + match[0].length;
+  const isJson = match[3] === undefined;
+  const end = isJson ? segment.indexOf(newline, first) - 1 : first + Number(match[3]);
+  const after = isJson ? end + 1 : end;
+  if (end < first || segment[after] !== newline || (isJson && segment[end] !== closing)) return undefined;
+  const record = { seq: Number(match[1]), epoch: Number(match[2]), payload: segment.subarray(first, end) };
+  return { record, end: after + 1 };
 }

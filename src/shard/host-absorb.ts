@@ -20,6 +20,7 @@ export class Absorber implements Observer {
     const shard = this.#shard;
     const { open, state } = shard;
     open.events.push(event);
+    shard.writer.add(event);
     open.jobs.push(jobOf(state, event));
     if (shard.keepsHistory) historyOf(state, event, open.rows);
     if (event.kind === "forgotten") shard.forgets += 1;

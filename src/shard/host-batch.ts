@@ -46,6 +46,8 @@ export class OpenBatch {
 export type SealedBatch = {
   readonly stamp: Stamp;
   readonly payload: Uint8Array | undefined;
+  /** What its events take in memory, or to read back. */
+  readonly weightBytes: number;
   readonly sealedMono: number;
 } & Pick<OpenBatch, "events" | "jobs" | "keys" | "rows" | "parked" | "atRelease" | "atLoss" | "needsConfirm">;
 

@@ -4,7 +4,8 @@ import type { Clock } from "#base/clock.ts";
 import type { ShardId } from "#base/ids.ts";
 import type { State } from "#kernel/state.ts";
 import type { Epoch, Seq } from "#journal/journal.ts";
-import { encodeEvents } from "./codec.ts";
+import { weightOf } from "./codec.ts";
+import { EventWriter } from "./event-writer.ts";
 import { Absorber } from "./host-absorb.ts";
 import { OpenBatch, type SealedBatch } from "./host-batch.ts";
 import type { KernelClock, StoreClock } from "./kernel-clock.ts";
@@ -57,6 +58,8 @@ export class HostedShard {
   readonly keepsHistory: boolean;
   phase: HostedPhase = "taking-over";
   open = new OpenBatch();
+  /** The open batch's events as they will be kept. */
+  readonly writer = new EventWriter();
   inFlight: SealedBatch | undefined;
   /** The newest closed batch with events, and the newest durable one. */
   seq: Seq;
@@ -109,15 +112,16 @@ export class HostedShard {
     const { open } = this;
     const hasEvents = open.events.length > 0;
     const stamp = { epoch: this.epoch, seq: this.seq + (hasEvents ? 1 : 0) };
-    const payload = hasEvents ? encodeEvents(open.events) : undefined;
+    const payload = hasEvents ? this.writer.finish() : undefined;
+    const weightBytes = payload ? weightOf(payload, open.events) : 0;
     this.open = new OpenBatch();
     this.seq = stamp.seq;
     for (const run of open.atSeal) run(stamp);
     const { events, jobs, keys, rows, parked, atRelease, atLoss, needsConfirm } = open;
     const sealedMono = this.#clock.monotonicMs();
-    const sealed = { stamp, payload, sealedMono, events, jobs, keys, rows, parked, atRelease, atLoss, needsConfirm };
-    this.inFlight = sealed;
-    return sealed;
+    const ended = { events, jobs, keys, rows, parked, atRelease, atLoss, needsConfirm };
+    this.inFlight = { stamp, payload, weightBytes, sealedMono, ...ended };
+    return this.inFlight;
   }
 
   /** Resolves when nothing is open or in flight, or the shard is gone. */

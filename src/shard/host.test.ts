@@ -385,13 +385,15 @@ describe("our own mistakes", () => {
   test("what cannot be written down is refused, and those who came with it may try again", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
-    const { stages } = submit();
-    const unwritable = Object.assign([...stages], {
-      toJSON: () => {
-        throw new Error("cannot be written");
+    const unwritable = Object.assign(
+      { name: "l", limit: 1, queueMax: 1, cancelInProgress: false },
+      {
+        toJSON: () => {
+          throw new Error("cannot be written");
+        },
       },
-    });
-    const [bad, good] = await Promise.all([a.ask(submit({ stages: unwritable })), a.ask(submit())]);
+    );
+    const [bad, good] = await Promise.all([a.ask(submit({ lock: unwritable })), a.ask(submit())]);
     equal(bad.kind === "rejected" && bad.rejection.kind, "broken");
     equal(good.kind, "overloaded");
     await a.serving();

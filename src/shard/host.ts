@@ -243,10 +243,10 @@ export class ShardHost implements ShardService {
   }
 
   #release(shard: HostedShard, batch: SealedBatch): void {
-    const { stamp, events, jobs, payload } = batch;
+    const { stamp, events, jobs, weightBytes } = batch;
     for (const parked of batch.parked) speak(parked, stamp);
-    if (payload) {
-      shard.watchers.publish({ stamp, events, jobs, sizeBytes: payload.length });
+    if (batch.payload) {
+      shard.watchers.publish({ stamp, events, jobs, sizeBytes: weightBytes });
       for (const observer of this.#observers) observer.durable?.(shard, batch);
     }
     for (const run of batch.atRelease) run(stamp);

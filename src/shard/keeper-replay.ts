@@ -8,7 +8,7 @@ import type { Limits } from "#kernel/limits.ts";
 import { Restorer } from "#kernel/restore.ts";
 import { createState, type State } from "#kernel/state.ts";
 import type { Journal, LogRecord, Seq } from "#journal/journal.ts";
-import { decodeEvents } from "./codec.ts";
+import { decodeEvents, weightOf } from "./codec.ts";
 import { decodeTexts } from "./codec-snapshot.ts";
 import type { Place, Slice, Turns } from "./keeper-turns.ts";
 import type { DurableEvents } from "./watchers.ts";
@@ -94,9 +94,10 @@ export class Replay {
     });
     state.woken.clear();
     this.seq = seq;
-    this.logBytes += payload.length;
+    const sizeBytes = weightOf(payload, events);
+    this.logBytes += sizeBytes;
     if (wantsRows) this.rows.push({ seq, rows });
-    this.#remember({ stamp: { epoch, seq }, events, jobs, sizeBytes: payload.length });
+    this.#remember({ stamp: { epoch, seq }, events, jobs, sizeBytes });
   }
 
   #remember(durable: DurableEvents): void {

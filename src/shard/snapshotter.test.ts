@@ -1,9 +1,11 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { must } from "#base/assert.ts";
+import { decodeEvents } from "./codec.ts";
+import { decodeLines } from "./codec-segment.ts";
 import { commit, Rig, submit } from "./host-rig.ts";
 
-const soon = { snapshots: { logBytesMin: 2_000, stateShare: 0, chunkSize: 500 }, archiver: { segmentBytes: 2_000 } };
+const soon = { snapshots: { logBytesMin: 2_000, stateShare: 0, chunkSize: 500 }, archiver: { segmentBytes: 1_000 } };
 
 describe("snapshots", () => {
   test("are taken when the log has grown, archived and trimmed behind, and read back", async () => {
@@ -25,14 +27,11 @@ describe("snapshots", () => {
     await Array.fromAsync(journal.read(0, archived + 1));
     deepEqual(rig.reports, []);
 
-    const text = await Array.fromAsync(rig.blobs.read(must(segments[0], "segment").digest));
-    const lines = Buffer.concat(text).toString().trimEnd().split("\n");
-    const [first] = lines.map(
-      (line) => JSON.parse(line) as { seq: number; epoch: number; batch: { events: { kind: string }[] } },
-    );
+    const segment = must(segments[0], "segment");
+    const [first] = decodeLines(Buffer.concat(await Array.fromAsync(rig.blobs.read(segment.digest))), segment);
     equal(first?.seq, 1);
     deepEqual(
-      first?.batch.events.map(({ kind }) => kind),
+      decodeEvents(must(first, "batch").payload).map(({ kind }) => kind),
       ["took-over"],
     );
 

@@ -103,10 +103,10 @@ export class Snapshotter implements ShardObserver {
     });
   }
 
-  durable(shard: HostedShard, { stamp, payload }: SealedBatch): void {
+  durable(shard: HostedShard, { stamp, weightBytes }: SealedBatch): void {
     const track = this.#tracks.get(shard);
     if (!track) return;
-    track.logBytes += payload?.length ?? 0;
+    track.logBytes += weightBytes;
     const { awaiting } = track;
     if (!awaiting || awaiting.seq > stamp.seq) return;
     track.awaiting = undefined;

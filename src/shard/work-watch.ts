@@ -3,7 +3,7 @@ import { isFault } from "#base/fault.ts";
 import type { Event } from "#kernel/event.ts";
 import type * as wire from "#wire/generated/millrace/work/v1/queries.ts";
 import type { Event as WireEvent } from "#wire/generated/millrace/work/v1/view.ts";
-import { decodeEvents } from "./codec.ts";
+import { eventOf } from "./codec.ts";
 import type { WatchMessage, WatchRequest } from "./protocol.ts";
 import { given } from "./work-commands.ts";
 import { statusOfRejection, type Status } from "./work-rejections.ts";
@@ -69,12 +69,10 @@ export function readWatched({ message }: wire.WatchResponse): WatchMessage {
 
 const writeEvent = (event: Event): WireEvent => ({ kind: event.kind, json: JSON.stringify(event) });
 
-const encoder = new TextEncoder();
-
 function readEvent({ kind, json }: WireEvent): Event {
   try {
-    const [event, ...more] = decodeEvents(encoder.encode(`{"v":1,"events":[${json}]}`));
-    if (event && more.length === 0 && event.kind === kind) return event;
+    const event = eventOf(json);
+    if (event.kind === kind) return event;
   } catch (error) {
     if (!isFault(error)) throw error;
   }

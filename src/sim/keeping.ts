@@ -1,4 +1,5 @@
 /** Nothing acknowledged is lost (K7), also when it has left memory and log: history and archive must have it. */
+import { decodeLines } from "#shard/codec-segment.ts";
 import type { Cluster } from "./cluster.ts";
 import { isOver } from "./model.ts";
 
@@ -23,10 +24,10 @@ export async function notKept(cluster: Cluster): Promise<string | undefined> {
 async function archiveGap(cluster: Cluster, shard: number): Promise<string | undefined> {
   const journal = cluster.database.store.connect();
   let next = 1;
-  for (const { fromSeq, throughSeq, digest } of await journal.segments(shard)) {
+  for (const segment of await journal.segments(shard)) {
+    const { fromSeq, throughSeq, digest } = segment;
     if (fromSeq !== next) return `shard ${shard}: a segment of the archive begins at ${fromSeq}, not at ${next}`;
-    const text = await cluster.pins.read(digest);
-    const seqs = text.split("\n").flatMap((line) => (line === "" ? [] : [(JSON.parse(line) as { seq: number }).seq]));
+    const seqs = Array.from(decodeLines(await cluster.pins.read(digest), segment), ({ seq }) => seq);
     if (seqs.length !== throughSeq - fromSeq + 1 || seqs[0] !== fromSeq || seqs.at(-1) !== throughSeq)
       return `shard ${shard}: segment ${fromSeq} to ${throughSeq} holds ${seqs[0]} to ${seqs.at(-1)}`;
     next = throughSeq + 1;

@@ -29,10 +29,10 @@ export class Pins {
   }
 
   /** All of it, at once, for whoever looks from outside the world. */
-  async read(digest: Digest): Promise<string> {
+  async read(digest: Digest): Promise<Uint8Array> {
     const parts: Uint8Array[] = [];
     for await (const part of this.#blobs?.read(digest) ?? []) parts.push(part);
-    return Buffer.concat(parts).toString();
+    return Buffer.concat(parts);
   }
 
   evict(digest: Digest): boolean {

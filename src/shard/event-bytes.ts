@@ -1,0 +1,179 @@
+/** Numbers and texts of the log's second encoding, into one buffer that serves batch after batch. */
+import { textKinds } from "./event-code.ts";
+
+const firstBytes = 64 * 1024;
+/** A buffer that had to grow beyond this is let go of again. */
+const keptBytesMax = 4 * 1024 * 1024;
+/** Room for the version and the count before the events. */
+const headBytes = 12;
+/** Up to so many characters a loop is faster than a call into the runtime. */
+const shortTextMax = 48;
+const hashLength = 64;
+const small = 0x8000_0000;
+
+export class ByteWriter {
+  #bytes = Buffer.allocUnsafeSlow(firstBytes);
+  /** False when something was given that cannot be written: what was written since is of no use. */
+  isSound = true;
+  pos = headBytes;
+
+  rewind(pos: number): void {
+    this.pos = pos;
+    this.isSound = true;
+  }
+
+  /** Makes sure that so many bytes can be written. Texts and digests do so by themselves, and leave room for a few numbers. */
+  room(sizeBytes: number): void {
+    if (this.pos + sizeBytes > this.#bytes.length) this.#grow(sizeBytes);
+  }
+
+  /** A copy of all that was written, behind version and count; begins anew. */
+  take(version: number, count: number): Uint8Array {
+    const end = this.pos;
+    this.pos = 0;
+    this.byte(version);
+    this.varint(count);
+    const start = headBytes - this.pos;
+    this.#bytes.copyWithin(start, 0, this.pos);
+    const taken = new Uint8Array(this.#bytes.subarray(start, end));
+    if (this.#bytes.length > keptBytesMax) this.#bytes = Buffer.allocUnsafeSlow(firstBytes);
+    this.rewind(headBytes);
+    return taken;
+  }
+
+  byte(value: number): void {
+    this.#bytes[this.pos++] = value;
+  }
+
+  flag(value: boolean, bit: number): number {
+    if (typeof value !== "boolean") this.isSound = false;
+    return value ? bit : 0;
+  }
+
+  choice(value: string, zero: string, one: string, bit: number): number {
+    if (value !== zero && value !== one) this.isSound = false;
+    return value === one ? bit : 0;
+  }
+
+  /** A whole number from 0 on. */
+  varint(value: number): void {
+    const bytes = this.#bytes;
+    let left = value;
+    if (!(value >= 0 && value < small && Number.isInteger(value))) {
+      if (!(Number.isSafeInteger(value) && value >= 0)) {
+        this.isSound = false;
+        return;
+      }
+      for (; left >= small; left = Math.floor(left / 128)) bytes[this.pos++] = (left % 128) | 0x80;
+    }
+    for (; left > 0x7f; left >>>= 7) bytes[this.pos++] = (left & 0x7f) | 0x80;
+    bytes[this.pos++] = left;
+  }
+
+  signed(value: number): void {
+    this.varint(value < 0 ? -2 * value - 1 : 2 * value);
+  }
+
+  text(value: string): void {
+    if (typeof value !== "string") {
+      this.isSound = false;
+      return;
+    }
+    const { length } = value;
+    this.room(length + 64);
+    if (length === hashLength && this.#hash(value)) return;
+    if (length > shortTextMax) return this.#longText(value);
+    const start = this.pos;
+    this.varint(length << 2);
+    const bytes = this.#bytes;
+    const first = this.pos;
+    for (let i = 0; i < length; i += 1) {
+      const unit = value.charCodeAt(i);
+      if (unit >= 0x80) {
+        this.pos = start;
+        return this.#longText(value);
+      }
+      bytes[first + i] = unit;
+    }
+    this.pos = first + length;
+  }
+
+  /** A digest as its size plus one and its hash, or as 0 and a text for any that looks otherwise. */
+  digest(value: string): void {
+    this.room(128);
+    const start = this.pos;
+    const sizeBytes = plainSizeOf(value);
+    if (sizeBytes >= 0) {
+      this.varint(sizeBytes + 1);
+      if (this.#hex(value)) return;
+      this.pos = start;
+    }
+    this.byte(0);
+    this.text(value);
+  }
+
+  /** What 64 characters often are: half as many bytes. */
+  #hash(value: string): boolean {
+    const start = this.pos;
+    this.varint(((hashLength / 2) << 2) | textKinds.hex);
+    if (this.#hex(value)) return true;
+    this.pos = start;
+    return false;
+  }
+
+  /** The first 64 characters; false when they are no hexadecimal digits. */
+  #hex(value: string): boolean {
+    const bytes = this.#bytes;
+    let { pos } = this;
+    for (let i = 0; i < hashLength; i += 2) {
+      const high = nibbles[value.charCodeAt(i)] as number;
+      const low = nibbles[value.charCodeAt(i + 1)] as number;
+      // Also for what lies beyond the table, which is not a number at all.
+      if (!(high + low < notHex)) return false;
+      bytes[pos++] = (high << 4) | low;
+    }
+    this.pos = pos;
+    return true;
+  }
+
+  #longText(value: string): void {
+    const sizeBytes = Buffer.byteLength(value, "utf8");
+    // Half a pair of surrogates has no UTF-8, and what was said must come back as it was said.
+    if (sizeBytes !== value.length && !value.isWellFormed()) {
+      this.room(2 * value.length + 64);
+      this.varint(value.length * 8 + textKinds.utf16);
+      this.pos += this.#bytes.write(value, this.pos, "utf16le");
+      return;
+    }
+    this.room(sizeBytes + 64);
+    this.varint(sizeBytes * 4 + (sizeBytes === value.length ? textKinds.ascii : textKinds.utf8));
+    this.pos += this.#bytes.write(value, this.pos, sizeBytes === value.length ? "latin1" : "utf8");
+  }
+
+  #grow(sizeBytes: number): void {
+    const larger = Buffer.allocUnsafeSlow(Math.max(2 * this.#bytes.length, this.pos + sizeBytes));
+    this.#bytes.copy(larger, 0, 0, this.pos);
+    this.#bytes = larger;
+  }
+}
+
+const notHex = 0x40;
+const nibbles = Uint8Array.from({ length: 0x100 }, (_, unit) => {
+  const nibble = "0123456789abcdef".indexOf(String.fromCharCode(unit));
+  return nibble === -1 ? notHex : nibble;
+});
+
+/** The size that a digest of the common kind ends with; -1 for any other. */
+function plainSizeOf(value: string): number {
+  const { length } = value;
+  const first = hashLength + 1;
+  if (length <= first || length > first + 15 || value.charCodeAt(hashLength) !== 0x2f) return -1;
+  if (length > first + 1 && value.charCodeAt(first) === 0x30) return -1;
+  let sizeBytes = 0;
+  for (let i = first; i < length; i += 1) {
+    const digit = value.charCodeAt(i) - 0x30;
+    if (!(digit >= 0 && digit <= 9)) return -1;
+    sizeBytes = sizeBytes * 10 + digit;
+  }
+  return sizeBytes;
+}
