@@ -1,0 +1,60 @@
+/** ccache: two machines, each with an empty local cache, in each of its layouts. */
+import { equal, match, ok } from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { test } from "node:test";
+import { startCaches, type Caches } from "./caches.ts";
+import { onPath, run } from "./processes.ts";
+import { makeFiles, temporaryFolder } from "./workspace.ts";
+
+const compiler = onPath("g++") ?? onPath("c++");
+const missing = onPath("ccache") ? (compiler ? false : "needs g++: not on the path") : "needs ccache: not on the path";
+const units = 6;
+
+type Statistics = ReadonlyMap<string, number>;
+
+async function compileAll(root: string, machine: string, storage: string): Promise<Statistics> {
+  const env = {
+    CCACHE_DIR: join(root, machine),
+    CCACHE_BASEDIR: root,
+    CCACHE_REMOTE_STORAGE: storage,
+    CCACHE_LOGFILE: join(root, `${machine}.log`),
+  };
+  for (let i = 0; i < units; i += 1) {
+    const args = [compiler ?? "c++", "-c", "-O0", `f${i}.cc`, "-o", `f${i}.o`];
+    const { code, output } = await run("ccache", args, { cwd: root, env });
+    equal(code, 0, output);
+  }
+  const { output } = await run("ccache", ["--print-stats"], { cwd: root, env });
+  return new Map(output.split("\n").map((line) => [line.split("\t")[0] ?? "", Number(line.split("\t")[1])]));
+}
+
+async function twoMachines(caches: Caches, layout: string): Promise<void> {
+  await using work = await temporaryFolder();
+  const source = (i: number): string => `// ${layout}\n#include <vector>\nint f${i}(int x) { return x + ${i}; }\n`;
+  await makeFiles(work.path, Object.fromEntries(Array.from({ length: units }, (_, i) => [`f${i}.cc`, source(i)])));
+  const storage = `${caches.url}/ccache|layout=${layout}|bearer-token=${caches.token}`;
+  const cold = await compileAll(work.path, "one", storage);
+  equal(cold.get("remote_storage_error") ?? 0, 0, await readFile(join(work.path, "one.log"), "utf8"));
+  equal(cold.get("remote_storage_read_hit") ?? 0, 0);
+  const warm = await compileAll(work.path, "two", storage);
+  ok((warm.get("remote_storage_read_hit") ?? 0) >= units, `hits: ${warm.get("remote_storage_read_hit")}`);
+  equal(warm.get("remote_storage_read_miss") ?? 0, 0);
+}
+
+for (const layout of ["bazel", "subdirs", "flat"])
+  test(`ccache, layout=${layout}: the second machine compiles nothing`, { skip: missing }, async () => {
+    await using caches = await startCaches();
+    await twoMachines(caches, layout);
+  });
+
+test("ccache with a token that may only read: builds go on, and nothing is kept", { skip: missing }, async () => {
+  await using caches = await startCaches();
+  await using work = await temporaryFolder();
+  await makeFiles(work.path, Object.fromEntries(Array.from({ length: units }, (_, i) => [`f${i}.cc`, `int f${i};`])));
+  const storage = `${caches.url}/ccache|layout=flat|bearer-token=${caches.readOnlyToken}`;
+  await compileAll(work.path, "one", storage);
+  const second = await compileAll(work.path, "two", storage);
+  equal(second.get("remote_storage_read_hit") ?? 0, 0);
+  match(await readFile(join(work.path, "one.log"), "utf8"), /403/);
+});

@@ -1,0 +1,65 @@
+/** moon over HTTP: two clones of one workspace; it keeps results of actions as JSON. */
+import { equal } from "node:assert/strict";
+import { join } from "node:path";
+import { before, describe, test } from "node:test";
+import { startCaches, type Caches } from "./caches.ts";
+import { npmTool, type NpmTool } from "./npm-tool.ts";
+import { run, type Ran } from "./processes.ts";
+import { makeCheckout, temporaryFolder, treeText, type Files } from "./workspace.ts";
+
+const version = "@moonrepo/cli@2.5.5";
+const projects = ["wheat", "rye"];
+const script =
+  "mkdir -p out/sub; cp src.txt out/copy.txt; chmod +x out/copy.txt; : >out/empty.txt; (cat src.txt; head -c 6000000 /dev/zero) >out/sub/big.bin";
+
+const files = (host: string): Files => ({
+  ".moon/workspace.yml": [
+    "projects:",
+    ...projects.map((name) => `  ${name}: 'p/${name}'`),
+    "telemetry: false",
+    "remote:",
+    "  api: http",
+    `  host: '${host}'`,
+    "  auth:",
+    "    token: MILL_TOKEN",
+    "  cache:",
+    "    verifyIntegrity: true",
+    "",
+  ].join("\n"),
+  ...Object.fromEntries(
+    projects.flatMap((name) => [
+      [
+        `p/${name}/moon.yml`,
+        "language: bash\ntasks:\n  build:\n    command: 'sh b.sh'\n    toolchains: [system]\n    inputs: ['src.txt', 'b.sh']\n    outputs: ['out']\n",
+      ],
+      [`p/${name}/src.txt`, `${name}\n`],
+      [`p/${name}/b.sh`, script],
+    ]),
+  ),
+});
+
+describe("moon", () => {
+  let tool: NpmTool;
+  before(async () => (tool = await npmTool(version)));
+
+  async function build(cwd: string, caches: Caches, token: string, folder: string): Promise<Ran> {
+    await makeCheckout(cwd, files(caches.url));
+    const env = { MILL_TOKEN: token, MOON_TOOLCHAIN_FORCE_GLOBALS: "true", NO_COLOR: "1" };
+    const args = ["run", ...projects.map((name) => `${name}:build`), "--log", "debug"];
+    return await run(join(folder, ".bin", "moon"), args, { cwd, env });
+  }
+
+  test("the second clone builds nothing", async (context) => {
+    if ("why" in tool) return context.skip(`needs moon: ${tool.why}`);
+    await using caches = await startCaches();
+    await using work = await temporaryFolder();
+    const [one, two] = ["one", "two"].map((name) => join(work.path, name)) as [string, string];
+    const cold = await build(one, caches, caches.token, tool.folder);
+    equal(cold.code, 0, cold.output);
+    const warm = await build(two, caches, caches.readOnlyToken, tool.folder);
+    equal(warm.code, 0, warm.output);
+    equal(warm.output.split("status=CachedFromRemote").length - 1, projects.length, warm.output);
+    for (const name of projects)
+      equal(await treeText(join(two, "p", name, "out")), await treeText(join(one, "p", name, "out")));
+  });
+});
