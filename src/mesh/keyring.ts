@@ -1,0 +1,55 @@
+/**
+ * The keys of a mesh. The first one seals what is sent, each of them opens what comes: so a key is changed by giving
+ * the new one to all, then making it everybody's first, then taking the old one away.
+ */
+import { Fault } from "#base/fault.ts";
+
+const keysMax = 16;
+
+export class Keyring {
+  #keys: readonly Uint8Array[];
+
+  constructor(keys: readonly Uint8Array[] = []) {
+    this.#keys = [];
+    for (const key of keys) this.install(key);
+  }
+
+  get isEmpty(): boolean {
+    return this.#keys.length === 0;
+  }
+
+  get keys(): readonly Uint8Array[] {
+    return this.#keys;
+  }
+
+  get primary(): Uint8Array | undefined {
+    return this.#keys[0];
+  }
+
+  /** Opens what comes from now on; the first key that is installed seals, too. */
+  install(key: Uint8Array): void {
+    if (![16, 24, 32].includes(key.length))
+      throw new Fault("invalid", "install a mesh key", { bytes: key.length, why: "a key has 16, 24 or 32 bytes" });
+    if (this.#has(key)) return;
+    if (this.#keys.length >= keysMax) throw new Fault("exhausted", "install a mesh key", { keysMax });
+    this.#keys = [...this.#keys, key.slice()];
+  }
+
+  /** Seals what is sent from now on. */
+  use(key: Uint8Array): void {
+    if (!this.#has(key)) throw new Fault("not-found", "use a mesh key", { why: "it is not installed" });
+    this.#keys = [key.slice(), ...this.#keys.filter((other) => !same(other, key))];
+  }
+
+  remove(key: Uint8Array): void {
+    const { primary } = this;
+    if (primary && same(primary, key)) throw new Fault("invalid", "remove a mesh key", { why: "it is in use" });
+    this.#keys = this.#keys.filter((other) => !same(other, key));
+  }
+
+  #has(key: Uint8Array): boolean {
+    return this.#keys.some((other) => same(other, key));
+  }
+}
+
+const same = (a: Uint8Array, b: Uint8Array): boolean => Buffer.compare(a, b) === 0;

@@ -1,0 +1,183 @@
+/**
+ * LZW as GIF has it and as Go's compress/lzw speaks it with least significant bits first and literals of 8 bits: codes
+ * of 9 to 12 bits, 256 clears the table, 257 ends the text.
+ */
+import { Fault } from "#base/fault.ts";
+
+const clearCode = 256;
+const endCode = 257;
+const widthMin = 9;
+const widthMax = 12;
+const codeMax = (1 << widthMax) - 1;
+
+const corrupt = (why: string): Fault => new Fault("invalid", "decompress", { why });
+
+export function decompress(bytes: Uint8Array, sizeBytesMax: number): Uint8Array {
+  const bits = new BitReader(bytes);
+  const table = new Table();
+  const out = new Growing(sizeBytesMax);
+  let width = widthMin;
+  let high = endCode; // the code that this round will define
+  let last = -1;
+  for (;;) {
+    const code = bits.read(width);
+    if (code === endCode) return out.bytes();
+    if (code === clearCode) {
+      width = widthMin;
+      high = endCode;
+      last = -1;
+      continue;
+    }
+    if (code > high) throw corrupt("a code that is not there");
+    const first = table.expand(code, code === high ? last : -1, out);
+    if (last >= 0) table.define(high, last, first);
+    last = code;
+    high += 1;
+    if (high < 1 << width) continue;
+    if (width < widthMax) width += 1;
+    else {
+      // The table is full: codes keep their meaning until the writer clears it.
+      last = -1;
+      high -= 1;
+    }
+  }
+}
+
+/** Each code stands for a shorter code and one byte more. */
+class Table {
+  readonly #prefix = new Uint16Array(codeMax + 1);
+  readonly #suffix = new Uint8Array(codeMax + 1);
+  readonly #turned = new Uint8Array(codeMax + 2);
+
+  define(code: number, prefix: number, suffix: number): void {
+    this.#prefix[code] = prefix;
+    this.#suffix[code] = suffix;
+  }
+
+  /**
+   * Writes out the text of a code and returns its first byte. `previous` is given for the one code that may be used
+   * before it is defined: the previous text with its own first byte once more.
+   */
+  expand(code: number, previous: number, out: Growing): number {
+    const turned = this.#turned;
+    let length = previous < 0 ? 0 : 1;
+    let walk = previous < 0 ? code : previous;
+    while (walk > endCode) {
+      turned[length++] = this.#suffix[walk] ?? 0;
+      walk = this.#prefix[walk] ?? 0;
+    }
+    turned[length++] = walk;
+    if (previous >= 0) turned[0] = walk;
+    out.appendTurned(turned, length);
+    return walk;
+  }
+}
+
+class Growing {
+  readonly #max: number;
+  #bytes: Uint8Array = new Uint8Array(1_024);
+  #size = 0;
+
+  constructor(sizeBytesMax: number) {
+    this.#max = sizeBytesMax;
+  }
+
+  appendTurned(turned: Uint8Array, length: number): void {
+    const size = this.#size + length;
+    if (size > this.#max) throw new Fault("exhausted", "decompress", { sizeBytesMax: this.#max });
+    if (size > this.#bytes.length) {
+      const wider = new Uint8Array(Math.max(this.#bytes.length * 2, size));
+      wider.set(this.#bytes);
+      this.#bytes = wider;
+    }
+    for (let i = length - 1; i >= 0; i -= 1) this.#bytes[this.#size++] = turned[i] ?? 0;
+  }
+
+  bytes(): Uint8Array {
+    return this.#bytes.subarray(0, this.#size);
+  }
+}
+
+class BitReader {
+  readonly #bytes: Uint8Array;
+  #at = 0;
+  #held = 0;
+  #count = 0;
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes;
+  }
+
+  read(width: number): number {
+    while (this.#count < width) {
+      const byte = this.#bytes[this.#at++];
+      if (byte === undefined) throw corrupt("it ends without saying so");
+      this.#held |= byte << this.#count;
+      this.#count += 8;
+    }
+    const code = this.#held & ((1 << width) - 1);
+    this.#held >>>= width;
+    this.#count -= width;
+    return code;
+  }
+}
+
+export function compress(bytes: Uint8Array): Uint8Array {
+  const bits = new BitWriter();
+  const codes = new Map<number, number>();
+  let width = widthMin;
+  let high = endCode;
+  bits.write(clearCode, width);
+  let code = -1;
+  /** Writes the code and makes room for a new one; false when the table had to be cleared. */
+  const put = (written: number): boolean => {
+    bits.write(written, width);
+    high += 1;
+    if (high === 1 << width) width += 1;
+    if (high < codeMax) return true;
+    bits.write(clearCode, width);
+    width = widthMin;
+    high = endCode;
+    codes.clear();
+    return false;
+  };
+  for (const byte of bytes) {
+    if (code < 0) {
+      code = byte;
+      continue;
+    }
+    const key = (code << 8) | byte;
+    const known = codes.get(key);
+    if (known !== undefined) {
+      code = known;
+      continue;
+    }
+    if (put(code)) codes.set(key, high);
+    code = byte;
+  }
+  if (code >= 0) put(code);
+  bits.write(endCode, width);
+  return bits.bytes();
+}
+
+class BitWriter {
+  readonly #out: number[] = [];
+  #held = 0;
+  #count = 0;
+
+  write(code: number, width: number): void {
+    this.#held |= code << this.#count;
+    this.#count += width;
+    while (this.#count >= 8) {
+      this.#out.push(this.#held & 0xff);
+      this.#held >>>= 8;
+      this.#count -= 8;
+    }
+  }
+
+  bytes(): Uint8Array {
+    if (this.#count > 0) this.#out.push(this.#held & 0xff);
+    this.#held = this.#count = 0;
+    return Uint8Array.from(this.#out);
+  }
+}

@@ -1,0 +1,39 @@
+/** What the sockets may take from the world at once. */
+
+export type RimLimits = {
+  readonly packetsPerSecondMax: number;
+  readonly streamsInMax: number;
+  readonly streamsInFromOneHostMax: number;
+  readonly streamsOutMax: number;
+  /** Held by all streams that are being read. */
+  readonly streamBytesHeldMax: number;
+};
+
+export const rimLimitsDefault: RimLimits = {
+  packetsPerSecondMax: 20_000,
+  streamsInMax: 128,
+  streamsInFromOneHostMax: 32,
+  streamsOutMax: 64,
+  streamBytesHeldMax: 64 * 1024 * 1024,
+};
+
+/** So many a second, and no more than a second's worth at once. */
+export class Bucket {
+  readonly #perSecond: number;
+  #level: number;
+  #atMs = Number.NEGATIVE_INFINITY;
+
+  constructor(perSecond: number) {
+    this.#perSecond = perSecond;
+    this.#level = perSecond;
+  }
+
+  take(nowMs: number): boolean {
+    const passedMs = Math.min(1_000, nowMs - this.#atMs);
+    this.#atMs = nowMs;
+    this.#level = Math.min(this.#perSecond, this.#level + (passedMs * this.#perSecond) / 1_000);
+    if (this.#level < 1) return false;
+    this.#level -= 1;
+    return true;
+  }
+}

@@ -1,0 +1,170 @@
+/** The streams' sockets: one message in, at most one out, then it is closed; all within a time and a number of bytes. */
+import { connect, createServer, type Server, type Socket } from "node:net";
+import type { Clock } from "#base/clock.ts";
+import { Fault, isFault } from "#base/fault.ts";
+import { normalHost, type Address } from "./address.ts";
+import type { StreamMessage } from "./messages.ts";
+import type { RimLimits } from "./rim-limits.ts";
+import type { StreamReader } from "./stream-reader.ts";
+
+export type TcpPorts = {
+  readonly clock: Clock;
+  readonly limits: RimLimits;
+  readonly streamTimeoutMs: number;
+  readonly reader: () => StreamReader;
+  /** What to answer to what was asked. */
+  readonly asked: (message: StreamMessage) => Uint8Array | undefined;
+  /** What to answer to what was no message. */
+  readonly refused: (why: string) => Uint8Array | undefined;
+  readonly log: (line: string) => void;
+};
+
+export type DialRequest = {
+  readonly to: Address;
+  readonly bytes: Uint8Array;
+  readonly wantsAnswer: boolean;
+  readonly withinMs: number;
+};
+
+export class TcpPort {
+  readonly #server: Server;
+  readonly #ports: TcpPorts;
+  readonly #open = new Set<Socket>();
+  readonly #inByHost = new Map<string, number>();
+  #out = 0;
+  #heldBytes = 0;
+  /** Turned away because there were too many. */
+  dropped = 0;
+
+  private constructor(server: Server, ports: TcpPorts) {
+    this.#server = server;
+    this.#ports = ports;
+    server.maxConnections = ports.limits.streamsInMax;
+    server.on("connection", (socket) => this.#accept(socket));
+    server.on("drop", () => void (this.dropped += 1));
+    server.on("error", (error) => ports.log(`mesh: TCP: ${error.message}`));
+  }
+
+  static async open({ host, port }: Address, ports: TcpPorts): Promise<TcpPort> {
+    const server = createServer({ pauseOnConnect: false });
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    server.once("error", reject);
+    server.listen({ host, port, exclusive: true }, resolve);
+    try {
+      await promise;
+    } catch (error) {
+      throw new Fault("exhausted", "listen for the mesh", { host, port, on: "TCP" }, error);
+    }
+    server.off("error", reject);
+    return new TcpPort(server, ports);
+  }
+
+  get port(): number {
+    const address = this.#server.address();
+    return typeof address === "object" && address ? address.port : 0;
+  }
+
+  #accept(socket: Socket): void {
+    const host = normalHost(socket.remoteAddress ?? "");
+    const fromHost = this.#inByHost.get(host) ?? 0;
+    socket.on("error", () => {}); // whoever asked went away; "close" follows
+    if (fromHost >= this.#ports.limits.streamsInFromOneHostMax) {
+      this.dropped += 1;
+      socket.destroy();
+      return;
+    }
+    this.#inByHost.set(host, fromHost + 1);
+    socket.once("close", () => {
+      const left = (this.#inByHost.get(host) ?? 1) - 1;
+      if (left === 0) this.#inByHost.delete(host);
+      else this.#inByHost.set(host, left);
+    });
+    const { streamTimeoutMs, asked, refused } = this.#ports;
+    this.#read(socket, streamTimeoutMs, (outcome) => {
+      const answer = "why" in outcome ? refused(outcome.why) : asked(outcome.message);
+      if (answer) socket.end(answer);
+      else socket.end();
+    });
+  }
+
+  /** The answer; undefined when none is wanted. Fault "unavailable" when there is none in time. */
+  async dial({ to, bytes, wantsAnswer, withinMs }: DialRequest): Promise<StreamMessage | undefined> {
+    if (this.#out >= this.#ports.limits.streamsOutMax)
+      throw new Fault("exhausted", "reach a member", { streams: this.#out });
+    this.#out += 1;
+    const { promise, resolve, reject } = Promise.withResolvers<StreamMessage | undefined>();
+    const failed = (why: string, cause?: unknown): void =>
+      reject(new Fault("unavailable", "reach a member", { host: to.host, port: to.port, why }, cause));
+    const socket = connect({ host: to.host, port: to.port });
+    socket.on("error", (error) => failed(error.message, error));
+    socket.once("close", () => failed("it closed the stream"));
+    socket.write(bytes);
+    if (wantsAnswer)
+      this.#read(socket, withinMs, (outcome) => ("why" in outcome ? failed(outcome.why) : resolve(outcome.message)));
+    else {
+      const stop = this.#ports.clock.after(withinMs, () => socket.destroy());
+      this.#open.add(socket);
+      socket.once("close", () => (stop(), this.#open.delete(socket)));
+      socket.resume();
+      socket.end(() => resolve(undefined));
+    }
+    try {
+      return await promise;
+    } finally {
+      this.#out -= 1;
+      socket.destroy();
+    }
+  }
+
+  /** Reads one message; told once, and never for a stream that was closed before. */
+  #read(
+    socket: Socket,
+    withinMs: number,
+    done: (outcome: { readonly message: StreamMessage } | { readonly why: string }) => void,
+  ): void {
+    const { clock, limits, reader: makeReader } = this.#ports;
+    const reader = makeReader();
+    let heldBytes = 0;
+    let isDone = false;
+    const finish = (outcome: { readonly message: StreamMessage } | { readonly why: string }): void => {
+      if (isDone) return;
+      isDone = true;
+      this.#heldBytes -= heldBytes;
+      done(outcome);
+    };
+    const stop = clock.after(withinMs, () => {
+      finish({ why: "it took too long" });
+      socket.destroy();
+    });
+    this.#open.add(socket);
+    socket.on("data", (chunk: Buffer) => {
+      if (isDone) return;
+      if (this.#heldBytes + chunk.length > limits.streamBytesHeldMax) {
+        this.dropped += 1;
+        socket.destroy();
+        return;
+      }
+      heldBytes += chunk.length;
+      this.#heldBytes += chunk.length;
+      try {
+        const message = reader.push(chunk);
+        if (message) finish({ message });
+      } catch (error) {
+        finish({ why: isFault(error) ? error.message : `internal: ${String(error)}` });
+      }
+    });
+    socket.once("close", () => {
+      stop();
+      this.#open.delete(socket);
+      if (!isDone) this.#heldBytes -= heldBytes;
+      isDone = true;
+    });
+  }
+
+  async close(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#server.close(() => resolve());
+    for (const socket of this.#open) socket.destroy();
+    await promise;
+  }
+}
