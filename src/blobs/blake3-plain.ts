@@ -81,7 +81,7 @@ export class PlainBlake3 {
   readonly #block = new Uint8Array(blockBytes);
   #inBlock = 0;
   #blocks = 0;
-  #chain = iv;
+  #chain: Uint32Array = iv;
   #chunks = 0;
   /** Roots of complete subtrees, the largest first: one for each bit that is set in the number of chunks. */
   readonly #stack: Uint32Array[] = [];

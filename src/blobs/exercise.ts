@@ -102,7 +102,7 @@ export function exerciseBlobs(name: string, make: MakeBlobs): void {
       const digest = sha256Digest(big);
       await blobs.write(digest, big);
       const parts: Uint8Array[] = [];
-      for await (const part of blobs.read(digest)) parts.push(part);
+      for await (const part of blobs.read(digest)) parts.push(Uint8Array.from(part));
       ok(Buffer.concat(parts).equals(big));
     });
   });
@@ -118,7 +118,7 @@ export async function put(blobs: BlobStore, value: string): Promise<Digest> {
 
 export async function text(parts: AsyncIterable<Uint8Array>): Promise<string> {
   const all: Uint8Array[] = [];
-  for await (const part of parts) all.push(part);
+  for await (const part of parts) all.push(Uint8Array.from(part));
   return Buffer.concat(all).toString("utf8");
 }
 

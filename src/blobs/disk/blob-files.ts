@@ -1,0 +1,78 @@
+/** Large blobs: a file each, two levels of folders by key. A name always means the whole blob. */
+import { mkdir, open, rename, rm, type FileHandle } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { digestFunctions } from "#base/digest.ts";
+import type { Key } from "./key.ts";
+
+export type FileName = { readonly fn: number; readonly hex: string };
+
+export const fileName = (fn: number, key: Key): FileName => ({
+  fn,
+  hex: Buffer.from(key.buffer, key.byteOffset, key.byteLength).toString("hex"),
+});
+
+export class BlobFiles {
+  readonly #folder: string;
+  /** One at a time for each name: a file that comes must not be the one that goes. */
+  readonly #turns = new Map<string, Promise<void>>();
+
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  path({ fn, hex }: FileName): string {
+    return join(this.#folder, hex.slice(0, 2), hex.slice(2, 4), `${hex}.${digestFunctions[fn] ?? fn}`);
+  }
+
+  /** Moves a whole, verified file to its place, and has it recorded. */
+  async publish(from: string, name: FileName, record: () => Promise<void>): Promise<void> {
+    await this.#inTurn(this.path(name), async (path) => {
+      try {
+        await rename(from, path);
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+        await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+        await rename(from, path);
+      }
+      await record();
+    });
+  }
+
+  /** Unless it is wanted again meanwhile. */
+  async remove(name: FileName, isWanted: () => boolean): Promise<void> {
+    await this.#inTurn(this.path(name), async (path) => {
+      if (!isWanted()) await rm(path, { force: true });
+    });
+  }
+
+  async #inTurn(path: string, work: (path: string) => Promise<void>): Promise<void> {
+    const before = this.#turns.get(path) ?? Promise.resolve();
+    const mine = before.catch(() => {}).then(() => work(path));
+    this.#turns.set(path, mine);
+    try {
+      await mine;
+    } finally {
+      if (this.#turns.get(path) === mine) this.#turns.delete(path);
+    }
+  }
+
+  open(name: FileName): Promise<FileHandle> {
+    return open(this.path(name), "r");
+  }
+
+  /** The file and its name outlive a loss of power from here on. */
+  async sync(name: FileName): Promise<void> {
+    const path = this.path(name);
+    await syncPath(path);
+    const folder = dirname(path);
+    for (const one of [folder, dirname(folder), this.#folder]) await syncPath(one, true);
+  }
+}
+
+async function syncPath(path: string, isFolder = false): Promise<void> {
+  await using handle = await open(path, "r");
+  await handle.sync().catch((error: NodeJS.ErrnoException) => {
+    // Some systems (Windows) have no durable folders to ask for.
+    if (!isFolder || !["EPERM", "EINVAL", "EISDIR"].includes(error.code ?? "")) throw error;
+  });
+}

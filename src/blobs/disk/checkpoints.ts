@@ -1,0 +1,71 @@
+/** When the table is written down: when the log has grown by so much, and at the end. */
+import type { Clock } from "#base/clock.ts";
+import { writeCheckpoint } from "./checkpoint.ts";
+import type { Core } from "./core.ts";
+import type { Recovered } from "./recovery.ts";
+
+const everyMs = 5_000;
+
+export class Checkpoints {
+  readonly #core: Core;
+  readonly #clock: Clock;
+  #cancel: () => void = () => {};
+  #writing: Promise<void> | undefined;
+  /** Log since the last one. */
+  #sequence: number;
+  #segment = 0;
+  #sizeBytes = 0;
+  #isDue: boolean;
+  #isClosed = false;
+
+  constructor(core: Core, recovered: Recovered) {
+    this.#core = core;
+    this.#clock = core.clock;
+    this.#sequence = recovered.sequence;
+    this.#segment = core.log.applied.segment;
+    this.#isDue = recovered.scannedBytes > core.options.segmentBytes;
+    this.#wait();
+  }
+
+  #wait(): void {
+    this.#cancel = this.#clock.after(everyMs, () => {
+      void this.#look().finally(() => {
+        if (!this.#isClosed) this.#wait();
+      });
+    });
+  }
+
+  /** A full segment since the last one is worth one. */
+  async #look(): Promise<void> {
+    if (this.#isDue || this.#core.log.applied.segment > this.#segment) await this.write().catch(() => {});
+  }
+
+  async write(): Promise<void> {
+    if (this.#writing) return await this.#writing;
+    this.#writing = this.#write().finally(() => (this.#writing = undefined));
+    await this.#writing;
+  }
+
+  async #write(): Promise<void> {
+    const { applied } = this.#core.log;
+    try {
+      const sizeBytes = await writeCheckpoint(this.#core.root, this.#core.holdings, applied);
+      this.#core.room.give(this.#sizeBytes);
+      this.#core.room.takeOwn(sizeBytes);
+      this.#sizeBytes = sizeBytes;
+      this.#sequence = applied.sequence;
+      this.#segment = applied.segment;
+      this.#isDue = false;
+    } catch (error) {
+      // The old one is as good; a start only takes longer.
+      this.#core.options.report("the checkpoint could not be written", { why: String(error) });
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#cancel();
+    await this.#writing;
+    if (this.#core.log.applied.sequence !== this.#sequence || this.#isDue) await this.#write();
+  }
+}

@@ -1,0 +1,205 @@
+/** What all parts of a disk store work on together. */
+import type { Clock } from "#base/clock.ts";
+import type { DigestParts } from "#base/digest.ts";
+import { Fault, isFault } from "#base/fault.ts";
+import { BlobFiles, fileName } from "./blob-files.ts";
+import { HashThread } from "./file-hashing.ts";
+import { type Holdings, keyBytes } from "./holdings.ts";
+import { InlineGate } from "./inline-gate.ts";
+import { functionNumber, keyFromHex, keyWords, type Key } from "./key.ts";
+import { PackedLog, type Appending } from "./packed-log.ts";
+import { RecordReader, type ReadRecord } from "./read-record.ts";
+import { headerBytes, kinds, peekHeader } from "./record.ts";
+import type { Recovered } from "./recovery.ts";
+import type { Room } from "./room.ts";
+import type { Segments } from "./segments.ts";
+import { Slabs } from "./slabs.ts";
+import type { DiskOptions } from "./options.ts";
+import { flags, noEntry } from "./table.ts";
+
+export type CoreParts = {
+  readonly root: string;
+  readonly options: DiskOptions;
+  readonly clock: Clock;
+  readonly holdings: Holdings;
+  readonly segments: Segments;
+  readonly room: Room;
+  readonly recovered: Recovered;
+};
+
+/** Times in the log are seconds; what is to be kept for ever, until the last one there is. */
+const secondsMax = 2 ** 32 - 1;
+/** How exactly times of access are known: touching a blob again within it costs nothing. */
+const accessCoarseSec = 60;
+const keysPerRecordMax = 1_500;
+
+export class Core {
+  readonly root: string;
+  readonly options: DiskOptions;
+  readonly clock: Clock;
+  readonly holdings: Holdings;
+  readonly segments: Segments;
+  readonly room: Room;
+  readonly gate: InlineGate;
+  readonly slabs: Slabs;
+  readonly log: PackedLog;
+  readonly reader: RecordReader;
+  readonly files: BlobFiles;
+  readonly hashing = new HashThread();
+  /** Makes room for so much, if it can; the janitor's. */
+  makeRoom: (bytes: number) => Promise<boolean> = () => Promise.resolve(false);
+  /** Told of entries whose use should be written down. */
+  onTouched: (entry: number) => void = () => {};
+  readonly #key: Key = new Uint32Array(keyWords);
+  readonly #tenants = new Map<string, Promise<number>>();
+  readonly #epochMs: number;
+
+  constructor(parts: CoreParts, filesFolder: string) {
+    const { root, options, clock, holdings, segments, room, recovered } = parts;
+    this.root = root;
+    this.options = options;
+    this.clock = clock;
+    this.holdings = holdings;
+    this.segments = segments;
+    this.room = room;
+    // A wall clock that was set back must not make anything older than it is, nor one that jumps let pins run out.
+    this.#epochMs = Math.max(clock.wallMs(), holdings.lastSec * 1_000) - clock.monotonicMs();
+    this.gate = new InlineGate(() => clock.monotonicMs());
+    this.slabs = new Slabs(holdings.table, options.memoryBytesMax);
+    this.reader = new RecordReader(segments, this.gate);
+    this.files = new BlobFiles(filesFolder);
+    const onWritten: ConstructorParameters<typeof PackedLog>[0]["onWritten"] = ({ slab, at, segment, offset }) => {
+      const header = peekHeader(slab.buffer, at);
+      if (!header) return;
+      const entry = holdings.apply(slab.buffer, at, header, { segment, offset });
+      if (entry === noEntry || header.kind === kinds.file || header.isZstd) return;
+      const size = header.kind === kinds.blob ? holdings.table.sizeOf(entry) : header.bodyBytes;
+      this.slabs.place(entry, slab, at + headerBytes + header.bodyBytes - size);
+    };
+    const { gate, slabs } = this;
+    const { segmentBytes } = options;
+    this.log = new PackedLog({ segments, slabs, room, gate, segmentBytes, onWritten }, recovered.sequence);
+  }
+
+  nowSec(): number {
+    return Math.floor((this.#epochMs + this.clock.monotonicMs()) / 1_000);
+  }
+
+  untilSec(forMs: number): number {
+    const seconds = Math.ceil((this.#epochMs + this.clock.monotonicMs() + forMs) / 1_000);
+    return seconds < secondsMax ? seconds : secondsMax;
+  }
+
+  /** The blob's entry, whoever may see it. */
+  find({ fn, hash, sizeBytes }: DigestParts): number {
+    const number = functionNumber(fn);
+    keyFromHex(this.#key, number, hash);
+    const entry = this.holdings.table.find(this.#key, number);
+    return entry !== noEntry && this.holdings.table.sizeOf(entry) === sizeBytes ? entry : noEntry;
+  }
+
+  /** The same, for a tenant; counts as a use. */
+  findFor(parts: DigestParts, tenant: number | undefined): number {
+    if (tenant === undefined) return noEntry;
+    const entry = this.find(parts);
+    if (entry === noEntry || !this.holdings.maySee(entry, tenant)) return noEntry;
+    this.touch(entry);
+    return entry;
+  }
+
+  touch(entry: number): void {
+    if (this.holdings.table.touch(entry, this.nowSec(), accessCoarseSec)) this.onTouched(entry);
+  }
+
+  /** The tenant's number, given out and written down at the first need. */
+  tenantNumber(name: string): number | Promise<number> {
+    const known = this.holdings.tenantNumber(name);
+    if (known !== undefined) return known;
+    let coming = this.#tenants.get(name);
+    if (!coming) {
+      coming = this.#nameTenant(name).finally(() => this.#tenants.delete(name));
+      this.#tenants.set(name, coming);
+    }
+    return coming;
+  }
+
+  async #nameTenant(name: string): Promise<number> {
+    const before = [...this.#tenants.values()];
+    await Promise.allSettled(before); // one after the other, for each takes the next number
+    const number = this.holdings.tenants.size + 1;
+    const body = Buffer.from(name);
+    await this.append({
+      header: { kind: kinds.tenant, visible: number },
+      bodyBytes: body.length,
+      fill: (target, at) => target.set(body, at),
+    });
+    return number;
+  }
+
+  /** Waits for the janitor when there is no room, once. */
+  async append(appending: Appending): Promise<number> {
+    try {
+      return await this.log.append(appending);
+    } catch (error) {
+      if (!isFault(error, "exhausted") || !(await this.makeRoom(appending.bodyBytes + headerBytes))) throw error;
+      return await this.log.append(appending);
+    }
+  }
+
+  /** One record, or as many as it takes, that name these entries. */
+  async appendKeys(header: Appending["header"], entries: readonly number[], isOwn = true): Promise<void> {
+    const written: Promise<number>[] = [];
+    for (let from = 0; from < entries.length; from += keysPerRecordMax) {
+      const some = entries.slice(from, from + keysPerRecordMax);
+      written.push(
+        this.log.append({
+          header,
+          bodyBytes: some.length * keyBytes,
+          fill: (target, at) => some.forEach((entry, i) => this.holdings.writeKey(entry, target, at + i * keyBytes)),
+          isOwn,
+        }),
+      );
+    }
+    await Promise.all(written);
+  }
+
+  recordOf(entry: number): Promise<ReadRecord> {
+    const { table } = this.holdings;
+    const [segment, offset] = [table.segment(entry), table.offset(entry)];
+    return this.reader.read({ segment, offset, lengthBytes: table.recordBytes(entry) });
+  }
+
+  recordNow(entry: number): ReadRecord | undefined {
+    const { table } = this.holdings;
+    const [segment, offset] = [table.segment(entry), table.offset(entry)];
+    return this.reader.readNow({ segment, offset, lengthBytes: table.recordBytes(entry) });
+  }
+
+  /**
+   * Takes the entries out at once, so that nobody is told that they are there, and says so in the log; only when that
+   * is written do their files go, for after a crash it is the log that is believed.
+   */
+  async drop(entries: readonly number[]): Promise<void> {
+    const { holdings } = this;
+    const { table } = holdings;
+    const files = entries.filter((entry) => table.has(entry, flags.file));
+    const names = files.map((entry) => fileName(table.fn(entry), table.key(entry).slice()));
+    const logged = this.appendKeys({ kind: kinds.gone }, entries);
+    for (const entry of entries) holdings.remove(entry);
+    await logged;
+    await Promise.all(names.map((name) => this.files.remove(name, () => this.#has(name))));
+  }
+
+  #has({ fn, hex }: { readonly fn: number; readonly hex: string }): boolean {
+    const key = new Uint32Array(keyWords);
+    keyFromHex(key, 0, hex);
+    return this.holdings.table.find(key, fn) !== noEntry;
+  }
+
+  /** Wrong bytes were found: the copy goes, so that a right one can take its place. */
+  async dropDamaged(entry: number, facts: { readonly digest: string }): Promise<never> {
+    this.options.report("a damaged blob was found and let go", { digest: facts.digest });
+    await this.drop([entry]).catch(() => {});
+    throw new Fault("not-found", "read blob", { ...facts, why: "its copy was damaged" });
+  }
+}

@@ -1,0 +1,200 @@
+/** The blobs of a disk store as one tenant sees them (B5), or as the node itself does. */
+import { promisify } from "node:util";
+import { constants, zstdCompress, zstdCompressSync } from "node:zlib";
+import { parseDigest, type Digest, type DigestParts } from "#base/digest.ts";
+import { Fault } from "#base/fault.ts";
+import { hashHex, partsOf } from "#blobs/hashing.ts";
+import type { BlobStore, Form, Prompt, Range } from "#blobs/store.ts";
+import { unpacked } from "#blobs/zstd.ts";
+import { fileName } from "./blob-files.ts";
+import type { Core } from "./core.ts";
+import { nobody } from "./holdings.ts";
+import { functionNumber, keyFromBytes, keyWords, type Key } from "./key.ts";
+import { readLarge } from "./large-blobs.ts";
+import { packedNow, readPacked, writePacked } from "./packed-blobs.ts";
+import { kinds } from "./record.ts";
+import { flags, noEntry } from "./table.ts";
+import { verifyEntry } from "./verify.ts";
+
+export type TenantView = {
+  /** Undefined: a tenant that has never been given anything. */
+  readonly number: () => number | undefined;
+  /** The same, for who is about to be given something. */
+  readonly assigned: () => number | Promise<number>;
+};
+
+export const nodeView: TenantView = { number: () => nobody, assigned: () => nobody };
+
+export const viewOf = (core: Core, tenant: string): TenantView => {
+  let known: number | undefined;
+  return {
+    number: () => (known ??= core.holdings.tenantNumber(tenant)),
+    assigned: () => known ?? core.tenantNumber(tenant),
+  };
+};
+
+/** Writes what is larger than fits into the log; verifies, too. */
+export type WriteLarge = (parts: DigestParts, source: AsyncIterable<Uint8Array>) => Promise<void>;
+
+export function createDiskBlobs(core: Core, view: TenantView, writeLarge: WriteLarge): BlobStore {
+  const find = (parts: DigestParts): number => core.findFor(parts, view.number());
+  return {
+    missing: async (digests) => digests.filter((digest) => find(partsOf(digest)) === noEntry),
+    read: (digest, range, form) => readBlob(core, find, { digest, range, form: form ?? "plain" }),
+    async write(digest, source, form = "plain") {
+      const parts = partsOf(digest);
+      if (find(parts) !== noEntry) return;
+      if (parts.sizeBytes > core.options.packedBytesMax) {
+        const plain = form === "zstd" ? unpacked(source, parts.sizeBytes) : asStream(source);
+        return await writeLarge(parts, plain);
+      }
+      const bytes = await collected(parts, source, form);
+      checkBytes(parts, bytes);
+      await keepSmall(core, view, parts, bytes);
+    },
+    pin: (digests, forMs) => pin(core, find, digests, forMs),
+    prompt: promptOf(core, view, find),
+  };
+}
+
+export function checkBytes({ fn, hash, sizeBytes }: DigestParts, bytes: Uint8Array): void {
+  if (bytes.length === sizeBytes && hashHex(fn, bytes) === hash) return;
+  const why = bytes.length === sizeBytes ? "the bytes have another digest" : "another number of bytes than it says";
+  throw new Fault("invalid", "write blob", { hash, sizeBytes, got: bytes.length, why });
+}
+
+/** Verified bytes: kept once, and given to whoever brought them. */
+export async function keepSmall(core: Core, view: TenantView, parts: DigestParts, bytes: Uint8Array): Promise<void> {
+  const given = view.assigned();
+  const tenant = typeof given === "number" ? given : await given;
+  const entry = core.find(parts);
+  if (entry !== noEntry) return await grant(core, entry, tenant);
+  const stored = await storedForm(core, bytes);
+  await writePacked(core, parts, { ...stored, visible: tenant > 31 || tenant === nobody ? 0 : 1 << tenant });
+  const written = core.find(parts);
+  if (tenant > 31 && written !== noEntry) await grant(core, written, tenant);
+}
+
+export async function grant(core: Core, entry: number, tenant: number): Promise<void> {
+  core.touch(entry);
+  if (core.holdings.maySee(entry, tenant)) return;
+  await core.appendKeys({ kind: kinds.grants, visible: tenant }, [entry], false);
+}
+
+const compressed = promisify(zstdCompress) as (bytes: Uint8Array, options: object) => Promise<Buffer>;
+const level1 = { params: { [constants.ZSTD_c_compressionLevel]: 1 } };
+/** Less is not worth the trouble. */
+const compressBytesMin = 512;
+
+async function storedForm(
+  core: Core,
+  bytes: Uint8Array,
+): Promise<{ readonly bytes: Uint8Array; readonly isZstd: boolean }> {
+  if (core.options.compression === "none" || bytes.length < compressBytesMin) return { bytes, isZstd: false };
+  const frame = await compressed(bytes, level1);
+  return frame.length < bytes.length * 0.9 ? { bytes: frame, isZstd: true } : { bytes, isZstd: false };
+}
+
+type Wanted = { readonly digest: Digest; readonly range: Range | undefined; readonly form: Form };
+
+async function* readBlob(
+  core: Core,
+  find: (parts: DigestParts) => number,
+  { digest, range, form }: Wanted,
+): AsyncGenerator<Uint8Array> {
+  const parts = partsOf(digest);
+  const entry = find(parts);
+  if (entry === noEntry) throw new Fault("not-found", "read blob", { digest });
+  const from = range?.offset ?? 0;
+  if (!(from >= 0 && from <= parts.sizeBytes))
+    throw new Fault("invalid", "read blob", { digest, offset: from, why: "the range begins outside the blob" });
+  const to = Math.min(parts.sizeBytes, from + (range?.length ?? parts.sizeBytes));
+  const { table } = core.holdings;
+  if (table.has(entry, flags.file)) {
+    if (table.has(entry, flags.suspect)) await checkSuspect(core, entry, parts, digest);
+    return yield* readLarge(core, entry, parts, { span: { from, to }, form });
+  }
+  const all = packedNow(core, entry) ?? (await readPacked(core, entry, parts));
+  const part = all.subarray(from, to);
+  // A copy: a reader that scribbles must not change what the next one gets (B1).
+  yield form === "zstd" ? zstdCompressSync(part, level1) : Uint8Array.prototype.slice.call(part);
+}
+
+async function checkSuspect(core: Core, entry: number, parts: DigestParts, digest: Digest): Promise<void> {
+  if (!(await verifyEntry(core, entry, parts))) return await core.dropDamaged(entry, { digest });
+  if (core.find(parts) === entry) core.holdings.table.setFlag(entry, flags.suspect, false);
+}
+
+async function* asStream(source: AsyncIterable<Uint8Array> | Uint8Array): AsyncGenerator<Uint8Array> {
+  if (source instanceof Uint8Array) yield source;
+  else yield* source;
+}
+
+async function collected(
+  { sizeBytes, hash }: DigestParts,
+  source: AsyncIterable<Uint8Array> | Uint8Array,
+  form: Form,
+): Promise<Uint8Array> {
+  if (form === "plain" && source instanceof Uint8Array) return source;
+  const parts: Uint8Array[] = [];
+  let got = 0;
+  for await (const part of form === "zstd" ? unpacked(source, sizeBytes) : asStream(source)) {
+    got += part.length;
+    if (got > sizeBytes) throw new Fault("invalid", "write blob", { hash, why: "more bytes than the digest says" });
+    parts.push(Uint8Array.from(part)); // its maker's again when the next one is asked for
+  }
+  return Buffer.concat(parts);
+}
+
+async function pin(
+  core: Core,
+  find: (parts: DigestParts) => number,
+  digests: readonly Digest[],
+  forMs: number,
+): ReturnType<BlobStore["pin"]> {
+  const { table } = core.holdings;
+  const entries = digests.map((digest) => {
+    const parts = parseDigest(digest);
+    return parts ? find(parts) : noEntry;
+  });
+  if (entries.includes(noEntry)) return { missing: digests.filter((_, i) => entries[i] === noEntry) };
+  if (entries.length === 0) return { digests, pinnedForMs: forMs };
+  const keepSec = core.untilSec(forMs);
+  // At once, so that nothing is evicted while it is being written down (B2).
+  for (const entry of entries) table.setKeepSec(entry, Math.max(table.keepSec(entry), keepSec));
+  const names = entries
+    .filter((entry) => table.has(entry, flags.file) && !table.has(entry, flags.durable))
+    .map((entry) => ({ entry, name: fileName(table.fn(entry), table.key(entry).slice()) }));
+  const segments = new Set(entries.map((entry) => table.segment(entry)));
+  await core.appendKeys({ kind: kinds.pins, keepSec }, [...new Set(entries)]);
+  segments.add(core.log.applied.segment);
+  for (const { entry, name } of names) {
+    await core.files.sync(name);
+    table.setFlag(entry, flags.durable, true); // pinned, so still the same entry
+  }
+  await Promise.all([...segments].map((segment) => core.log.sync(segment)));
+  return { digests, pinnedForMs: forMs };
+}
+
+function promptOf(core: Core, view: TenantView, find: (parts: DigestParts) => number): Prompt {
+  const key: Key = new Uint32Array(keyWords);
+  const { holdings } = core;
+  const { table } = holdings;
+  return {
+    has(fn, hash, at, sizeBytes) {
+      const tenant = view.number();
+      if (tenant === undefined) return false;
+      const number = functionNumber(fn);
+      keyFromBytes(key, number, hash, at);
+      const entry = table.find(key, number);
+      if (entry === noEntry || table.sizeOf(entry) !== sizeBytes || !holdings.maySee(entry, tenant)) return false;
+      core.touch(entry);
+      return true;
+    },
+    bytes(digest) {
+      const parts = parseDigest(digest);
+      const entry = parts ? find(parts) : noEntry;
+      return entry === noEntry ? undefined : packedNow(core, entry);
+    },
+  };
+}

@@ -1,0 +1,15 @@
+import { Fault, type FaultFacts } from "#base/fault.ts";
+
+/** When to come back to a disk that is full: the janitor needs some seconds, people need minutes. */
+export const retryAfterMs = 5_000;
+
+/** What the disk says, as a Fault: a full one is "exhausted", whatever else it may be is "unavailable". */
+export function asDiskFault(error: unknown, doing: string, facts: FaultFacts = {}): Fault {
+  if (error instanceof Fault) return error;
+  const errno = (error as NodeJS.ErrnoException).code;
+  const full = errno === "ENOSPC" || errno === "EDQUOT";
+  return new Fault(full ? "exhausted" : "unavailable", doing, { ...facts, errno, retryAfterMs }, error);
+}
+
+export const noRoom = (doing: string, facts: FaultFacts): Fault =>
+  new Fault("exhausted", doing, { ...facts, retryAfterMs, why: "the store is full" });

@@ -1,0 +1,211 @@
+/**
+ * What the store holds, and who may see it: the state that the records of the log, applied one after the other, make.
+ * The same code applies a record when it was just written and when it is read back after a restart.
+ */
+import { assert } from "#base/assert.ts";
+import { hashLength, keyFromBytes, keyWords, namedFunction, wordsOfBytes, type Key } from "./key.ts";
+import { hashRoom, headerBytes, kinds, readUint64, recordBytes, type Header } from "./record.ts";
+import { flags, noEntry, Table } from "./table.ts";
+
+export type Place = { readonly segment: number; readonly offset: number };
+
+/** Told of what changes on the disk; not during recovery, which counts when it is done. */
+export type Accounts = {
+  /** So many bytes of the segment are of use now, or no longer. */
+  live(segment: number, bytes: number): void;
+  file(bytes: number): void;
+};
+
+/** Sees everything, and is given nothing: the node itself. */
+export const nobody = 0;
+/** Numbers up to it have a bit in each entry; further tenants are in sets. */
+const bitTenantMax = 31;
+const hasMore = 1;
+export const keyBytes = 4 + 4 * keyWords;
+const silent: Accounts = { live: () => {}, file: () => {} };
+
+export class Holdings {
+  readonly table = new Table();
+  readonly #tenants = new Map<string, number>();
+  readonly #more = new Map<number, Set<number>>();
+  readonly #key: Key = new Uint32Array(keyWords);
+  accounts: Accounts = silent;
+  /** The latest time that anything in the log speaks of. */
+  lastSec = 0;
+
+  get tenants(): ReadonlyMap<string, number> {
+    return this.#tenants;
+  }
+
+  /** Grants to tenants that have no bit. */
+  get further(): ReadonlyMap<number, ReadonlySet<number>> {
+    return this.#more;
+  }
+
+  tenantNumber(name: string): number | undefined {
+    return this.#tenants.get(name);
+  }
+
+  nameTenant(name: string, number: number): void {
+    this.#tenants.set(name, number);
+  }
+
+  maySee(entry: number, tenant: number): boolean {
+    if (tenant === nobody) return true;
+    if (tenant <= bitTenantMax) return ((this.table.visible(entry) >>> tenant) & 1) === 1;
+    return this.#more.get(entry)?.has(tenant) ?? false;
+  }
+
+  grant(entry: number, tenant: number): void {
+    const { table } = this;
+    if (tenant === nobody) return;
+    if (tenant <= bitTenantMax) return table.setVisible(entry, table.visible(entry) | (1 << tenant));
+    const more = this.#more.get(entry);
+    if (more) more.add(tenant);
+    else this.#more.set(entry, new Set([tenant]));
+    table.setVisible(entry, table.visible(entry) | hasMore);
+  }
+
+  /** From the table at once; the record that says so is somebody else's. */
+  remove(entry: number): void {
+    this.#uncount(entry);
+    this.#more.delete(entry);
+    this.table.remove(entry);
+  }
+
+  #uncount(entry: number): void {
+    const { table } = this;
+    this.accounts.live(table.segment(entry), -this.#recordBytes(entry));
+    if (table.has(entry, flags.file)) this.accounts.file(-table.fileBytes(entry));
+  }
+
+  #recordBytes(entry: number): number {
+    if (!this.table.has(entry, flags.file)) return this.table.recordBytes(entry);
+    return recordBytes(hashRoom(hashLength(this.table.fn(entry))) + 16);
+  }
+
+  /** How much of which segment is of use, and how much the files take: counted anew. */
+  count(): void {
+    const { table } = this;
+    for (let entry = 0; entry < table.end; entry += 1) {
+      if (!table.isTaken(entry)) continue;
+      this.accounts.live(table.segment(entry), this.#recordBytes(entry));
+      if (table.has(entry, flags.file)) this.accounts.file(table.fileBytes(entry));
+    }
+  }
+
+  /** Gives the entry that the record is about, where there is exactly one. */
+  apply(bytes: Buffer, at: number, header: Header, place: Place): number {
+    this.lastSec = Math.max(this.lastSec, header.accessSec);
+    const body = at + headerBytes;
+    switch (header.kind) {
+      case kinds.blob:
+      case kinds.file:
+        return this.#applyBlob(bytes, body, header, place);
+      case kinds.named:
+        return this.#applyNamed(bytes, body, header, place);
+      case kinds.unnamed:
+        return this.#applyUnnamed(bytes, body);
+      case kinds.tenant:
+        this.#tenants.set(bytes.toString("utf8", body, body + header.bodyBytes), header.visible);
+        return noEntry;
+      case kinds.touches:
+        this.#applyTouches(bytes, body, header);
+        return noEntry;
+      case kinds.grants:
+      case kinds.pins:
+      case kinds.gone:
+        this.#applyKeys(bytes, body, header);
+        return noEntry;
+      default:
+        return noEntry; // of a later version, which wrote it for others
+    }
+  }
+
+  #applyBlob(bytes: Buffer, body: number, header: Header, place: Place): number {
+    const { table } = this;
+    keyFromBytes(this.#key, header.fn, bytes, body);
+    const sizeAt = body + hashRoom(hashLength(header.fn));
+    const sizeBytes = readUint64(bytes, sizeAt);
+    const entry = this.#entryFor(header.fn, place);
+    table.setFlag(entry, flags.zstd, header.isZstd);
+    table.setFlag(entry, flags.durable | flags.suspect, false);
+    if (header.kind === kinds.file) {
+      const diskBytes = readUint64(bytes, sizeAt + 8);
+      table.setFile(entry, sizeBytes, diskBytes);
+      this.accounts.file(table.fileBytes(entry));
+    } else {
+      table.setMemory(entry, 0);
+      table.setPacked(entry, sizeBytes, recordBytes(header.bodyBytes));
+    }
+    table.setVisible(entry, table.visible(entry) | header.visible);
+    this.#age(entry, header);
+    this.accounts.live(place.segment, this.#recordBytes(entry));
+    return entry;
+  }
+
+  /** The entry under the key in hand, without the place it had: the record that comes last counts. */
+  #entryFor(fn: number, { segment, offset }: Place): number {
+    const { table } = this;
+    const there = table.find(this.#key, fn);
+    if (there !== noEntry) this.#uncount(there);
+    const entry = there === noEntry ? table.add(this.#key, fn) : there;
+    table.setPlace(entry, segment, offset);
+    return entry;
+  }
+
+  #age(entry: number, { accessSec, keepSec }: Header): void {
+    const { table } = this;
+    table.setAccessSec(entry, Math.max(table.accessSec(entry), accessSec));
+    table.setKeepSec(entry, Math.max(table.keepSec(entry), keepSec));
+  }
+
+  #applyNamed(bytes: Buffer, body: number, header: Header, place: Place): number {
+    const { table } = this;
+    wordsOfBytes(this.#key, bytes, body, keyWords);
+    const entry = this.#entryFor(namedFunction, place);
+    table.setMemory(entry, 0);
+    table.setPacked(entry, header.bodyBytes, recordBytes(header.bodyBytes));
+    table.setVisible(entry, header.visible);
+    this.#age(entry, header);
+    this.accounts.live(place.segment, recordBytes(header.bodyBytes));
+    return entry;
+  }
+
+  #applyUnnamed(bytes: Buffer, body: number): number {
+    wordsOfBytes(this.#key, bytes, body, keyWords);
+    const entry = this.table.find(this.#key, namedFunction);
+    if (entry !== noEntry) this.remove(entry);
+    return noEntry;
+  }
+
+  #applyKeys(bytes: Buffer, body: number, header: Header): void {
+    const isGrant = header.kind === kinds.grants;
+    for (let at = body; at < body + header.bodyBytes; at += keyBytes) {
+      const entry = this.#findKey(bytes, at);
+      if (entry === noEntry) continue;
+      if (header.kind === kinds.gone) this.remove(entry);
+      else if (isGrant) this.grant(entry, header.visible);
+      else this.table.setKeepSec(entry, Math.max(this.table.keepSec(entry), header.keepSec));
+    }
+  }
+
+  #findKey(bytes: Buffer, at: number): number {
+    wordsOfBytes(this.#key, bytes, at + 4, keyWords);
+    return this.table.find(this.#key, bytes[at] ?? 0);
+  }
+
+  #applyTouches(bytes: Buffer, body: number, header: Header): void {
+    for (let at = body; at + keyBytes <= body + header.bodyBytes; at += keyBytes) {
+      const entry = this.#findKey(bytes, at);
+      if (entry !== noEntry) this.#age(entry, header);
+    }
+  }
+
+  /** A key as records name it. */
+  writeKey(entry: number, target: Buffer, at: number): void {
+    assert(this.table.isTaken(entry), "an entry that is there");
+    target.writeUInt32LE(this.table.fn(entry), at);
+    this.table.key(entry).forEach((word, i) => target.writeUInt32LE(word, at + 4 + 4 * i));
+  }
+}

@@ -1,0 +1,54 @@
+/** What things are filed under in the table: 8 words, whatever the digest function. */
+import { hash as hashOnce } from "node:crypto";
+import { digestFunctions, hashBytes, type DigestFunction } from "#base/digest.ts";
+
+export const keyWords = 8;
+export type Key = Uint32Array;
+
+/** A digest function as a number, as records and entries have it. The order of `digestFunctions` never changes. */
+export const functionNumber = (fn: DigestFunction): number => digestFunctions.indexOf(fn);
+
+/** Names of the ActionIndex are filed beside blobs, under a function that no blob has. */
+export const namedFunction = 15;
+
+/** From a hash in hex. A hash that is longer than the key is hashed to its size, so keys differ as hashes do. */
+export function keyFromHex(key: Key, fn: number, hex: string): void {
+  if (hex.length === keyWords * 8) return wordsOfHex(key, hex, keyWords);
+  if (hex.length > keyWords * 8) return keyFromBytes(key, fn, Buffer.from(hex, "hex"), 0);
+  key.fill(0);
+  wordsOfHex(key, hex, hex.length / 8);
+}
+
+/** From raw bytes at `at`; their number is the function's. */
+export function keyFromBytes(key: Key, fn: number, bytes: Uint8Array, at: number): void {
+  const count = hashLength(fn);
+  if (count > keyWords * 4) {
+    const folded = hashOnce("sha256", bytes.subarray(at, at + count), "buffer");
+    return wordsOfBytes(key, folded, 0, keyWords);
+  }
+  if (count < keyWords * 4) key.fill(0);
+  wordsOfBytes(key, bytes, at, count >>> 2);
+}
+
+export const hashLength = (fn: number): number => {
+  const name = digestFunctions[fn];
+  return name === undefined ? keyWords * 4 : hashBytes[name];
+};
+
+export function wordsOfBytes(key: Key, bytes: Uint8Array, at: number, count: number): void {
+  for (let i = 0, from = at; i < count; i += 1, from += 4) key[i] = wordAt(bytes, from);
+}
+
+const wordAt = (bytes: Uint8Array, at: number): number =>
+  (bytes[at] ?? 0) | ((bytes[at + 1] ?? 0) << 8) | ((bytes[at + 2] ?? 0) << 16) | ((bytes[at + 3] ?? 0) << 24);
+
+function wordsOfHex(key: Key, hex: string, count: number): void {
+  for (let i = 0, at = 0; i < count; i += 1, at += 8)
+    key[i] = byteAt(hex, at) | (byteAt(hex, at + 2) << 8) | (byteAt(hex, at + 4) << 16) | (byteAt(hex, at + 6) << 24);
+}
+
+const byteAt = (hex: string, at: number): number =>
+  ((nibble[hex.charCodeAt(at)] ?? 0) << 4) | (nibble[hex.charCodeAt(at + 1)] ?? 0);
+
+const nibble = new Uint8Array(128);
+for (let i = 0; i < 16; i += 1) nibble[i.toString(16).charCodeAt(0)] = i;

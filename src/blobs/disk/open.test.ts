@@ -1,0 +1,60 @@
+import { deepEqual, equal, rejects } from "node:assert/strict";
+import { test } from "node:test";
+import { isFault } from "#base/fault.ts";
+import { exerciseIndex, type IndexRig } from "#blobs/exercise-index.ts";
+import { exerciseUploads, type UploadsRig } from "#blobs/exercise-uploads.ts";
+import { exerciseBlobs, put, text } from "#blobs/exercise.ts";
+import { openDiskStore } from "./open.ts";
+import { diskRig, quietClock, type DiskRig } from "./testing.ts";
+
+for (const compression of ["none", "zstd"] as const)
+  for (const packedBytesMax of [64 * 1024, 0]) {
+    const how = `the disk store (${packedBytesMax === 0 ? "files" : "packed"}, compression: ${compression})`;
+    exerciseBlobs(how, async () => {
+      const rig = await diskRig({ compression, packedBytesMax });
+      return { blobs: rig.store.forTenant("mill").blobs, dispose: () => rig.dispose() };
+    });
+    exerciseUploads(how, async () => uploadsRig(await diskRig({ compression, packedBytesMax })));
+  }
+
+const uploadsRig = (rig: DiskRig): UploadsRig => ({
+  ...rig.store.forTenant("mill"),
+  reopened: async () => {
+    await rig.reopen();
+    return { ...rig.store.forTenant("mill") };
+  },
+  dispose: () => rig.dispose(),
+});
+
+exerciseIndex("the disk store", async () => indexRig(await diskRig()));
+
+const indexRig = (rig: DiskRig): IndexRig => ({
+  index: rig.store.index,
+  reopened: async () => {
+    await rig.reopen();
+    return { index: rig.store.index };
+  },
+  dispose: () => rig.dispose(),
+});
+
+test("a store belongs to one process at a time", async () => {
+  const rig = await diskRig();
+  await rejects(openDiskStore(rig.root, { clock: quietClock }), (e) => isFault(e, "exhausted"));
+  await rig.dispose();
+});
+
+test("what was written is there after a restart, from the checkpoint and from the log alone", async () => {
+  const rig = await diskRig();
+  const { blobs } = rig.store.forTenant("mill");
+  const digests = [];
+  for (let i = 0; i < 300; i += 1) digests.push(await put(blobs, `blob ${i}`));
+  digests.push(await put(blobs, "x".repeat(200_000)));
+  for (const isClean of [true, false]) {
+    if (isClean) await rig.reopen();
+    const again = rig.store.forTenant("mill").blobs;
+    deepEqual(await again.missing(digests), []);
+    equal(await text(again.read(digests[17] ?? "")), "blob 17");
+    equal(await text(again.read(digests[300] ?? "")), "x".repeat(200_000));
+  }
+  await rig.dispose();
+});

@@ -1,0 +1,131 @@
+/**
+ * A store on this machine's disk: small blobs and names in a packed log, large blobs in files, one table of all of it
+ * in memory. docs/adr/0014 says why.
+ *
+ *   log/        segments of the packed log: the truth about everything here
+ *   checkpoint  the table as it was, so that little of the log has to be read at a start
+ *   files/      large blobs
+ *   uploads/    what has come of uploads
+ *   streams/    what running work says
+ */
+import { randomUUID } from "node:crypto";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import type { Clock } from "#base/clock.ts";
+import type { ActionIndex } from "#blobs/action-index.ts";
+import type { BlobStore, Store, TenantStore } from "#blobs/store.ts";
+import { Checkpoints } from "./checkpoints.ts";
+import { Core } from "./core.ts";
+import { createDiskBlobs, nodeView, viewOf, type TenantView, type WriteLarge } from "./disk-blobs.ts";
+import { createDiskIndex } from "./disk-index.ts";
+import { openUpload } from "./disk-upload.ts";
+import { Holdings } from "./holdings.ts";
+import { lockStore } from "./lock.ts";
+import { diskOptions, type DiskOptions } from "./options.ts";
+import { PartialUploads } from "./partials.ts";
+import { recover, type Recovered } from "./recovery.ts";
+import { Room } from "./room.ts";
+import { Segments } from "./segments.ts";
+import { createDiskUploads } from "./uploads.ts";
+
+export type DiskStore = Store & {
+  /** The node's own view: everything is visible, and what is written through it is given to no tenant. */
+  readonly all: BlobStore;
+  readonly index: ActionIndex;
+  readonly recovered: Recovered;
+  stat(): DiskStat;
+};
+
+export type DiskStat = {
+  readonly blobs: number;
+  readonly usedBytes: number;
+  readonly sizeBytesMax: number;
+  /** Memory for the table. */
+  readonly tableBytes: number;
+  readonly segments: number;
+  readonly uploads: number;
+};
+
+export type OpenDisk = Partial<DiskOptions> & { readonly clock: Clock };
+
+export async function openDiskStore(root: string, { clock, ...given }: OpenDisk): Promise<DiskStore> {
+  const options = diskOptions(given);
+  for (const folder of ["log", "files"]) mkdirSync(join(root, folder), { recursive: true, mode: 0o700 });
+  const unlock = lockStore(root);
+  try {
+    return openLocked(root, { clock, options, unlock });
+  } catch (error) {
+    unlock();
+    throw error;
+  }
+}
+
+type Locked = { readonly clock: Clock; readonly options: DiskOptions; readonly unlock: () => void };
+
+function openLocked(root: string, { clock, options, unlock }: Locked): DiskStore {
+  const holdings = new Holdings();
+  const segments = new Segments(join(root, "log"));
+  const recovered = recover(root, holdings, segments);
+  const room = new Room(options.sizeBytesMax, Math.min(2 * options.segmentBytes, options.sizeBytesMax / 4));
+  holdings.accounts = {
+    live: (segment, bytes) => segments.changeLive(segment, bytes),
+    file: (bytes) => (bytes > 0 ? room.takeOwn(bytes) : room.give(-bytes)),
+  };
+  holdings.count();
+  for (const { sizeBytes } of segments.all()) room.takeOwn(sizeBytes);
+  const core = new Core({ root, options, clock, holdings, segments, room, recovered }, join(root, "files"));
+  const partials = new PartialUploads(core);
+  const checkpoints = new Checkpoints(core, recovered);
+  const index = createDiskIndex(core);
+  const views = new Map<string, TenantStore>();
+
+  return {
+    forTenant(tenant) {
+      let view = views.get(tenant);
+      if (!view) views.set(tenant, (view = tenantStore(core, partials, tenant)));
+      return view;
+    },
+    all: createDiskBlobs(core, nodeView, writerOf(core, partials, nodeView)),
+    index,
+    recovered,
+    stat: () => ({
+      blobs: holdings.table.count,
+      usedBytes: room.usedBytes,
+      sizeBytesMax: room.sizeBytesMax,
+      tableBytes: holdings.table.sizeBytes,
+      segments: segments.numbers.length,
+      uploads: partials.count,
+    }),
+    async close() {
+      await core.log.settled();
+      await checkpoints.close();
+      await core.hashing.close();
+      segments.close();
+      unlock();
+    },
+  };
+}
+
+function tenantStore(core: Core, partials: PartialUploads, tenant: string): TenantStore {
+  const view = viewOf(core, tenant);
+  return {
+    blobs: createDiskBlobs(core, view, writerOf(core, partials, view)),
+    uploads: createDiskUploads(core, partials, tenant, view),
+  };
+}
+
+/** A large blob that comes in one go is an upload that nobody else knows of. */
+const writerOf =
+  (core: Core, partials: PartialUploads, view: TenantView): WriteLarge =>
+  async (parts, source) => {
+    const name = `once-${randomUUID()}`;
+    const upload = await openUpload(core, partials, { name, parts, view, offset: 0, form: "plain" });
+    try {
+      for await (const part of source) await upload.append(part);
+      await upload.finish();
+    } catch (error) {
+      await partials.abandon(name);
+      await upload.suspend();
+      throw error;
+    }
+  };

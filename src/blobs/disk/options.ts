@@ -1,0 +1,48 @@
+import type { FaultFacts } from "#base/fault.ts";
+
+const MiB = 1024 * 1024;
+
+export type DiskOptions = {
+  /** The hard limit for everything in the folder. */
+  readonly sizeBytesMax: number;
+  /** Shares of it: above the high one the janitor begins, at the low one it is content. */
+  readonly highWatermark: number;
+  readonly lowWatermark: number;
+  /** What was said to be there is there for so long at least. */
+  readonly promisedMs: number;
+  /** How large blobs are kept. */
+  readonly compression: "none" | "zstd";
+  /** For small blobs that are used often. */
+  readonly memoryBytesMax: number;
+  /** Blobs up to this size are packed into the log, larger ones are files. */
+  readonly packedBytesMax: number;
+  readonly segmentBytes: number;
+  /** How long an upload may rest before what came of it is forgotten. */
+  readonly uploadKeptMs: number;
+  /** Told of what people should know. */
+  readonly report: (what: string, facts: FaultFacts) => void;
+};
+
+export const diskOptionsDefault: DiskOptions = {
+  sizeBytesMax: 64 * 1024 * MiB,
+  highWatermark: 0.95,
+  lowWatermark: 0.9,
+  promisedMs: 3_600_000,
+  compression: "none",
+  memoryBytesMax: 128 * MiB,
+  packedBytesMax: 64 * 1024,
+  segmentBytes: 64 * MiB,
+  uploadKeptMs: 24 * 3_600_000,
+  report: () => {},
+};
+
+/** A small store has small segments, so that there is always room to tidy one up. */
+export function diskOptions(given: Partial<DiskOptions>): DiskOptions {
+  const options = { ...diskOptionsDefault, ...given };
+  const segmentBytes = Math.min(
+    options.segmentBytes,
+    Math.max(MiB / 4, 2 ** Math.floor(Math.log2(options.sizeBytesMax / 16))),
+  );
+  const packedBytesMax = Math.min(options.packedBytesMax, segmentBytes / 4);
+  return { ...options, segmentBytes, packedBytesMax };
+}

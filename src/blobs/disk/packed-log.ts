@@ -1,0 +1,329 @@
+/**
+ * The packed log: records are put together in memory and written behind each other, one segment after the other. What
+ * comes while a write is under way is gathered for the next one. A record is told as written when write(2) has
+ * returned, which outlives the process; `sync` is for what has to outlive a loss of power, too.
+ */
+import { fdatasync, ftruncate, write, writeSync } from "node:fs";
+import { must } from "#base/assert.ts";
+import type { Position } from "./checkpoint.ts";
+import { asDiskFault, noRoom } from "./disk-fault.ts";
+import type { InlineGate } from "./inline-gate.ts";
+import { headerBytes, recordBytes, sealRecord, type NewHeader } from "./record.ts";
+import type { Room } from "./room.ts";
+import { segmentHeaderBytes, type Segment, type Segments } from "./segments.ts";
+import { slabBytes, type Slab, type Slabs } from "./slabs.ts";
+
+export type Written = {
+  readonly slab: Slab;
+  /** Where the record is in the slab. */
+  readonly at: number;
+  readonly segment: number;
+  readonly offset: number;
+};
+
+export type LogParts = {
+  readonly segments: Segments;
+  readonly slabs: Slabs;
+  readonly room: Room;
+  readonly gate: InlineGate;
+  readonly segmentBytes: number;
+  /** Called for each record as soon as it is written, in their order, before its writer is told. */
+  readonly onWritten: (record: Written) => void;
+};
+
+export type Appending = {
+  readonly header: NewHeader;
+  readonly bodyBytes: number;
+  readonly fill: (target: Buffer, at: number) => void;
+  /** The store's own need: may use the room that is kept for that. */
+  readonly isOwn?: boolean;
+};
+
+type Waiting = {
+  readonly record: Written | undefined;
+  readonly region: Region | undefined;
+  readonly resolve: (sequence: number) => void;
+  readonly reject: (error: unknown) => void;
+  readonly sequence: number;
+};
+
+/** Bytes that go to one place in one piece. */
+type Region = {
+  readonly slab: Slab;
+  readonly from: number;
+  to: number;
+  readonly segment: Segment;
+  readonly offset: number;
+};
+
+const inlineBytesMax = 256 * 1024;
+const segmentMagic = Buffer.from("MRLOG01\n");
+
+export class PackedLog {
+  readonly #parts: LogParts;
+  #segment: Segment | undefined;
+  #nextNumber: number;
+  #nextOffset = 0;
+  #sequence: number;
+  #applied: Position;
+  #slab: Slab | undefined;
+  #regions: Region[] = [];
+  #waiting: Waiting[] = [];
+  #isScheduled = false;
+  #isWriting = false;
+  readonly #syncs = new Map<Segment, { running: Promise<void>; next: Promise<void> | undefined }>();
+
+  constructor(parts: LogParts, sequence: number) {
+    this.#parts = parts;
+    this.#sequence = sequence;
+    this.#nextNumber = (parts.segments.numbers.at(-1) ?? 0) + 1;
+    this.#applied = { segment: this.#nextNumber, offset: 0, sequence };
+  }
+
+  /** Everything before it has been written and applied; what comes later has a higher sequence number. */
+  get applied(): Position {
+    return this.#applied;
+  }
+
+  get sequence(): number {
+    return this.#sequence;
+  }
+
+  /** The segment that is being written: nobody else's business until it is full. */
+  get current(): number {
+    return this.#segment?.number ?? this.#nextNumber;
+  }
+
+  /** Resolves with the record's sequence number. */
+  append({ header, bodyBytes, fill, isOwn = false }: Appending): Promise<number> {
+    const { room } = this.#parts;
+    const length = recordBytes(bodyBytes);
+    if (isOwn) room.takeOwn(length);
+    else if (!room.take(length)) return Promise.reject(noRoom("append to log", { neededBytes: length }));
+    try {
+      const { slab, region } = this.#spaceFor(length);
+      const at = slab.usedBytes;
+      fill(slab.buffer, at + headerBytes);
+      this.#sequence += 1;
+      const sequence = this.#sequence;
+      sealRecord(slab.buffer, at, header, { bodyBytes, sequence });
+      const record = { slab, at, segment: region.segment.number, offset: this.#nextOffset };
+      slab.usedBytes += length;
+      region.to = slab.usedBytes;
+      this.#nextOffset += length;
+      return this.#waitFor(record, region, sequence);
+    } catch (error) {
+      room.give(length);
+      return Promise.reject(asDiskFault(error, "append to log"));
+    }
+  }
+
+  /** When everything that was appended so far has been written, or could not be. */
+  settled(): Promise<void> {
+    if (this.#waiting.length === 0 && !this.#isWriting) return Promise.resolve();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const done = (): void => resolve();
+    this.#waiting.push({ record: undefined, region: undefined, resolve: done, reject: done, sequence: 0 });
+    this.#schedule();
+    return promise;
+  }
+
+  #waitFor(record: Written, region: Region, sequence: number): Promise<number> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ record, region, resolve, reject, sequence });
+      this.#schedule();
+    });
+  }
+
+  #spaceFor(length: number): { readonly slab: Slab; readonly region: Region } {
+    if (!this.#segment || this.#nextOffset + length > this.#parts.segmentBytes) this.#roll();
+    const segment = must(this.#segment, "a segment to write to");
+    let slab = this.#slab;
+    if (!slab || slab.usedBytes + length + segmentHeaderBytes > slabBytes) this.#slab = slab = this.#parts.slabs.open();
+    slab.isBusy = true;
+    let region = this.#regions.at(-1);
+    if (region?.slab !== slab || region.segment !== segment) {
+      region = { slab, from: slab.usedBytes, to: slab.usedBytes, segment, offset: this.#nextOffset };
+      this.#regions.push(region);
+      if (this.#nextOffset === 0) this.#beginSegment(slab, segment);
+    }
+    return { slab, region };
+  }
+
+  #beginSegment(slab: Slab, segment: Segment): void {
+    slab.buffer.set(segmentMagic, slab.usedBytes);
+    slab.buffer.writeUInt32LE(segment.number, slab.usedBytes + 8);
+    slab.buffer.writeUInt32LE(0, slab.usedBytes + 12);
+    slab.usedBytes += segmentHeaderBytes;
+    this.#nextOffset = segmentHeaderBytes;
+    this.#parts.room.takeOwn(segmentHeaderBytes);
+  }
+
+  #roll(): void {
+    const full = this.#segment;
+    this.#segment = this.#parts.segments.create(this.#nextNumber);
+    this.#nextNumber += 1;
+    this.#nextOffset = 0;
+    // Most pins find the older segments durable already.
+    if (full)
+      this.settled()
+        .then(() => this.sync(full.number))
+        .catch(() => {});
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled || this.#isWriting) return;
+    this.#isScheduled = true;
+    setImmediate(() => {
+      this.#isScheduled = false;
+      this.#flush();
+    });
+  }
+
+  #flush(): void {
+    const regions = this.#regions;
+    const waiting = this.#waiting;
+    this.#regions = [];
+    this.#waiting = [];
+    const bytes = regions.reduce((sum, { from, to }) => sum + to - from, 0);
+    if (bytes <= inlineBytesMax && this.#parts.gate.isOpen()) {
+      const failure = this.#parts.gate.run(() => writeInline(regions, this.#parts.segments));
+      return this.#conclude(regions, waiting, failure);
+    }
+    this.#isWriting = true;
+    void writeElsewhere(regions, this.#parts.segments).then((failure) => {
+      this.#isWriting = false;
+      this.#conclude(regions, waiting, failure);
+    });
+  }
+
+  #conclude(regions: readonly Region[], waiting: readonly Waiting[], failure: Failure | undefined): void {
+    const failed = failure ? regions.indexOf(failure.region) : regions.length;
+    regions.forEach(({ slab, segment, offset, from, to }, i) => {
+      if (i < failed) segment.sizeBytes = Math.max(segment.sizeBytes, offset + to - from);
+      slab.isBusy = this.#regions.some((later) => later.slab === slab);
+    });
+    let lastSequence = this.#applied.sequence;
+    const unwritten = failure ? new Set(regions.slice(failed)) : undefined;
+    for (const { record, region, resolve, reject, sequence } of waiting) {
+      if (region && unwritten?.has(region)) {
+        reject(asDiskFault(failure?.error, "append to log"));
+        continue;
+      }
+      if (record) this.#parts.onWritten(record);
+      resolve(sequence);
+      if (sequence > 0) lastSequence = sequence;
+    }
+    const last = regions[failed - 1];
+    if (last) {
+      const offset = last.offset + last.to - last.from;
+      this.#applied = { segment: last.segment.number, offset, sequence: lastSequence };
+    }
+    if (failure) this.#giveUp(failure, regions.slice(failed));
+    if (this.#waiting.length > 0) this.#schedule();
+  }
+
+  /**
+   * What was to come behind a failed write has no place any more. The segment ends where it was whole, and the next
+   * record begins another one.
+   */
+  #giveUp({ error, region }: Failure, regions: readonly Region[]): void {
+    const { segments, room } = this.#parts;
+    const late = this.#waiting;
+    const all = [...regions, ...this.#regions];
+    this.#waiting = [];
+    this.#regions = [];
+    this.#segment = undefined;
+    this.#slab = undefined;
+    for (const { from, to, slab } of all) {
+      room.give(to - from);
+      slab.isBusy = false;
+    }
+    for (const segment of new Set(all.map((one) => one.segment))) {
+      if (segment.sizeBytes === 0) segments.remove(segment.number);
+      else if (segment === region.segment) this.#cut(segment);
+    }
+    for (const { region: place, resolve, reject } of late)
+      if (place) reject(asDiskFault(error, "append to log"));
+      else resolve(0);
+  }
+
+  /** So that a full disk gets the room back; what remains would be passed over anyway, by its sequence numbers. */
+  #cut(segment: Segment): void {
+    const { segments } = this.#parts;
+    const fd = segments.acquire(segment.number);
+    ftruncate(fd, segment.sizeBytes, () => segments.release(segment.number, fd));
+  }
+
+  /** Makes durable what was written to the segment so far. */
+  async sync(number: number): Promise<void> {
+    const segment = this.#parts.segments.get(number);
+    if (!segment || segment.syncedBytes >= segment.sizeBytes) return;
+    const under = this.#syncs.get(segment);
+    // One that is under way may have begun too early for us; all who come meanwhile share the next.
+    if (under) return await (under.next ??= under.running.catch(() => {}).then(() => this.sync(number)));
+    const running = this.#syncNow(segment).finally(() => this.#syncs.delete(segment));
+    this.#syncs.set(segment, { running, next: undefined });
+    await running;
+  }
+
+  async #syncNow(segment: Segment): Promise<void> {
+    const { segments } = this.#parts;
+    const { sizeBytes } = segment;
+    if (segment.cannotSync)
+      throw asDiskFault(new Error("failed before"), "make log durable", { segment: segment.number });
+    const fd = segments.acquire(segment.number);
+    try {
+      await new Promise<void>((resolve, reject) => fdatasync(fd, (error) => (error ? reject(error) : resolve())));
+      segment.syncedBytes = sizeBytes;
+    } catch (error) {
+      segment.cannotSync = true;
+      throw asDiskFault(error, "make log durable", { segment: segment.number });
+    } finally {
+      segments.release(segment.number, fd);
+    }
+  }
+}
+
+type Failure = { readonly error: unknown; readonly region: Region };
+
+function writeInline(regions: readonly Region[], segments: Segments): Failure | undefined {
+  for (const region of regions) {
+    const { slab, segment, from, to, offset } = region;
+    try {
+      const fd = segments.acquire(segment.number);
+      try {
+        for (let at = from; at < to;) at += writeSync(fd, slab.buffer, at, to - at, offset + at - from);
+      } finally {
+        segments.release(segment.number, fd);
+      }
+    } catch (error) {
+      return { error, region };
+    }
+  }
+  return undefined;
+}
+
+async function writeElsewhere(regions: readonly Region[], segments: Segments): Promise<Failure | undefined> {
+  for (const region of regions) {
+    const { slab, segment, from, to, offset } = region;
+    try {
+      const fd = segments.acquire(segment.number);
+      try {
+        for (let at = from; at < to;) at += await writeSome(fd, slab.buffer, { at, to, position: offset + at - from });
+      } finally {
+        segments.release(segment.number, fd);
+      }
+    } catch (error) {
+      return { error, region };
+    }
+  }
+  return undefined;
+}
+
+type Piece = { readonly at: number; readonly to: number; readonly position: number };
+
+const writeSome = (fd: number, buffer: Buffer, { at, to, position }: Piece): Promise<number> =>
+  new Promise((resolve, reject) => {
+    write(fd, buffer, at, to - at, position, (error, written) => (error ? reject(error) : resolve(written)));
+  });

@@ -1,0 +1,45 @@
+/** A whole, verified file becomes a blob. */
+import type { DigestParts } from "#base/digest.ts";
+import { asDiskFault } from "./disk-fault.ts";
+import { fileName } from "./blob-files.ts";
+import type { Core } from "./core.ts";
+import { grant } from "./disk-blobs.ts";
+import { nobody } from "./holdings.ts";
+import { functionNumber, hashLength, keyFromHex, keyWords } from "./key.ts";
+import { hashRoom, kinds, writeUint64 } from "./record.ts";
+import { noEntry } from "./table.ts";
+
+export type NewFile = {
+  readonly path: string;
+  readonly tenant: number;
+  readonly diskBytes: number;
+  readonly isFramed: boolean;
+};
+
+export async function publishFile(core: Core, parts: DigestParts, file: NewFile): Promise<void> {
+  const { path, tenant, diskBytes, isFramed } = file;
+  const fn = functionNumber(parts.fn);
+  const key = new Uint32Array(keyWords);
+  keyFromHex(key, fn, parts.hash);
+  const room = hashRoom(hashLength(fn));
+  const visible = tenant > 31 || tenant === nobody ? 0 : 1 << tenant;
+  const record = async (): Promise<void> => {
+    await core.append({
+      header: { kind: kinds.file, fn, isZstd: isFramed, accessSec: core.nowSec(), visible },
+      bodyBytes: room + 16,
+      fill(target, at) {
+        target.fill(0, at, at + room);
+        target.write(parts.hash, at, "hex");
+        writeUint64(target, at + room, parts.sizeBytes);
+        writeUint64(target, at + room + 8, diskBytes);
+      },
+    });
+  };
+  try {
+    await core.files.publish(path, fileName(fn, key), record);
+  } catch (error) {
+    throw asDiskFault(error, "write blob", { hash: parts.hash });
+  }
+  const entry = core.find(parts);
+  if (tenant > 31 && entry !== noEntry) await grant(core, entry, tenant);
+}

@@ -1,0 +1,46 @@
+import { deepEqual, equal } from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { headerBytes, kinds, openRecord, recordBytes, sealRecord, type NewHeader } from "./record.ts";
+
+const word = fc.integer({ min: 0, max: 2 ** 32 - 1 });
+const headers: fc.Arbitrary<Required<NewHeader>> = fc.record({
+  kind: fc.constantFrom(...Object.values(kinds)),
+  fn: fc.integer({ min: 0, max: 15 }),
+  isZstd: fc.boolean(),
+  accessSec: word,
+  keepSec: word,
+  visible: word,
+});
+const bodies = fc.uint8Array({ maxLength: 200 });
+
+function sealed(header: NewHeader, body: Uint8Array, sequence: number, at = 0): Buffer {
+  const target = Buffer.alloc(at + recordBytes(body.length), 0xff);
+  target.set(body, at + headerBytes);
+  sealRecord(target, at, header, { bodyBytes: body.length, sequence });
+  return target;
+}
+
+test("a record is read as it was written, wherever it lies", () => {
+  fc.assert(
+    fc.property(headers, bodies, fc.maxSafeNat(), fc.nat(64), (header, body, sequence, at) => {
+      const found = openRecord(sealed(header, body, sequence, at), at);
+      deepEqual(found, { ...header, bodyBytes: body.length, sequence });
+      equal(recordBytes(body.length) % 8, 0);
+    }),
+  );
+});
+
+test("a record that is cut off, or in which one bit is another, is none", () => {
+  fc.assert(
+    fc.property(headers, bodies, fc.nat(), fc.nat(), (header, body, bit, cut) => {
+      const whole = sealed(header, body, 7);
+      equal(openRecord(whole.subarray(0, cut % whole.length), 0), undefined);
+      const covered = (headerBytes + body.length) * 8;
+      const flipped = Buffer.from(whole);
+      const at = bit % covered;
+      flipped[at >> 3] = (flipped[at >> 3] ?? 0) ^ (1 << (at & 7));
+      equal(openRecord(flipped, 0), undefined);
+    }),
+  );
+});

@@ -1,0 +1,109 @@
+/**
+ * One record of the packed log, as bytes. Pure.
+ *
+ *   0 u32 CRC-32 of everything after it   4 u16 magic   6 u8 kind   7 u8 digest function and form
+ *   8 u32 length of the body  12 u32 + 16 u32 sequence number  20 u32 access time  24 u32 kept until  28 u32 visible
+ *   32 body, filled up with zeros to a multiple of 8
+ *
+ * Numbers are little-endian; times are seconds since 1970. Sequence numbers grow along the log, so that what a failed
+ * write left behind is never taken for what was written after it.
+ */
+import { crc32 } from "node:zlib";
+
+export const headerBytes = 32;
+const magic = 0x524d;
+
+export const kinds = {
+  /** Body: hash, u64 size of the plain bytes, the bytes. */
+  blob: 1,
+  /** A blob in a file of its own. Body: hash, u64 size, u64 bytes on disk. */
+  file: 2,
+  /** To the tenant of `visible`. Body: keys. */
+  grants: 3,
+  /** Not here any more. Body: keys. */
+  gone: 4,
+  /** Kept until the header's time. Body: keys. */
+  pins: 5,
+  /** `visible` is the tenant's number. Body: its name. */
+  tenant: 6,
+  /** A name of the ActionIndex. `visible` is the tenant's number. Body: key, u32 + u32 version, JSON. */
+  named: 7,
+  /** The same, removed. Body: key, u32 + u32 version. */
+  unnamed: 8,
+  /** Used at the header's access time. Body: keys. */
+  touches: 9,
+} as const;
+
+export const zstdForm = 0x10;
+
+export type Header = {
+  readonly kind: number;
+  readonly fn: number;
+  readonly isZstd: boolean;
+  readonly bodyBytes: number;
+  readonly sequence: number;
+  readonly accessSec: number;
+  readonly keepSec: number;
+  readonly visible: number;
+};
+
+export type NewHeader = Partial<Omit<Header, "bodyBytes" | "sequence">> & { readonly kind: number };
+
+export const recordBytes = (bodyBytes: number): number => (headerBytes + bodyBytes + 7) & ~7;
+
+/** Hashes take a multiple of 8, so that what follows them lies well in memory. */
+export const hashRoom = (hashBytes: number): number => (hashBytes + 7) & ~7;
+
+/** The body must be in its place already. */
+export function sealRecord(
+  target: Buffer,
+  at: number,
+  header: NewHeader,
+  sizes: { readonly bodyBytes: number; readonly sequence: number },
+): void {
+  const { bodyBytes, sequence } = sizes;
+  target.fill(0, at + headerBytes + bodyBytes, at + recordBytes(bodyBytes));
+  target.writeUInt16LE(magic, at + 4);
+  target[at + 6] = header.kind;
+  target[at + 7] = (header.fn ?? 0) | (header.isZstd ? zstdForm : 0);
+  target.writeUInt32LE(bodyBytes, at + 8);
+  writeUint64(target, at + 12, sequence);
+  target.writeUInt32LE(header.accessSec ?? 0, at + 20);
+  target.writeUInt32LE(header.keepSec ?? 0, at + 24);
+  target.writeUInt32LE((header.visible ?? 0) >>> 0, at + 28);
+  target.writeUInt32LE(checksum(target, at, bodyBytes), at);
+}
+
+const checksum = (bytes: Buffer, at: number, bodyBytes: number): number =>
+  crc32(bytes.subarray(at + 4, at + headerBytes + bodyBytes));
+
+/** The header at `at`, if a whole and right record begins there; undefined otherwise. */
+export function openRecord(bytes: Buffer, at: number, end: number = bytes.length): Header | undefined {
+  const header = peekHeader(bytes, at, end);
+  if (!header || at + recordBytes(header.bodyBytes) > end) return undefined;
+  return checksum(bytes, at, header.bodyBytes) === bytes.readUInt32LE(at) ? header : undefined;
+}
+
+/** Not verified: how long the record says that it is, for one that wants to have all of it. */
+export function peekHeader(bytes: Buffer, at: number, end: number = bytes.length): Header | undefined {
+  if (at + headerBytes > end || bytes.readUInt16LE(at + 4) !== magic) return undefined;
+  const form = bytes[at + 7] ?? 0;
+  return {
+    kind: bytes[at + 6] ?? 0,
+    fn: form & 15,
+    isZstd: (form & zstdForm) !== 0,
+    bodyBytes: bytes.readUInt32LE(at + 8),
+    sequence: readUint64(bytes, at + 12),
+    accessSec: bytes.readUInt32LE(at + 20),
+    keepSec: bytes.readUInt32LE(at + 24),
+    visible: bytes.readUInt32LE(at + 28),
+  };
+}
+
+export function writeUint64(target: Buffer, at: number, value: number): void {
+  target.writeUInt32LE(value % 2 ** 32, at);
+  target.writeUInt32LE(Math.floor(value / 2 ** 32), at + 4);
+}
+
+export const readUint64 = (bytes: Buffer, at: number): number =>
+  bytes.readUInt32LE(at) + bytes.readUInt32LE(at + 4) * 2 ** 32;

@@ -1,0 +1,126 @@
+/** The files of the packed log: which there are, how much of each is still of use, and a handle to each in turn. */
+import { closeSync, openSync, readdirSync, rmSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { assert, must } from "#base/assert.ts";
+
+export const segmentHeaderBytes = 16;
+
+export type Segment = {
+  readonly number: number;
+  /** Written so far. */
+  sizeBytes: number;
+  /** Of it, records that somebody would miss. */
+  liveBytes: number;
+  /** Known to outlive a loss of power, up to here. */
+  syncedBytes: number;
+  /** What the system said could not be made durable is not believed to be so when it is asked again. */
+  cannotSync: boolean;
+};
+
+type Handle = { readonly fd: number; users: number };
+
+const handlesMax = 256;
+
+export class Segments {
+  readonly folder: string;
+  readonly #segments = new Map<number, Segment>();
+  /** Open files, those used last at the end. */
+  readonly #handles = new Map<number, Handle>();
+  /** Of removed segments, still being read from; by file descriptor. */
+  readonly #doomed = new Map<number, Handle>();
+
+  constructor(folder: string) {
+    this.folder = folder;
+    for (const name of readdirSync(folder)) {
+      const match = /^(\d{8})\.log$/.exec(name);
+      if (!match) continue;
+      const { size: sizeBytes } = statSync(join(folder, name));
+      this.add(Number(match[1]), sizeBytes);
+    }
+  }
+
+  path(number: number): string {
+    return join(this.folder, `${String(number).padStart(8, "0")}.log`);
+  }
+
+  get numbers(): readonly number[] {
+    return [...this.#segments.keys()].toSorted((a, b) => a - b);
+  }
+
+  all(): IterableIterator<Segment> {
+    return this.#segments.values();
+  }
+
+  get(number: number): Segment | undefined {
+    return this.#segments.get(number);
+  }
+
+  add(number: number, sizeBytes: number): Segment {
+    const segment: Segment = { number, sizeBytes, liveBytes: 0, syncedBytes: 0, cannotSync: false };
+    this.#segments.set(number, segment);
+    return segment;
+  }
+
+  changeLive(number: number, bytes: number): void {
+    const segment = this.#segments.get(number);
+    if (segment) segment.liveBytes += bytes;
+  }
+
+  /** A new, empty file. */
+  create(number: number): Segment {
+    const fd = openSync(this.path(number), "wx+", 0o600);
+    this.#handles.set(number, { fd, users: 0 });
+    return this.add(number, 0);
+  }
+
+  /** To be released again; the file stays readable until then, also when it is removed meanwhile. */
+  acquire(number: number): number {
+    let handle = this.#handles.get(number);
+    if (handle) this.#handles.delete(number);
+    else handle = { fd: openSync(this.path(number), "r+"), users: 0 };
+    handle.users += 1;
+    this.#handles.set(number, handle);
+    this.#closeSome();
+    return handle.fd;
+  }
+
+  release(number: number, fd: number): void {
+    const handle = this.#handles.get(number);
+    if (handle?.fd === fd) {
+      handle.users -= 1;
+      return;
+    }
+    const doomed = must(this.#doomed.get(fd), "a handle that was acquired");
+    doomed.users -= 1;
+    if (doomed.users > 0) return;
+    this.#doomed.delete(fd);
+    closeSync(fd);
+  }
+
+  remove(number: number): void {
+    const segment = this.#segments.get(number);
+    assert(segment, "a segment that is there");
+    this.#segments.delete(number);
+    const handle = this.#handles.get(number);
+    this.#handles.delete(number);
+    if (handle && handle.users > 0) this.#doomed.set(handle.fd, handle);
+    else if (handle) closeSync(handle.fd);
+    rmSync(this.path(number), { force: true });
+  }
+
+  close(): void {
+    for (const { fd } of [...this.#handles.values(), ...this.#doomed.values()]) closeSync(fd);
+    this.#handles.clear();
+    this.#doomed.clear();
+  }
+
+  #closeSome(): void {
+    if (this.#handles.size <= handlesMax) return;
+    for (const [number, { fd, users }] of this.#handles) {
+      if (users > 0) continue;
+      this.#handles.delete(number);
+      closeSync(fd);
+      if (this.#handles.size <= handlesMax) return;
+    }
+  }
+}

@@ -1,0 +1,307 @@
+/**
+ * Everything the store holds, in memory: one entry of 64 bytes for each blob and each name, and an open-addressing
+ * index of 8 bytes a slot. Typed arrays, so a million entries cost the collector nothing. Pure: no I/O, no clock.
+ *
+ * Entries are numbered; a number stays its entry's until that is removed, and may be another's afterwards.
+ */
+import { assert } from "#base/assert.ts";
+import { keyWords, type Key } from "./key.ts";
+
+export const entryWords = 16;
+const chunkBits = 13;
+export const entriesPerChunk = 1 << chunkBits;
+const inChunk = entriesPerChunk - 1;
+const loadMax = 0.7;
+
+/** Words of an entry; 0-7 are the key. */
+const sizeLow = 8;
+/** Bits 0-15: high bits of the size of a file, or the length of a packed record in units of 8; 16-19: function. */
+const misc = 9;
+const segment = 10;
+const offset = 11;
+const access = 12;
+const keep = 13;
+const visible = 14;
+/** Packed: where the bytes are in memory, 0 if they are not. File: what it takes on the disk, in KiB. */
+const memory = 15;
+
+export const flags = {
+  file: 1 << 20,
+  zstd: 1 << 21,
+  /** Known to outlive a loss of power. */
+  durable: 1 << 22,
+  /** Whether its bytes are right is to be found out before they are served: power was lost since they came. */
+  suspect: 1 << 23,
+  /** Used since access times were written down last. */
+  touched: 1 << 24,
+  taken: 1 << 31,
+} as const;
+
+export const noEntry = -1;
+
+export class Table {
+  #chunks: Uint32Array[] = [];
+  /** Pairs: first word of the key, entry + 1. */
+  #slots = new Uint32Array(2 * 1024);
+  #mask = 1023;
+  /** Entries were handed out up to here; below it, those that are free are chained through word 0. */
+  #end = 0;
+  #free = noEntry;
+  #count = 0;
+
+  get count(): number {
+    return this.#count;
+  }
+
+  /** One more than the highest number an entry can have now. */
+  get end(): number {
+    return this.#end;
+  }
+
+  get sizeBytes(): number {
+    return this.#slots.byteLength + this.#chunks.length * entriesPerChunk * entryWords * 4;
+  }
+
+  find(key: Key, fn: number): number {
+    const slots = this.#slots;
+    const first = key[0] ?? 0;
+    for (let slot = first & this.#mask; ; slot = (slot + 1) & this.#mask) {
+      const number = slots[2 * slot + 1] ?? 0;
+      if (number === 0) return noEntry;
+      if (slots[2 * slot] === first && this.#is(number - 1, key, fn)) return number - 1;
+    }
+  }
+
+  #is(entry: number, key: Key, fn: number): boolean {
+    const chunk = this.#chunk(entry);
+    const base = (entry & inChunk) * entryWords;
+    if ((((chunk[base + misc] ?? 0) >>> 16) & 15) !== fn) return false;
+    for (let i = 1; i < keyWords; i += 1) if (chunk[base + i] !== key[i]) return false;
+    return true;
+  }
+
+  /** The key must not be there yet. All other words of the new entry are 0. */
+  add(key: Key, fn: number): number {
+    if (this.#count + 1 > (this.#mask + 1) * loadMax) this.#grow();
+    const entry = this.#allot();
+    const chunk = this.#chunk(entry);
+    const base = (entry & inChunk) * entryWords;
+    chunk.fill(0, base, base + entryWords);
+    chunk.set(key, base);
+    chunk[base + misc] = (fn << 16) | flags.taken;
+    this.#link(key[0] ?? 0, entry);
+    this.#count += 1;
+    return entry;
+  }
+
+  remove(entry: number): void {
+    assert(this.isTaken(entry), "only what is there is removed");
+    this.#unlink(entry);
+    const chunk = this.#chunk(entry);
+    const base = (entry & inChunk) * entryWords;
+    chunk.fill(0, base, base + entryWords);
+    chunk[base] = this.#free + 1;
+    this.#free = entry;
+    this.#count -= 1;
+  }
+
+  isTaken(entry: number): boolean {
+    return (this.#word(entry, misc) & flags.taken) !== 0;
+  }
+
+  key(entry: number): Key {
+    const base = (entry & inChunk) * entryWords;
+    return this.#chunk(entry).subarray(base, base + keyWords);
+  }
+
+  fn(entry: number): number {
+    return (this.#word(entry, misc) >>> 16) & 15;
+  }
+
+  has(entry: number, flag: number): boolean {
+    return (this.#word(entry, misc) & flag) !== 0;
+  }
+
+  setFlag(entry: number, flag: number, on: boolean): void {
+    const word = this.#word(entry, misc);
+    this.#set(entry, misc, on ? word | flag : word & ~flag);
+  }
+
+  sizeOf(entry: number): number {
+    const word = this.#word(entry, misc);
+    return this.#word(entry, sizeLow) + ((word & flags.file) === 0 ? 0 : (word & 0xffff) * 2 ** 32);
+  }
+
+  /** The length of a packed record as it is in its segment. */
+  recordBytes(entry: number): number {
+    return (this.#word(entry, misc) & 0xffff) * 8;
+  }
+
+  setPacked(entry: number, sizeBytes: number, recordBytes: number): void {
+    this.#set(entry, sizeLow, sizeBytes);
+    const kept = this.#word(entry, misc) & ~0xffff & ~flags.file;
+    this.#set(entry, misc, kept | (recordBytes >>> 3));
+  }
+
+  setFile(entry: number, sizeBytes: number, diskBytes: number): void {
+    this.#set(entry, sizeLow, sizeBytes % 2 ** 32);
+    this.#set(entry, misc, (this.#word(entry, misc) & ~0xffff) | Math.floor(sizeBytes / 2 ** 32) | flags.file);
+    this.#set(entry, memory, Math.ceil(diskBytes / 1024));
+  }
+
+  /** What a file takes on the disk, to the next KiB. */
+  fileBytes(entry: number): number {
+    return this.#word(entry, memory) * 1024;
+  }
+
+  segment(entry: number): number {
+    return this.#word(entry, segment);
+  }
+
+  offset(entry: number): number {
+    return this.#word(entry, offset);
+  }
+
+  setPlace(entry: number, segmentNumber: number, offsetBytes: number): void {
+    this.#set(entry, segment, segmentNumber);
+    this.#set(entry, offset, offsetBytes);
+  }
+
+  accessSec(entry: number): number {
+    return this.#word(entry, access);
+  }
+
+  setAccessSec(entry: number, seconds: number): void {
+    this.#set(entry, access, seconds);
+  }
+
+  /** Used now; says whether that is news worth writing down. */
+  touch(entry: number, seconds: number, coarseSec: number): boolean {
+    const chunk = this.#chunk(entry);
+    const base = (entry & inChunk) * entryWords;
+    const before = chunk[base + access] ?? 0;
+    if (seconds - before < coarseSec) return false;
+    chunk[base + access] = seconds;
+    const word = chunk[base + misc] ?? 0;
+    chunk[base + misc] = word | flags.touched;
+    return (word & flags.touched) === 0;
+  }
+
+  keepSec(entry: number): number {
+    return this.#word(entry, keep);
+  }
+
+  setKeepSec(entry: number, seconds: number): void {
+    this.#set(entry, keep, seconds);
+  }
+
+  visible(entry: number): number {
+    return this.#word(entry, visible);
+  }
+
+  setVisible(entry: number, bits: number): void {
+    this.#set(entry, visible, bits);
+  }
+
+  memory(entry: number): number {
+    return this.#word(entry, memory);
+  }
+
+  setMemory(entry: number, place: number): void {
+    this.#set(entry, memory, place);
+  }
+
+  /** The raw words of one chunk, for a checkpoint: a copy. */
+  copyChunk(index: number): Uint32Array {
+    const chunk = this.#chunks[index];
+    assert(chunk, "a chunk that is there");
+    return chunk.slice(0, Math.min(entriesPerChunk, this.#end - index * entriesPerChunk) * entryWords);
+  }
+
+  get chunkCount(): number {
+    return Math.ceil(this.#end / entriesPerChunk);
+  }
+
+  /**
+   * Takes over the words of a checkpoint, chunk by chunk, into an empty table. A checkpoint is written while entries
+   * come and go, so one key may be in it twice; then the later one counts and the log will have the last word.
+   */
+  load(chunks: readonly Uint32Array[]): void {
+    assert(this.#count === 0 && this.#end === 0, "an empty table");
+    const entries = chunks.reduce((sum, chunk) => sum + chunk.length / entryWords, 0);
+    while (entries > (this.#mask + 1) * loadMax) this.#resize((this.#mask + 1) * 2);
+    const key = new Uint32Array(keyWords);
+    for (const words of chunks)
+      for (let from = 0; from < words.length; from += entryWords) {
+        if (((words[from + misc] ?? 0) & flags.taken) === 0) continue;
+        key.set(words.subarray(from, from + keyWords));
+        const fn = ((words[from + misc] ?? 0) >>> 16) & 15;
+        const there = this.find(key, fn);
+        const entry = there === noEntry ? this.add(key, fn) : there;
+        this.#chunk(entry).set(words.subarray(from, from + entryWords), (entry & inChunk) * entryWords);
+        if (!this.has(entry, flags.file)) this.setMemory(entry, 0);
+      }
+  }
+
+  #word(entry: number, at: number): number {
+    return this.#chunk(entry)[(entry & inChunk) * entryWords + at] ?? 0;
+  }
+
+  #set(entry: number, at: number, value: number): void {
+    this.#chunk(entry)[(entry & inChunk) * entryWords + at] = value;
+  }
+
+  #chunk(entry: number): Uint32Array {
+    return this.#chunks[entry >>> chunkBits] as Uint32Array;
+  }
+
+  #allot(): number {
+    if (this.#free !== noEntry) {
+      const entry = this.#free;
+      this.#free = this.#word(entry, 0) - 1;
+      return entry;
+    }
+    const entry = this.#end;
+    this.#end += 1;
+    if (entry >>> chunkBits === this.#chunks.length) this.#chunks.push(new Uint32Array(entriesPerChunk * entryWords));
+    return entry;
+  }
+
+  #link(first: number, entry: number): void {
+    const slots = this.#slots;
+    let slot = first & this.#mask;
+    while (slots[2 * slot + 1] !== 0) slot = (slot + 1) & this.#mask;
+    slots[2 * slot] = first;
+    slots[2 * slot + 1] = entry + 1;
+  }
+
+  /** Linear probing without gravestones: what follows moves up where it may. */
+  #unlink(entry: number): void {
+    const slots = this.#slots;
+    const mask = this.#mask;
+    let hole = this.#word(entry, 0) & mask;
+    while (slots[2 * hole + 1] !== entry + 1) hole = (hole + 1) & mask;
+    for (let next = (hole + 1) & mask; slots[2 * next + 1] !== 0; next = (next + 1) & mask) {
+      const home = (slots[2 * next] ?? 0) & mask;
+      if (((next - home) & mask) < ((next - hole) & mask)) continue;
+      slots[2 * hole] = slots[2 * next] ?? 0;
+      slots[2 * hole + 1] = slots[2 * next + 1] ?? 0;
+      hole = next;
+    }
+    slots[2 * hole] = 0;
+    slots[2 * hole + 1] = 0;
+  }
+
+  #grow(): void {
+    this.#resize((this.#mask + 1) * 2);
+  }
+
+  /** The first word of a key is in its slot, so entries need not be looked at. */
+  #resize(capacity: number): void {
+    const before = this.#slots;
+    this.#slots = new Uint32Array(2 * capacity);
+    this.#mask = capacity - 1;
+    for (let at = 0; at < before.length; at += 2)
+      if (before[at + 1] !== 0) this.#link(before[at] ?? 0, (before[at + 1] ?? 0) - 1);
+  }
+}
