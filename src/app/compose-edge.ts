@@ -11,6 +11,7 @@ import type { Node } from "#shard/node.ts";
 import type { ShardService } from "#shard/protocol.ts";
 import { workCalls } from "#shard/work-calls.ts";
 import { Work } from "#wire/generated/millrace/work/v1/work.ts";
+import { composeBuild, type BuildParts } from "./compose-build.ts";
 import type { Config } from "./config.ts";
 import { edgeAddressDefault, parseEdgeAddress } from "./edge-config.ts";
 import { workPolicy } from "./work-policy.ts";
@@ -20,6 +21,8 @@ export type EdgeParts = {
   readonly node: Node;
   readonly routed: ShardService;
   readonly journal: Journal;
+  /** What the build cache is kept in; left out: there is none. */
+  readonly cache?: Pick<BuildParts, "store" | "index"> | undefined;
   readonly log: (line: string) => void;
 };
 
@@ -54,8 +57,9 @@ export async function composeEdge(config: Config, parts: EdgeParts): Promise<Ser
 }
 
 async function serve({ edge }: Config, listen: readonly string[], parts: EdgeParts): Promise<ServedEdge> {
-  const { clock, node, routed, journal, log } = parts;
+  const { clock, node, routed, journal, cache, log } = parts;
   const leaving = new AbortController();
+  const edgeLog = new Log((line) => log(line.trimEnd()), clock);
   const opened = await startEdge({
     clock,
     listen: listen.map(parseEdgeAddress),
@@ -63,7 +67,7 @@ async function serve({ edge }: Config, listen: readonly string[], parts: EdgePar
     tls: edge.tls,
     h2: edge.limits,
     isReady: () => node.status().state === "up",
-    log: new Log((line) => log(line.trimEnd()), clock),
+    log: edgeLog,
     services(server, admission) {
       serveWork(server, {
         service: untilLeaving(node, leaving.signal),
@@ -74,7 +78,9 @@ async function serve({ edge }: Config, listen: readonly string[], parts: EdgePar
           return { cluster: node.cluster, ownerships, nodes };
         },
       });
-      return workActions;
+      const report = (doing: string, error: unknown): void =>
+        edgeLog.warn("build-cache-trouble", { reason: doing, error });
+      return new Map([...workActions, ...(cache ? composeBuild(server, { ...cache, clock, report }) : [])]);
     },
   });
   return {

@@ -6,7 +6,10 @@ import { Fault } from "#base/fault.ts";
 import { Random } from "#base/random.ts";
 import { openDiskBlobs } from "#blobs/disk.ts";
 import { createMemoryBlobs } from "#blobs/memory.ts";
-import type { BlobStore } from "#blobs/store.ts";
+import type { ActionIndex } from "#blobs/action-index.ts";
+import { createMemoryIndex } from "#blobs/memory-index.ts";
+import { createMemoryStore } from "#blobs/memory-store.ts";
+import type { BlobStore, Store } from "#blobs/store.ts";
 import { planLabel, taskLabel } from "#doors/shell/plan.ts";
 import type { Cluster, Journal } from "#journal/journal.ts";
 import { createClient, type WorkClient } from "#shard/client.ts";
@@ -68,7 +71,7 @@ export async function startNode(
   const { shards } = node.cluster;
   if (config.worker.enabled)
     worker = await startWorker(config, folder, { name, client, blobs, clock, random, labels, log, shards });
-  const edge = await composeEdge(config, { clock, node, routed, journal, log });
+  const edge = await composeEdge(config, { clock, node, routed, journal, cache: openCache(clock), log });
   if (edge) undo.defer(() => edge.close());
   const [edgeAddress] = edge?.addresses ?? [];
   if (edgeAddress !== undefined) undo.use(await publishEdge(folder, edgeAddress));
@@ -160,6 +163,13 @@ export async function openJournal({ journal }: Config, folder: DataFolder, clock
       return journal satisfies never;
   }
 }
+
+/** What the build cache is kept in: in memory, until it has a place on disk. */
+function openCache(clock: Clock): { readonly store: Store; readonly index: ActionIndex } {
+  return { store: createMemoryStore({ clock, sizeBytesMax: cacheBytesMax }), index: createMemoryIndex() };
+}
+
+const cacheBytesMax = 2 * 1024 ** 3;
 
 export async function openBlobs({ blobs }: Config, folder: DataFolder, clock: Clock): Promise<BlobStore> {
   switch (blobs.kind) {

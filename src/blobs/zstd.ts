@@ -73,12 +73,16 @@ export class ZstdUnpacker {
   }
 
   async #step(start: (done: () => void) => void): Promise<void> {
-    if (this.#error) throw this.#error;
+    this.#throwIfFailed();
     await new Promise<void>((resolve, reject) => {
       this.#failed = reject;
       start(() => resolve());
     });
     this.#failed = undefined;
+    this.#throwIfFailed();
+  }
+
+  #throwIfFailed(): void {
     if (this.#error) throw this.#error;
   }
 

@@ -1,0 +1,45 @@
+/** The build cache behind the edge: who calls is the edge's word, what they may do is its policy table. */
+import type { Clock } from "#base/clock.ts";
+import type { ActionIndex } from "#blobs/action-index.ts";
+import type { Store } from "#blobs/store.ts";
+import type { BuildCaller } from "#doors/build/caller.ts";
+import { serveBuild } from "#doors/build/serve.ts";
+import { buildSettingsDefault, type BuildSettings } from "#doors/build/settings.ts";
+import type { Admitted } from "#edge/admission.ts";
+import { authorize, type Action } from "#edge/policy.ts";
+import { allTenants, type Principal } from "#edge/principal.ts";
+import type { GrpcServer } from "#grpc/server.ts";
+
+export type BuildParts = {
+  readonly store: Store;
+  readonly index: ActionIndex;
+  readonly clock: Clock;
+  readonly settings?: Partial<BuildSettings>;
+  readonly report: (doing: string, error: unknown) => void;
+};
+
+/** Whoever is of all tenants, and cannot say which it means in this protocol, means this one. */
+const tenantDefault = "default";
+
+/** Adds the services; answers what must be known of whoever calls a method, by its path. */
+export function composeBuild(
+  server: GrpcServer<Admitted>,
+  { settings, ...parts }: BuildParts,
+): ReadonlyMap<string, Action> {
+  const callers = new WeakMap<Principal, BuildCaller>();
+  const callerOf = (principal: Admitted): BuildCaller => {
+    if (!principal) return nobody;
+    let caller = callers.get(principal);
+    if (!caller) callers.set(principal, (caller = asCaller(principal)));
+    return caller;
+  };
+  const paths = serveBuild(server, { ...parts, settings: { ...buildSettingsDefault, ...settings } }, callerOf);
+  return new Map(paths.map((path) => [path, "service.describe"]));
+}
+
+const nobody: BuildCaller = { tenant: "", principal: "nobody", may: () => false };
+
+function asCaller(principal: Principal): BuildCaller {
+  const tenant = principal.tenant === allTenants ? tenantDefault : principal.tenant;
+  return { tenant, principal: principal.name, may: (action) => authorize(principal, action, tenant).ok };
+}

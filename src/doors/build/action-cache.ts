@@ -1,0 +1,153 @@
+/**
+ * What actions came to before. A result is a blob like any other, and is served as the bytes that it was brought in; an
+ * entry of the index says which blob it is, who brought it, and when.
+ *
+ * A1 A result is served only while everything that it names is there, all of which counts as used then.
+ * A2 A result is served only if nobody has taken it back.
+ */
+import { digestText, parseDigest, type Digest, type DigestFunction } from "#base/digest.ts";
+import { isFault } from "#base/fault.ts";
+import type { Entry, EntryKey } from "#blobs/action-index.ts";
+import { digestOf } from "#blobs/hashing.ts";
+import type { BlobStore } from "#blobs/store.ts";
+import { grpcCode, isGrpcError } from "#grpc/status.ts";
+import {
+  ActionResult,
+  type GetActionResultRequest,
+} from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
+import { decode, encode } from "#wire/message.ts";
+import type { RawUpdate } from "#wire/raw-message.ts";
+import { need } from "./caller.ts";
+import { closureOf, wholeBlob, type Closure } from "./closure.ts";
+import { Closures } from "./closures.ts";
+import { digestOfWire, functionOf } from "./digests.ts";
+import { servedInstance, storeOf, type BuildCall, type BuildPorts } from "./door.ts";
+import { inlined, wantsInline } from "./inline.ts";
+import { blobSubject } from "./names.ts";
+import { invalid, missingBlobs, notFound } from "./refusals.ts";
+import { stripped } from "./stripped.ts";
+import type { TrustRules } from "./trust-rules.ts";
+
+export class ActionCacheService {
+  readonly #ports: BuildPorts;
+  readonly #trust: TrustRules;
+  readonly #closures = new Closures();
+
+  constructor(ports: BuildPorts, trust: TrustRules) {
+    this.#ports = ports;
+    this.#trust = trust;
+  }
+
+  /** At once where everything is at hand, as in a warm build it nearly always is. */
+  get(request: GetActionResultRequest, call: BuildCall): Uint8Array | Promise<Uint8Array> {
+    need(call.caller, "action-cache.read");
+    const asked = this.#asked(request, call);
+    const { blobs } = storeOf(this.#ports, call);
+    if (!wantsInline(request)) {
+      const bytes = this.#atOnce(asked, blobs);
+      if (bytes) return bytes;
+    }
+    return this.#get(asked, blobs, request);
+  }
+
+  #atOnce({ key, fn }: Asked, blobs: BlobStore): Uint8Array | undefined {
+    const entry = this.#ports.index.prompt?.(key);
+    if (!entry || !blobs.prompt) return undefined;
+    const bytes = blobs.prompt.bytes(entry.digest);
+    const closure = this.#closures.get(entry.digest, fn);
+    if (!bytes || !closure || this.#trust.isRevokedAtOnce(key, entry) !== false) return undefined;
+    if (!closure.isThere(blobs.prompt)) throw notKnown();
+    return bytes;
+  }
+
+  async #get({ key, fn }: Asked, blobs: BlobStore, wanted: GetActionResultRequest): Promise<Uint8Array> {
+    const entry = await this.#ports.index.get(key);
+    if (!entry || (await this.#trust.isRevoked(key, entry))) throw notKnown();
+    const bytes = await this.#stored(entry, blobs);
+    const closure = await this.#closureOf(entry.digest, bytes, fn, blobs);
+    if (closure.size > 0 && (await blobs.missing(closure.digests())).length > 0) throw notKnown();
+    if (!wantsInline(wanted)) return bytes;
+    const result = decode(ActionResult, bytes);
+    return encode(ActionResult, await inlined(result, wanted, { fn, blobs, resultBytes: bytes.length }));
+  }
+
+  async #stored({ digest }: Entry, blobs: BlobStore): Promise<Uint8Array> {
+    try {
+      return await wholeBlob(blobs, digest);
+    } catch (error) {
+      throw isFault(error, "not-found") ? notKnown() : error;
+    }
+  }
+
+  /** What is stored and cannot be read, or names a tree that is gone, is as good as none. */
+  async #closureOf(name: Digest, bytes: Uint8Array, fn: DigestFunction, blobs: BlobStore): Promise<Closure> {
+    const known = this.#closures.get(name, fn);
+    if (known) return known;
+    try {
+      const closure = await closureOf(decode(ActionResult, bytes), fn, blobs);
+      this.#closures.keep(name, closure);
+      return closure;
+    } catch (error) {
+      if (isFault(error, "not-found")) throw notKnown();
+      if (!isFault(error, "invalid") && !isGrpcError(error, grpcCode.invalidArgument)) throw error;
+      this.#ports.report("read a stored action result", error);
+      throw notKnown();
+    }
+  }
+
+  async update(request: RawUpdate, call: BuildCall): Promise<Uint8Array> {
+    need(call.caller, "action-cache.write");
+    const { key, fn } = this.#asked(request, call);
+    const { blobs } = storeOf(this.#ports, call);
+    if (!request.actionResult) throw invalid("action_result is not given");
+    const { bytes, result } = await stripped(request.actionResult, fn, blobs, call.caller.principal);
+    const closure = await wholeOrRefused(result, fn, blobs);
+    const digest = digestOf(bytes);
+    await blobs.write(digest, bytes);
+    this.#closures.keep(digest, closure);
+    const { clock, index } = this.#ports;
+    await index.put(key, { digest, principal: call.caller.principal, atMs: clock.wallMs() });
+    return bytes;
+  }
+
+  #asked(
+    request: Pick<GetActionResultRequest, "instanceName" | "actionDigest" | "digestFunction">,
+    { caller }: BuildCall,
+  ): Asked {
+    const instance = servedInstance(request.instanceName, this.#ports.settings);
+    const action = digestOfWire(request.actionDigest, functionOf(request.digestFunction), "action_digest");
+    const { fn = "sha256", hash = "", sizeBytes = 0 } = parseDigest(action) ?? {};
+    return { key: { tenant: caller.tenant, space: spaceOf(fn, instance), name: `${hash}/${sizeBytes}` }, fn };
+  }
+}
+
+type Asked = { readonly key: EntryKey; readonly fn: DigestFunction };
+
+/** Instances have results of their own, and so has every digest function. */
+export const spaceOf = (fn: DigestFunction, instance: string): string =>
+  instance === "" ? `ac/${fn}` : `ac/${fn}/${instance}`;
+
+/** A result that names what is not there would break the build of whoever gets it. */
+async function wholeOrRefused(result: ActionResult, fn: DigestFunction, blobs: BlobStore): Promise<Closure> {
+  const refuse = (missing: readonly Digest[]) =>
+    missingBlobs(`of what the result names, ${missing.length} blobs are not here`, missing.map(blobSubject));
+  let closure: Closure;
+  try {
+    closure = await closureOf(result, fn, blobs);
+  } catch (error) {
+    if (!isFault(error, "not-found")) throw error;
+    throw refuse(await blobs.missing(treesOf(result, fn)));
+  }
+  const missing = closure.size === 0 ? [] : await blobs.missing(closure.digests());
+  if (missing.length > 0) throw refuse(missing);
+  return closure;
+}
+
+const treesOf = (result: ActionResult, fn: DigestFunction): readonly Digest[] =>
+  result.outputDirectories.flatMap(({ treeDigest, rootDirectoryDigest }) =>
+    [treeDigest, rootDirectoryDigest].flatMap((digest) =>
+      digest && digest.sizeBytes > 0 ? [digestText(fn, digest.hash, digest.sizeBytes)] : [],
+    ),
+  );
+
+const notKnown = () => notFound("no result of this action is known, or not all of it is here any more");

@@ -1,0 +1,18 @@
+/** Who calls, as far as this door has to know. Found out and judged by whoever mounts it. */
+import { grpcCode, GrpcError } from "#grpc/status.ts";
+
+export type BuildAction = "cache.read" | "cache.write" | "action-cache.read" | "action-cache.write";
+
+export type BuildCaller = {
+  /** Whose cache it is. */
+  readonly tenant: string;
+  /** For the record of who wrote a result. */
+  readonly principal: string;
+  may(action: BuildAction): boolean;
+};
+
+/** Throws unless the caller may. */
+export function need(caller: BuildCaller, action: BuildAction): void {
+  if (caller.may(action)) return;
+  throw new GrpcError(grpcCode.permissionDenied, `${caller.principal} has no role that allows ${action}`);
+}

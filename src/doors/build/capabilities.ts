@@ -1,0 +1,36 @@
+/** What is served, to whom. Pure. */
+import {
+  Compressor_Value,
+  SymlinkAbsolutePathStrategy_Value,
+  type ServerCapabilities,
+} from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
+import { fastCdcDefault } from "#blobs/chunking/fast-cdc.ts";
+import type { BuildCaller } from "./caller.ts";
+import { servedFunctions } from "./digests.ts";
+import type { BuildSettings } from "./settings.ts";
+
+const version = (major: number, minor: number) => ({ major, minor, patch: 0, prerelease: "" });
+
+export function capabilitiesFor(caller: BuildCaller, settings: BuildSettings): ServerCapabilities {
+  return {
+    cacheCapabilities: {
+      digestFunctions: servedFunctions,
+      // Told not to, Bazel does not even try: nobody's log fills with refusals.
+      actionCacheUpdateCapabilities: { updateEnabled: caller.may("action-cache.write") && caller.may("cache.write") },
+      cachePriorityCapabilities: { priorities: [{ minPriority: 0, maxPriority: 0 }] },
+      maxBatchTotalSizeBytes: settings.batchBytesMax,
+      symlinkAbsolutePathStrategy: SymlinkAbsolutePathStrategy_Value.ALLOWED,
+      supportedCompressors: [Compressor_Value.ZSTD],
+      supportedBatchUpdateCompressors: [Compressor_Value.ZSTD],
+      maxCasBlobSizeBytes: settings.blobBytesMax,
+      splitBlobSupport: true,
+      spliceBlobSupport: true,
+      fastCdc2020Params: { avgChunkSizeBytes: fastCdcDefault.avgBytes, seed: fastCdcDefault.seed },
+      repMaxCdcParams: undefined,
+    },
+    executionCapabilities: undefined,
+    deprecatedApiVersion: undefined,
+    lowApiVersion: version(2, 0),
+    highApiVersion: version(2, 12),
+  };
+}

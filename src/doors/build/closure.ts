@@ -1,0 +1,132 @@
+/** Everything that a result stands for: whoever takes the result will want all of it. */
+import { digestText, hashBytes, parseDigest, type Digest, type DigestFunction } from "#base/digest.ts";
+import { isFault } from "#base/fault.ts";
+import type { BlobStore, Prompt } from "#blobs/store.ts";
+import {
+  Directory,
+  Tree,
+  type ActionResult,
+  type Digest as WireDigest,
+} from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
+import { decode } from "#wire/message.ts";
+import { digestOfWire, isEmpty } from "./digests.ts";
+import { invalid } from "./refusals.ts";
+
+/** Of all trees and directories of one result together. */
+const treeBytesMax = 256 * 1024 * 1024;
+const digestsMax = 2_000_000;
+
+/** Packed: a result may name a hundred thousand blobs, and thousands of closures are remembered. */
+export class Closure {
+  readonly fn: DigestFunction;
+  readonly #hashes: Uint8Array;
+  readonly #sizes: Float64Array;
+
+  constructor(fn: DigestFunction, digests: ReadonlySet<Digest>) {
+    this.fn = fn;
+    this.#hashes = new Uint8Array(digests.size * hashBytes[fn]);
+    this.#sizes = new Float64Array(digests.size);
+    let i = 0;
+    for (const digest of digests) {
+      const { hash = "", sizeBytes = 0 } = parseDigest(digest) ?? {};
+      this.#hashes.set(Buffer.from(hash, "hex"), i * hashBytes[fn]);
+      this.#sizes[i] = sizeBytes;
+      i += 1;
+    }
+  }
+
+  get size(): number {
+    return this.#sizes.length;
+  }
+
+  /** All of it is there; counts as a use of all of it. */
+  isThere(prompt: Prompt): boolean {
+    const step = hashBytes[this.fn];
+    let all = true;
+    for (let i = 0; i < this.#sizes.length; i += 1)
+      if (!prompt.has(this.fn, this.#hashes, i * step, this.#sizes[i] as number)) all = false;
+    return all;
+  }
+
+  digests(): readonly Digest[] {
+    const step = hashBytes[this.fn];
+    return Array.from(this.#sizes, (sizeBytes, i) =>
+      digestText(this.fn, Buffer.from(this.#hashes.subarray(i * step, (i + 1) * step)).toString("hex"), sizeBytes),
+    );
+  }
+}
+
+/**
+ * Reads trees and directories. Throws Fault "not-found" when one of them is not there, and INVALID_ARGUMENT for what
+ * cannot be read or names what cannot be a blob.
+ */
+export async function closureOf(result: ActionResult, fn: DigestFunction, blobs: BlobStore): Promise<Closure> {
+  const gathering = new Gathering(fn, blobs);
+  for (const { digest } of result.outputFiles) gathering.add(digest, "the digest of an output file");
+  for (const digest of [result.stdoutDigest, result.stderrDigest]) if (digest) gathering.add(digest, "a digest");
+  for (const { treeDigest, rootDirectoryDigest, path } of result.outputDirectories) {
+    if (!treeDigest && !rootDirectoryDigest) throw invalid(`output directory ${path} has neither tree nor root`);
+    if (treeDigest) await gathering.tree(gathering.add(treeDigest, "the digest of a tree"));
+    if (rootDirectoryDigest) await gathering.directories(gathering.add(rootDirectoryDigest, "a root directory"));
+  }
+  return new Closure(fn, gathering.digests);
+}
+
+class Gathering {
+  readonly digests = new Set<Digest>();
+  readonly #fn: DigestFunction;
+  readonly #blobs: BlobStore;
+  #treeBytesLeft = treeBytesMax;
+
+  constructor(fn: DigestFunction, blobs: BlobStore) {
+    this.#fn = fn;
+    this.#blobs = blobs;
+  }
+
+  /** What is empty is always there. */
+  add(wire: WireDigest | undefined, what: string): Digest {
+    const digest = digestOfWire(wire, this.#fn, what);
+    if (isEmpty(digest)) return digest;
+    this.digests.add(digest);
+    if (this.digests.size > digestsMax) throw invalid(`more than ${digestsMax} blobs in one result`);
+    return digest;
+  }
+
+  async tree(digest: Digest): Promise<void> {
+    const { root, children } = decoded(Tree, await this.#read(digest));
+    for (const { files } of root ? [root, ...children] : children)
+      for (const file of files) this.add(file.digest, "the digest of a file in a tree");
+  }
+
+  async directories(top: Digest): Promise<void> {
+    const seen = new Set([top]);
+    for (const digest of seen) {
+      const { files, directories } = decoded(Directory, await this.#read(digest));
+      for (const file of files) this.add(file.digest, "the digest of a file");
+      for (const one of directories) seen.add(this.add(one.digest, "the digest of a directory"));
+    }
+  }
+
+  async #read(digest: Digest): Promise<Uint8Array> {
+    if (isEmpty(digest)) return new Uint8Array();
+    this.#treeBytesLeft -= parseDigest(digest)?.sizeBytes ?? 0;
+    if (this.#treeBytesLeft < 0) throw invalid(`trees of more than ${treeBytesMax} bytes in one result`);
+    return await wholeBlob(this.#blobs, digest);
+  }
+}
+
+export async function wholeBlob(blobs: BlobStore, digest: Digest): Promise<Uint8Array> {
+  const at = blobs.prompt?.bytes(digest);
+  if (at) return at;
+  const parts: Uint8Array[] = [];
+  for await (const part of blobs.read(digest)) parts.push(Uint8Array.from(part));
+  return parts.length === 1 ? (parts[0] as Uint8Array) : Buffer.concat(parts);
+}
+
+function decoded<T>(type: Parameters<typeof decode<T>>[0], bytes: Uint8Array): T {
+  try {
+    return decode(type, bytes);
+  } catch (error) {
+    throw isFault(error, "invalid") ? invalid(error.message) : error;
+  }
+}
