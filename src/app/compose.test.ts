@@ -66,7 +66,7 @@ async function twoNodes(root: string, journal: object): Promise<void> {
   const config = Config.parse({
     cluster: { shards: 6, ownerLease: "3s" },
     journal,
-    blobs: { kind: "disk", directory: join(root, "blobs") },
+    blobs: { kind: "directory", directory: join(root, "blobs") },
     node: { stopWithin: "100ms" },
     edge: { listen: [] },
     worker: { slots: 2 },

@@ -4,12 +4,7 @@ import { arch, platform } from "node:os";
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import { Random } from "#base/random.ts";
-import { openDiskBlobs } from "#blobs/disk.ts";
-import { createMemoryBlobs } from "#blobs/memory.ts";
-import type { ActionIndex } from "#blobs/action-index.ts";
-import { createMemoryIndex } from "#blobs/memory-index.ts";
-import { createMemoryStore } from "#blobs/memory-store.ts";
-import type { BlobStore, Store } from "#blobs/store.ts";
+import type { BlobStore } from "#blobs/store.ts";
 import { planLabel, taskLabel } from "#doors/shell/plan.ts";
 import type { Cluster, Journal } from "#journal/journal.ts";
 import { createClient, type WorkClient } from "#shard/client.ts";
@@ -19,6 +14,7 @@ import { createRouter, type Router } from "#shard/router.ts";
 import { createTcpTransport, type TcpTransport } from "#shard/tcp.ts";
 import type { Worker } from "#worker/worker.ts";
 import { composeEdge } from "./compose-edge.ts";
+import { openStore } from "./compose-store.ts";
 import { startWorker } from "./compose-worker.ts";
 import type { Config } from "./config.ts";
 import { lockFolder, nodeName, publishAddress, publishEdge, type DataFolder } from "./data-folder.ts";
@@ -56,7 +52,9 @@ export async function startNode(
   const random = new Random(randomUUID());
   const journal = await openJournal(config, folder, clock);
   undo.defer(() => journal.close());
-  const blobs = await openBlobs(config, folder, clock);
+  const stored = await openStore(config, folder, { clock, log });
+  undo.defer(() => stored.close());
+  const { blobs } = stored;
   const listenOn = config.node.listen.map((address) => (address === "unix" ? `unix:${folder.socket}` : address));
   const tcp = createTcpTransport({ clock, listenOn });
   undo.defer(() => tcp.close());
@@ -71,7 +69,7 @@ export async function startNode(
   const { shards } = node.cluster;
   if (config.worker.enabled)
     worker = await startWorker(config, folder, { name, client, blobs, clock, random, labels, log, shards });
-  const edge = await composeEdge(config, { clock, node, routed, journal, cache: openCache(clock), log });
+  const edge = await composeEdge(config, { clock, node, routed, journal, cache: stored, log });
   if (edge) undo.defer(() => edge.close());
   const [edgeAddress] = edge?.addresses ?? [];
   if (edgeAddress !== undefined) undo.use(await publishEdge(folder, edgeAddress));
@@ -161,23 +159,5 @@ export async function openJournal({ journal }: Config, folder: DataFolder, clock
       return (await import("#journal/memory.ts")).memoryStore(() => clock.wallMs()).connect();
     default:
       return journal satisfies never;
-  }
-}
-
-/** What the build cache is kept in: in memory, until it has a place on disk. */
-function openCache(clock: Clock): { readonly store: Store; readonly index: ActionIndex } {
-  return { store: createMemoryStore({ clock, sizeBytesMax: cacheBytesMax }), index: createMemoryIndex() };
-}
-
-const cacheBytesMax = 2 * 1024 ** 3;
-
-export async function openBlobs({ blobs }: Config, folder: DataFolder, clock: Clock): Promise<BlobStore> {
-  switch (blobs.kind) {
-    case "disk":
-      return await openDiskBlobs(blobs.directory ?? folder.blobs);
-    case "memory":
-      return createMemoryBlobs({ clock, sizeBytesMax: blobs.sizeMax });
-    default:
-      return blobs satisfies never;
   }
 }

@@ -6,9 +6,10 @@
 import { availableParallelism } from "node:os";
 import { z } from "zod";
 import { Fault, isFault } from "#base/fault.ts";
-import { Duration, Size } from "#edge/config-words.ts";
+import { Duration } from "#edge/config-words.ts";
 import { isLoopback, parseAddress } from "#shard/tcp-address.ts";
 import { EdgeConfig } from "./edge-config.ts";
+import { BlobsConfig } from "./store-config.ts";
 
 const Name = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/, "write letters, digits, dots and dashes only");
 const Label = z.string().regex(/^[^=\s]{1,100}=[^\s]{0,100}$/, 'write a label as name=value, such as "gpu=yes"');
@@ -79,17 +80,6 @@ const Journal = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("memory").describe("Nothing is kept: for trying things out.") }),
 ]);
 
-const Blobs = z.discriminatedUnion("kind", [
-  z.strictObject({
-    kind: z.literal("disk").describe("Files on this machine's disk."),
-    directory: z.string().min(1).optional().describe("Left out: `blobs` in the data folder."),
-  }),
-  z.strictObject({
-    kind: z.literal("memory").describe("Nothing is kept: for trying things out."),
-    sizeMax: Size().prefault("512MiB").describe("When it is full, what nobody asked for the longest goes first."),
-  }),
-]);
-
 const keepMsMin = 60_000;
 
 const History = z.strictObject({
@@ -119,7 +109,7 @@ export const Config = z.strictObject({
   node: Node.prefault({}).describe("This node."),
   edge: EdgeConfig.prefault({}).describe("The port for everybody: other tools, workers in any language, other nodes."),
   journal: Journal.prefault({ kind: "sqlite" }).describe("Where work is recorded."),
-  blobs: Blobs.prefault({ kind: "disk" }).describe("Where bytes are kept."),
+  blobs: BlobsConfig.prefault({ kind: "disk" }).describe("Where bytes are kept."),
   history: History.prefault({}).describe(
     "What is known of ended jobs. The owner of a shard applies its own setting: give all nodes the same.",
   ),

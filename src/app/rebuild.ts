@@ -6,7 +6,8 @@ import type { ShardId } from "#base/ids.ts";
 import { defaultLimits } from "#kernel/limits.ts";
 import type { Epoch, Journal, NodeId } from "#journal/journal.ts";
 import { rebuildHistory, type RebuildProgress } from "#shard/rebuild-history.ts";
-import { checkCluster, openBlobs, openJournal } from "./compose.ts";
+import { openStore } from "./compose-store.ts";
+import { checkCluster, openJournal } from "./compose.ts";
 import type { Config } from "./config.ts";
 import { lockFolder, nodeName, type DataFolder } from "./data-folder.ts";
 import { systemClock } from "./system-clock.ts";
@@ -44,7 +45,8 @@ export async function* rebuildHistories(
   const cluster = await journal.open({ clusterId, shards });
   checkCluster(config, cluster, log);
   if (only !== undefined && only >= shards) throw new Fault("not-found", doing, { shard: only, shards });
-  const blobs = await openBlobs(config, folder, clock);
+  const { blobs, close } = await openStore(config, folder, { clock, log });
+  undo.defer(close);
   const leaseMs = config.cluster.ownerLease;
 
   for (const shard of only === undefined ? Array(shards).keys() : [only]) {

@@ -1,0 +1,66 @@
+/** The store of a node, as configured: what the kernel pins and reads, and what doors keep bytes and names in. */
+import type { Clock } from "#base/clock.ts";
+import type { ActionIndex } from "#blobs/action-index.ts";
+import { openDiskStore, type DiskStore } from "#blobs/disk/open.ts";
+import { openDiskBlobs } from "#blobs/disk.ts";
+import { createMemoryIndex } from "#blobs/memory-index.ts";
+import { createMemoryStore } from "#blobs/memory-store.ts";
+import { createMemoryBlobs } from "#blobs/memory.ts";
+import type { BlobStore, Store } from "#blobs/store.ts";
+import type { Config } from "./config.ts";
+import type { DataFolder } from "./data-folder.ts";
+import { BlobsConfig, type DiskConfig } from "./store-config.ts";
+
+export type ComposedStore = {
+  /** The node's own: artifacts of jobs and archived logs, whosever they are. */
+  readonly blobs: BlobStore;
+  readonly store: Store;
+  readonly index: ActionIndex;
+  close(): Promise<void>;
+};
+
+export type StorePorts = { readonly clock: Clock; readonly log: (line: string) => void };
+
+export async function openStore({ blobs }: Config, folder: DataFolder, ports: StorePorts): Promise<ComposedStore> {
+  switch (blobs.kind) {
+    case "disk": {
+      const store = await openDisk(blobs, folder, ports);
+      return { blobs: store.all, store, index: store.index, close: () => store.close() };
+    }
+    case "directory": {
+      // What nodes share; what doors keep beside it is each node's own.
+      const store = await openDisk(diskDefault, folder, ports);
+      const shared = await openDiskBlobs(blobs.directory);
+      return { blobs: shared, store, index: store.index, close: () => store.close() };
+    }
+    case "memory": {
+      const options = { clock: ports.clock, sizeBytesMax: blobs.sizeMax };
+      const store = createMemoryStore(options);
+      return { blobs: createMemoryBlobs(options), store, index: createMemoryIndex(), close: () => store.close() };
+    }
+    default:
+      return blobs satisfies never;
+  }
+}
+
+const diskDefault = BlobsConfig.parse({ kind: "disk" }) as DiskConfig;
+
+async function openDisk(config: DiskConfig, folder: DataFolder, { clock, log }: StorePorts): Promise<DiskStore> {
+  const { directory, sizeMax, promised, highWatermark, lowWatermark, compression, memory, uploadsKept } = config;
+  return await openDiskStore(directory ?? folder.blobs, {
+    clock,
+    sizeBytesMax: sizeMax,
+    promisedMs: promised,
+    highWatermark,
+    lowWatermark,
+    compression,
+    memoryBytesMax: memory,
+    uploadKeptMs: uploadsKept,
+    report: (what, facts) =>
+      log(
+        `store: ${what} ${Object.entries(facts)
+          .map(([name, value]) => `${name}=${value}`)
+          .join(" ")}`.trimEnd(),
+      ),
+  });
+}
