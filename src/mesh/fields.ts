@@ -54,7 +54,7 @@ export class Fields {
 
   /** Kept for long, so that it must not hold on to the packet it came in. */
   meta(field: string): Uint8Array {
-    return this.bytes(field, metaBytesMax).slice();
+    return Uint8Array.from(this.bytes(field, metaBytesMax)); // a Buffer's slice would be no copy
   }
 
   address(field: string, portField: string): Address {

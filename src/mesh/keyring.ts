@@ -32,13 +32,13 @@ export class Keyring {
       throw new Fault("invalid", "install a mesh key", { bytes: key.length, why: "a key has 16, 24 or 32 bytes" });
     if (this.#has(key)) return;
     if (this.#keys.length >= keysMax) throw new Fault("exhausted", "install a mesh key", { keysMax });
-    this.#keys = [...this.#keys, key.slice()];
+    this.#keys = [...this.#keys, Uint8Array.from(key)];
   }
 
   /** Seals what is sent from now on. */
   use(key: Uint8Array): void {
     if (!this.#has(key)) throw new Fault("not-found", "use a mesh key", { why: "it is not installed" });
-    this.#keys = [key.slice(), ...this.#keys.filter((other) => !same(other, key))];
+    this.#keys = [Uint8Array.from(key), ...this.#keys.filter((other) => !same(other, key))];
   }
 
   remove(key: Uint8Array): void {

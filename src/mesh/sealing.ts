@@ -4,6 +4,7 @@
  */
 import { createCipheriv, createDecipheriv } from "node:crypto";
 import { Fault } from "#base/fault.ts";
+import { joined } from "./msgpack-writer.ts";
 
 export const nonceBytes = 12;
 const tagBytes = 16;
@@ -30,7 +31,7 @@ export function seal(plain: Uint8Array, { version, key, nonce, authenticated }: 
   const cipher = createCipheriv(cipherFor(key), key, nonce, { authTagLength: tagBytes });
   cipher.setAAD(authenticated);
   const padding = version === 0 ? blockBytes - (plain.length % blockBytes) : 0;
-  return Buffer.concat([
+  return joined([
     Uint8Array.of(version),
     nonce,
     cipher.update(plain),
@@ -58,7 +59,7 @@ function open(sealed: Uint8Array, key: Uint8Array, authenticated: Uint8Array): U
   decipher.setAAD(authenticated);
   decipher.setAuthTag(sealed.subarray(sealed.length - tagBytes));
   try {
-    return Buffer.concat([
+    return joined([
       decipher.update(sealed.subarray(1 + nonceBytes, sealed.length - tagBytes)),
       decipher.final(), // throws when the tag is not the key's
     ]);

@@ -132,7 +132,7 @@ export class SerfNeighbour {
   }
 
   #passOn(message: Uint8Array): void {
-    this.#core.passedOn.add({ bytes: encodeUser(message.slice()) });
+    this.#core.passedOn.add({ bytes: encodeUser(message) });
   }
 
   #isNew(message: Uint8Array): boolean {

@@ -20,5 +20,5 @@ export function userMessageIn(
 ): { readonly from: string; readonly bytes: Uint8Array } | undefined {
   if (!intent.has("Millrace")) return undefined;
   const fields = new Fields(intent);
-  return { from: fields.name("MillraceFrom"), bytes: fields.bytes("Millrace", bytesMax).slice() };
+  return { from: fields.name("MillraceFrom"), bytes: Uint8Array.from(fields.bytes("Millrace", bytesMax)) };
 }
