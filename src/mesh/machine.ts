@@ -13,8 +13,8 @@ import { Broadcasts } from "./broadcasts.ts";
 import { every, noCounts, type Core, type Effect, type MeshCounts, type MemberView } from "./core.ts";
 import type { Envelope } from "./envelope.ts";
 import { Farewell, type Phase } from "./farewell.ts";
-import type { Fields } from "./fields.ts";
 import { Health } from "./health.ts";
+import type { Keyring } from "./keyring.ts";
 import type { MeshLimits } from "./limits.ts";
 import {
   decodeMessage,
@@ -30,6 +30,7 @@ import { Roster, type Member } from "./roster.ts";
 import { Rumours } from "./rumours.ts";
 import { Sender } from "./sender.ts";
 import { SerfNeighbour } from "./serf-neighbour.ts";
+import { answersTo } from "./serf-queries.ts";
 import { Syncer } from "./syncer.ts";
 import { decodeTags, encodeTags, type Tags } from "./tags.ts";
 import { Timers } from "./timers.ts";
@@ -47,8 +48,8 @@ export type MachineOptions = {
   readonly envelope: Envelope;
   readonly random: Random;
   readonly nowMs: number;
-  /** Answers a serf query, when it can. */
-  readonly answerQuery?: ((query: Fields, machine: Machine) => void) | undefined;
+  /** The envelope's: a serf agent's `keys` command may change it. */
+  readonly keyring: Keyring;
 };
 
 /** The process did not run for so long: then time stood still for it. */
@@ -77,7 +78,10 @@ export class Machine {
     this.#rumours = new Rumours(core);
     this.#sender = new Sender(core);
     this.#prober = new Prober(core, this.#rumours, this.#sender);
-    this.#serf = new SerfNeighbour(core, (query) => options.answerQuery?.(query, this));
+    this.#serf = new SerfNeighbour(core, (query) => {
+      for (const { to, message } of answersTo(query, core.name, options.keyring))
+        this.#sender.send(to, [encodeUser(message)]);
+    });
     this.#syncer = new Syncer(core, this.#rumours, this.#serf);
     core.roster.add(core.self);
     this.#prober.start();
@@ -264,11 +268,6 @@ export class Machine {
       withinMs: times.streamTimeoutMs,
     });
     return id;
-  }
-
-  /** A user message of serf's own kind to an address: an answer to a query. */
-  sendSerf(to: Address, message: Uint8Array): void {
-    this.#sender.send(to, [encodeUser(message)]);
   }
 
   /** The effect `left` comes when the word has had time to spread. */

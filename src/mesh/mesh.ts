@@ -103,7 +103,7 @@ export class Mesh implements AsyncDisposable {
     const address = advertised(options, tcp.port);
     const { name, tags = {}, random, clock } = options;
     const nowMs = clock.monotonicMs();
-    const machine = new Machine({ name, address, tags, times, limits, envelope, random, nowMs });
+    const machine = new Machine({ name, address, tags, times, limits, envelope, keyring, random, nowMs });
     const mesh = (made.mesh = new Mesh(options, { keyring, machine, udp, tcp, address }));
     mesh.run(() => {});
     mesh.#trySeeds(0);
