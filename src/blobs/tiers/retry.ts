@@ -1,0 +1,27 @@
+/** Trying again: a few times, later each time, never all at the same moment. */
+import type { Clock } from "#base/clock.ts";
+import { isFault } from "#base/fault.ts";
+import type { Random } from "#base/random.ts";
+
+export type RetryPolicy = {
+  readonly attemptsMax: number;
+  readonly delayMs: number;
+  readonly delayMsMax: number;
+};
+
+export const retryPolicyDefault: RetryPolicy = { attemptsMax: 4, delayMs: 100, delayMsMax: 5_000 };
+
+export type RetryPorts = { readonly clock: Clock; readonly random: Random; readonly policy: RetryPolicy };
+
+/** Only what may be otherwise the next time ("unavailable") is tried again. */
+export async function retrying<T>(ports: RetryPorts, attempt: () => Promise<T>): Promise<T> {
+  const { clock, random, policy } = ports;
+  for (let tried = 1; ; tried += 1)
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!isFault(error, "unavailable") || tried >= policy.attemptsMax) throw error;
+      const most = Math.min(policy.delayMsMax, policy.delayMs * 2 ** (tried - 1));
+      await clock.sleep(most * (0.5 + random.fraction() / 2));
+    }
+}
