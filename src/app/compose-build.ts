@@ -1,8 +1,12 @@
 /** The build cache behind the edge: who calls is the edge's word, what they may do is its policy table. */
+import { tmpdir } from "node:os";
 import type { Clock } from "#base/clock.ts";
 import type { ActionIndex } from "#blobs/action-index.ts";
 import type { Store } from "#blobs/store.ts";
+import { assetSettingsDefault, type AssetSettings } from "#doors/build/asset-download.ts";
+import type { AssetPorts } from "#doors/build/assets.ts";
 import type { BuildCaller } from "#doors/build/caller.ts";
+import { Spool } from "#doors/build/http/spool.ts";
 import { serveBuild } from "#doors/build/serve.ts";
 import { buildSettingsDefault, type BuildSettings } from "#doors/build/settings.ts";
 import type { Admitted } from "#edge/admission.ts";
@@ -15,8 +19,13 @@ export type BuildParts = {
   readonly index: ActionIndex;
   readonly clock: Clock;
   readonly settings?: Partial<BuildSettings>;
+  readonly assets?: Partial<AssetSettings>;
+  /** For what is fetched and not known yet. */
+  readonly spoolFolder?: string;
   readonly report: (doing: string, error: unknown) => void;
 };
+
+const spoolLimits = { memoryBytesEach: 1024 ** 2, memoryBytesMax: 64 * 1024 ** 2, fileBytesMax: 64 * 1024 ** 3 };
 
 /** Whoever is of all tenants, and cannot say which it means in this protocol, means this one. */
 const tenantDefault = "default";
@@ -24,7 +33,7 @@ const tenantDefault = "default";
 /** Adds the services; answers what must be known of whoever calls a method, by its path. */
 export function composeBuild(
   server: GrpcServer<Admitted>,
-  { settings, ...parts }: BuildParts,
+  { settings, assets, spoolFolder = tmpdir(), ...parts }: BuildParts,
 ): ReadonlyMap<string, Action> {
   const callers = new WeakMap<Principal, BuildCaller>();
   const callerOf = (principal: Admitted): BuildCaller => {
@@ -33,7 +42,13 @@ export function composeBuild(
     if (!caller) callers.set(principal, (caller = asCaller(principal)));
     return caller;
   };
-  const paths = serveBuild(server, { ...parts, settings: { ...buildSettingsDefault, ...settings } }, callerOf);
+  const ports: AssetPorts = {
+    ...parts,
+    settings: { ...buildSettingsDefault, ...settings },
+    assets: { ...assetSettingsDefault, ...assets },
+    spool: new Spool({ folder: spoolFolder, ...spoolLimits }),
+  };
+  const paths = serveBuild(server, ports, callerOf);
   return new Map(paths.map((path) => [path, "service.describe"]));
 }
 

@@ -72,6 +72,17 @@ export async function closureOf(result: ActionResult, fn: DigestFunction, blobs:
   return new Closure(fn, gathering.digests);
 }
 
+/** All directories below this one, itself and all their files; throws Fault "not-found" when a directory is missing. */
+export async function directoryClosure(
+  top: Digest,
+  fn: DigestFunction,
+  blobs: BlobStore,
+): Promise<ReadonlySet<Digest>> {
+  const gathering = new Gathering(fn, blobs);
+  await gathering.directories(top);
+  return gathering.digests;
+}
+
 class Gathering {
   readonly digests = new Set<Digest>();
   readonly #fn: DigestFunction;

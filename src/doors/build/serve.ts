@@ -5,8 +5,13 @@ import {
   ActionCache,
   Capabilities,
   ContentAddressableStorage,
+  type BatchReadBlobsRequest,
+  type BatchUpdateBlobsRequest,
   type GetActionResultRequest,
   type GetCapabilitiesRequest,
+  type GetTreeRequest,
+  type SpliceBlobRequest,
+  type SplitBlobRequest,
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import {
   ByteStream,
@@ -16,32 +21,44 @@ import {
 } from "#wire/generated/google/bytestream/bytestream.ts";
 import { rawFindMissingRequest, rawFindMissingResponse, type RawFindMissing } from "#wire/find-missing-raw.ts";
 import type { Message, Method } from "#wire/message.ts";
-import { rawActionResult, rawUpdateRequest, type RawUpdate } from "#wire/raw-message.ts";
+import { rawActionResult, rawTreePage, rawUpdateRequest, type RawUpdate } from "#wire/raw-message.ts";
 import { writeRequest } from "#wire/write-request.ts";
+import {
+  Fetch,
+  Push,
+  type FetchBlobRequest,
+  type FetchDirectoryRequest,
+  type PushBlobRequest,
+  type PushDirectoryRequest,
+} from "#wire/generated/build/bazel/remote/asset/v1/remote_asset.ts";
 import { ActionCacheService } from "./action-cache.ts";
+import { fetchBlob, fetchDirectory, pushBlob, pushDirectory, type AssetPorts } from "./assets.ts";
+import { batchRead, batchUpdate } from "./batch.ts";
 import { capabilitiesFor } from "./capabilities.ts";
 import { need, type BuildCaller } from "./caller.ts";
-import { CallView, servedInstance, type BuildCall, type BuildPorts } from "./door.ts";
+import { splitBlob, spliceBlob } from "./chunks.ts";
+import { CallView, servedInstance, type BuildCall } from "./door.ts";
 import { findMissing } from "./find-missing.ts";
 import { readBlob } from "./read.ts";
 import { refusalOf } from "./refusals.ts";
+import { getTree } from "./tree.ts";
 import { TrustRules } from "./trust-rules.ts";
 import { queryWriteStatus, writeBlob } from "./write.ts";
 
 export type CallerOf<P> = (principal: P) => BuildCaller;
 
-/** Answers the paths of what it serves: each checks itself what its caller may. */
-export function serveBuild<P>(server: GrpcServer<P>, ports: BuildPorts, callerOf: CallerOf<P>): readonly string[] {
-  const trust = new TrustRules(ports.index);
-  const results = new ActionCacheService(ports, trust);
-  const paths: string[] = [];
+/** A method, the messages that it is spoken in here, and what answers it. */
+type Add = <Q, R>(
+  method: Pick<Method<unknown, unknown>, "path" | "name" | "streams">,
+  messages: { readonly request: Message<Q>; readonly response: Message<R> },
+  handle: (request: never, call: BuildCall) => unknown,
+) => void;
 
-  /** The types of a method and its handler have been written beside each other below. */
-  const add = <Q, R>(
-    method: Pick<Method<unknown, unknown>, "path" | "name" | "streams">,
-    messages: { readonly request: Message<Q>; readonly response: Message<R> },
-    handle: (request: never, call: BuildCall) => unknown,
-  ): void => {
+/** Answers the paths of what it serves: each checks itself what its caller may. */
+export function serveBuild<P>(server: GrpcServer<P>, ports: AssetPorts, callerOf: CallerOf<P>): readonly string[] {
+  const paths: string[] = [];
+  const add: Add = (method, messages, handle) => {
+    // The types of a method and its handler have been written beside each other below.
     const answer = handle as (request: unknown, call: BuildCall) => unknown;
     const guarded = (request: unknown, call: ServerCall<P>): unknown =>
       guard(() => answer(request, new CallView(call, callerOf(call.principal))));
@@ -51,21 +68,58 @@ export function serveBuild<P>(server: GrpcServer<P>, ports: BuildPorts, callerOf
     );
     paths.push(method.path);
   };
+  addCapabilities(add, ports);
+  addBlobs(add, ports);
+  addStreams(add, ports);
+  addResults(add, new ActionCacheService(ports, new TrustRules(ports.index)));
+  addAssets(add, ports);
+  return paths;
+}
 
+function addCapabilities(add: Add, { settings }: AssetPorts): void {
   const { getCapabilities } = Capabilities.methods;
   add(getCapabilities, getCapabilities, ({ instanceName }: GetCapabilitiesRequest, { caller }: BuildCall) => {
-    servedInstance(instanceName, ports.settings);
+    servedInstance(instanceName, settings);
     need(caller, "cache.read");
-    return capabilitiesFor(caller, ports.settings);
+    return capabilitiesFor(caller, settings);
   });
+}
 
+function addBlobs(add: Add, ports: AssetPorts): void {
   const cas = ContentAddressableStorage.methods;
+  const { findMissingBlobs, batchUpdateBlobs, batchReadBlobs, splitBlob: split, spliceBlob: splice } = cas;
   add(
-    cas.findMissingBlobs,
+    findMissingBlobs,
     { request: rawFindMissingRequest, response: rawFindMissingResponse },
     (request: RawFindMissing, call: BuildCall) => findMissing(ports, request, call),
   );
+  add(batchUpdateBlobs, batchUpdateBlobs, (request: BatchUpdateBlobsRequest, call: BuildCall) =>
+    batchUpdate(ports, request, call),
+  );
+  add(batchReadBlobs, batchReadBlobs, (request: BatchReadBlobsRequest, call: BuildCall) =>
+    batchRead(ports, request, call),
+  );
+  add(
+    cas.getTree,
+    { request: cas.getTree.request, response: rawTreePage },
+    (request: GetTreeRequest, call: BuildCall) => getTree(ports, request, call),
+  );
+  add(split, split, (request: SplitBlobRequest, call: BuildCall) => splitBlob(ports, request, call));
+  add(splice, splice, (request: SpliceBlobRequest, call: BuildCall) => spliceBlob(ports, request, call));
+}
 
+function addStreams(add: Add, ports: AssetPorts): void {
+  const { read, write, queryWriteStatus: query } = ByteStream.methods;
+  add(read, read, (request: ReadRequest, call: BuildCall) => readBlob(ports, request, call));
+  add(
+    write,
+    { request: writeRequest, response: write.response },
+    (requests: AsyncIterable<WriteRequest>, call: BuildCall) => writeBlob(ports, requests, call),
+  );
+  add(query, query, (request: QueryWriteStatusRequest, call: BuildCall) => queryWriteStatus(ports, request, call));
+}
+
+function addResults(add: Add, results: ActionCacheService): void {
   const { getActionResult, updateActionResult } = ActionCache.methods;
   add(
     getActionResult,
@@ -77,16 +131,17 @@ export function serveBuild<P>(server: GrpcServer<P>, ports: BuildPorts, callerOf
     { request: rawUpdateRequest, response: rawActionResult },
     (request: RawUpdate, call: BuildCall) => results.update(request, call),
   );
+}
 
-  const { read, write, queryWriteStatus: query } = ByteStream.methods;
-  add(read, read, (request: ReadRequest, call: BuildCall) => readBlob(ports, request, call));
-  add(
-    write,
-    { request: writeRequest, response: write.response },
-    (requests: AsyncIterable<WriteRequest>, call: BuildCall) => writeBlob(ports, requests, call),
+function addAssets(add: Add, ports: AssetPorts): void {
+  const { fetchBlob: blob, fetchDirectory: directory } = Fetch.methods;
+  const { pushBlob: ownBlob, pushDirectory: ownDirectory } = Push.methods;
+  add(blob, blob, (request: FetchBlobRequest, call: BuildCall) => fetchBlob(ports, request, call));
+  add(directory, directory, (request: FetchDirectoryRequest, call: BuildCall) => fetchDirectory(ports, request, call));
+  add(ownBlob, ownBlob, (request: PushBlobRequest, call: BuildCall) => pushBlob(ports, request, call));
+  add(ownDirectory, ownDirectory, (request: PushDirectoryRequest, call: BuildCall) =>
+    pushDirectory(ports, request, call),
   );
-  add(query, query, (request: QueryWriteStatusRequest, call: BuildCall) => queryWriteStatus(ports, request, call));
-  return paths;
 }
 
 /** Whatever is thrown, now, later or while streaming, is told in this door's words. */
