@@ -37,6 +37,8 @@ export type Limits = {
   readonly executorFadeMs: number;
   /** What one tick does at most. */
   readonly tickStepsMax: number;
+  /** How much of what follows by itself one command or tick does at most; the next goes on. */
+  readonly settleStepsMax: number;
   /** A tick that comes later than this after the last one finds that the shard was asleep (K11). */
   readonly sleepMs: number;
   /** A straggler runs this many times the mean of its finished siblings, once this share of them is done. */
@@ -81,6 +83,7 @@ export const defaultLimits: Limits = {
   executorDrainMs: 5 * 60_000,
   executorFadeMs: 10 * 60_000,
   tickStepsMax: 2_000,
+  settleStepsMax: 10_000,
   sleepMs: 1_000,
   speculateFactor: 1.5,
   speculateShare: 0.5,

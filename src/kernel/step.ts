@@ -167,8 +167,6 @@ function oldKeys(state: State, nowMs: number): readonly SoftEvent[] {
   return count === 0 ? [] : [{ kind: "keys-let-go", count, elsewhereUntilMs }];
 }
 
-const settleStepsMax = 10_000;
-
 class Work {
   readonly state: State;
   readonly nowMs: number;
@@ -203,8 +201,8 @@ class Work {
 
   /** Follows up until nothing is left to follow, or enough has been done: the next command or tick goes on. */
   settled(): readonly Event[] {
-    const { unsettled, locks } = this.state;
-    for (let left = settleStepsMax; left > 0; left -= 1) {
+    const { unsettled, locks, limits } = this.state;
+    for (let left = limits.settleStepsMax; left > 0; left -= 1) {
       const item = unsettled.shift();
       if (item) {
         this.take(this.#next(item));
