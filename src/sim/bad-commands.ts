@@ -1,4 +1,4 @@
-/** Commands that must be refused, each wrong in its own way: hostile input, as a table. */
+/** Commands that must be refused, each wrong in its own way, and some that are only odd: hostile input, as a table. */
 import type { Random } from "#base/random.ts";
 import type { Command, Submit } from "#kernel/command.ts";
 import type { StageSpec, TaskTemplate } from "#kernel/model.ts";
@@ -114,8 +114,11 @@ export const badCommands: readonly Bad[] = [
   () => twisted({ kind: "renew", executor: "nobody", claims: 1 }),
   () => ({ kind: "report", executor: "nobody", task: 1, token: 1, steps: [] }),
   () => twisted({ kind: "report", executor: "nobody", task: 1, token: 1, steps: [{ step: -1 }] }),
+  () => twisted({ kind: "report", executor: "nobody", task: 1, token: 1, steps: "many" }),
   () => ({ kind: "commit", executor: "nobody", task: 1, token: 1, result: { payload: "", digests: ["x"] }, evidence }),
   () => twisted({ kind: "commit", executor: "nobody", task: 1, token: 1, result: null, evidence }),
+  () =>
+    twisted({ kind: "commit", executor: "nobody", task: 1, token: 1, result: { payload: 7, digests: [] }, evidence }),
   () => ({ kind: "commit", executor: "nobody", task: 1, token: 1, result: { payload: "", digests: [] }, evidence }),
   () => ({ kind: "record-plan", executor: "nobody", task: 1, token: 1, plan: { kind: "skip", reason: "" } }),
   () => twisted({ kind: "record-plan", executor: "nobody", task: 1, token: 1, plan: { kind: "guess" } }),
@@ -147,6 +150,9 @@ export const badCommands: readonly Bad[] = [
   () => ({ kind: "tick" }),
   () => twisted({ kind: "no-such-command" }),
   () => twisted({}),
+  // Taken in, as long as there is room for one more tenant.
+  ({ submit }) => unkeyed({ ...submit, tenant: "stranger" }),
+  () => ({ kind: "set-tenant", tenant: "guest", weight: 1, runningMax: 0, queuedMax: 0, home: 0 }),
   () => reserve({ executor: "" }),
   () => reserve({ count: 0 }),
   () => reserve({ count: 1e9 }),
@@ -154,6 +160,8 @@ export const badCommands: readonly Bad[] = [
   () => twisted({ ...reserve({}), prefer: "all" }),
   () => reserve({ executor: "stranger", tenant: "nobody" }),
 ];
+
+const unkeyed = ({ requestKey: _used, ...submit }: Submit): Submit => submit;
 
 const signal = (job: number, stage: number, name: string): Command => ({
   kind: "signal",

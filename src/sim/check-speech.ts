@@ -9,17 +9,16 @@ import { isOver, type ShardModel } from "./model.ts";
 export const sameKeySameJob: Checker = {
   invariant: "K1",
   promise: "the same request key is answered with the same job, and refused with another payload",
-  said(court, { model, request, response }) {
+  said(_court, { model, request, response }) {
     if (request.kind !== "command" || request.command.kind !== "submit" || response.kind !== "reply") return undefined;
     const { tenant, door, requestKey, payloadHash } = request.command;
     if (requestKey === undefined) return undefined;
     const { job } = response.reply as Replies["submit"];
-    const name = JSON.stringify([model.shard, tenant, door, requestKey]);
-    const acked = court.ackedKeys.get(name);
-    court.ackedKeys.set(name, acked ?? { job, payloadHash });
-    if (!acked) return undefined;
-    if (acked.job !== job) return `${name} was job ${acked.job}, now it is ${job}`;
-    return acked.payloadHash === payloadHash ? undefined : `${name} was accepted with another payload`;
+    // That the log binds a key to one job at a time is judged there.
+    const bound = model.bindings.get([tenant, door, requestKey].join("\u0000"))?.get(job);
+    const name = `${requestKey} of ${tenant} at ${door} in shard ${model.shard}`;
+    if (bound === undefined) return `${name} was never bound to job ${job}`;
+    return bound === payloadHash ? undefined : `${name} was accepted with another payload than job ${job}'s`;
   },
 };
 
@@ -180,7 +179,9 @@ export const brokenAlone: Checker = {
   invariant: "K12",
   promise: "a command that makes decide throw is refused alone",
   said(court: Court, { request, response, threw, by }) {
-    if (threw && response.kind === "reply") return `${JSON.stringify(request)} was accepted`;
+    // A reserve is given what was found before it threw: what it names is checked like any other grant.
+    const isReserve = request.kind === "command" && request.command.kind === "reserve";
+    if (threw && response.kind === "reply" && !isReserve) return `${JSON.stringify(request)} was accepted`;
     if (threw && response.kind !== "rejected") court.calm = false;
     if (response.kind === "interrupted" && court.calm) return `${by.name} lost its say though nothing was wrong`;
     return undefined;

@@ -96,7 +96,7 @@ export class Client {
     const context = { random, tenant: random.pick(tenants), name: `${name}-${serial}`, leaseMs, labels };
     const drawn = shapes[shape](context);
     const keyed = random.chance(0.7) ? { ...drawn.submit, requestKey: `key-${name}-${serial}` } : drawn.submit;
-    const job = await this.#submit(shard, keyed);
+    const [job] = await Promise.all([keyed, ...(drawn.also ?? [])].map((submit) => this.#submit(shard, submit)));
     if (job === undefined) return;
     const submitted = { shard, job, drawn: { ...drawn, submit: keyed } };
     for (const whim of whimKinds) if (this.#feels(whim)) void this.#follow(whim, submitted);
@@ -137,7 +137,8 @@ export class Client {
 
   async #follow(whim: Whim, submitted: Submitted): Promise<void> {
     const { life, random, healed, injected } = this.#ports;
-    await life.clock.sleep(random.below(8_000));
+    // Many a job is over in a second.
+    await life.clock.sleep(random.below(random.pick([1_000, 8_000])));
     if (healed()) return;
     injected(`client-${whim}`);
     const { shard, job, drawn } = submitted;
@@ -150,7 +151,7 @@ export class Client {
       case "leaves":
         return this.#leaves(submitted);
       case "repeats":
-        return void (await Promise.all([this.ask(shard, submit), this.ask(shard, submit)]));
+        return this.#repeats(shard, submit);
       case "forges":
         return void (await this.ask(shard, { ...submit, payloadHash: "another", name: "forged" }));
       case "invalidates":
@@ -175,11 +176,23 @@ export class Client {
     }
   }
 
+  async #repeats(shard: number, submit: Submit): Promise<void> {
+    const { life, random, healed } = this.#ports;
+    await Promise.all([this.ask(shard, submit), this.ask(shard, submit)]);
+    for (let i = random.below(6); i > 0 && !healed(); i -= 1) {
+      await life.clock.sleep(random.below(1_500));
+      await this.ask(shard, submit);
+    }
+  }
+
   /** Once, and sometimes again; and whoever else joined may leave as well. */
-  async #leaves({ shard, job, drawn }: Submitted): Promise<void> {
-    const subscriber = drawn.submit.subscriber ?? "nobody";
-    await this.ask(shard, { kind: "leave", job, subscriber });
-    if (this.#ports.random.chance(0.3)) await this.ask(shard, { kind: "leave", job, subscriber });
+  async #leaves({ shard, job, drawn: { submit, also = [] } }: Submitted): Promise<void> {
+    const { random } = this.#ports;
+    const all = [submit, ...also].map(({ subscriber = "nobody" }) => subscriber);
+    for (const subscriber of all.filter((_, i) => i === 0 || random.chance(0.7))) {
+      await this.ask(shard, { kind: "leave", job, subscriber });
+      if (random.chance(0.3)) await this.ask(shard, { kind: "leave", job, subscriber });
+    }
   }
 
   async #watches({ shard, job }: Submitted): Promise<void> {
@@ -197,8 +210,11 @@ export class Client {
   /** The bytes of a result are gone: says so, once or twice, sometimes of the wrong generation. */
   async #invalidates({ shard, job }: Submitted): Promise<void> {
     const { random } = this.#ports;
-    const view = await this.#view(shard, job);
-    const done = view?.tasks.filter(({ phase }) => phase === "SUCCEEDED") ?? [];
+    let done = await this.#doneIn(shard, job);
+    for (let tries = random.below(4); done.length === 0 && tries > 0; tries -= 1) {
+      await this.#ports.life.clock.sleep(random.below(3_000));
+      done = await this.#doneIn(shard, job);
+    }
     if (done.length === 0) return;
     const { task, generation } = random.pick(done);
     const invalidate = { kind: "invalidate" as const, task, generation, reason: "lost" };
@@ -210,6 +226,17 @@ export class Client {
     }
     if (random.chance(0.3)) await this.ask(shard, invalidate);
     if (random.chance(0.2)) await this.ask(shard, { ...invalidate, generation: generation + random.between(-2, 3) });
+  }
+
+  /** Tasks with a result: those first that others are at work on, for there it matters most. */
+  async #doneIn(shard: number, job: number): Promise<readonly TaskView[]> {
+    const view = await this.#view(shard, job);
+    if (!view) return [];
+    const done = view.tasks.filter(({ phase }) => phase === "SUCCEEDED");
+    const busy = view.stages.filter(({ phase }) => phase === "RUNNING" || phase === "READY");
+    const needed = new Set(busy.flatMap(({ needs }) => needs));
+    const inUse = done.filter(({ stage }) => needed.has(stage));
+    return inUse.length > 0 && this.#ports.random.chance(0.7) ? inUse : done;
   }
 
   /** Once more, with what is already done taken over. */
@@ -242,7 +269,7 @@ export class Client {
     const { random } = this.#ports;
     const { path } = random.pick(poisons);
     // What lies deeper goes into events as it is, and would poison what follows deciding as well.
-    const poison: Poison = { path, reads: path.length === 1 ? random.below(12) : 0 };
+    const poison: Poison = { path, reads: path.length === 1 ? random.below(12) : 0, bare: random.chance(0.3) };
     const submit = { ...drawn.submit, name: "poisoned", requestKey: `poison-${this.#habits.name}-${job}` };
     await this.ask(shard, poisoned(submit, poison), 3_000);
     const signal = { id: "poison", name: "poison", payload: "" };
@@ -251,11 +278,24 @@ export class Client {
       poisoned({ kind: "signal", job, stage: 0, signal }, { path: ["signal", "name"], reads: 0 }),
       3_000,
     );
+    const reserve = {
+      kind: "reserve" as const,
+      executor: "poisoner",
+      offers: [...this.#habits.labels, "os=plan9", "plan=sim-1"],
+      prefer: ["host-0"],
+      count: 1,
+      start: false,
+      nonce: "",
+    };
+    await this.ask(shard, poisoned(reserve, { path: ["offers", "0"], reads: 0 }), 3_000);
+    // As many mistakes as a shard remembers, and more.
+    for (let i = random.chance(0.1) ? 120 : 1; i > 0; i -= 1)
+      await this.ask(shard, poisoned(reserve, { path: ["prefer", "0"], reads: 0 }), 3_000);
   }
 
   async #drains(shard: number): Promise<void> {
     const { life, random } = this.#ports;
-    const executor = random.pick(this.#habits.executors);
+    const executor = random.chance(0.2) ? "ghost" : random.pick(this.#habits.executors);
     await this.ask(shard, { kind: "drain", executor, reason: "maintenance" });
     await life.clock.sleep(random.below(10_000));
     this.open += 1;

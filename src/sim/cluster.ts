@@ -68,7 +68,7 @@ export class Cluster {
       keysInMemoryMax: profile.keysInMemoryMax,
       executorDrainMs: 20_000,
       executorFadeMs: profile.executorFadeMs,
-      ...(profile.tight ? tightLimits(profile) : {}),
+      ...profile.limits,
     };
     this.court = new Court(world, profile.shards, { pins: this.pins, runs: this.#runs, tally: this.tally, checkers });
     this.court.calm = profile.faults.size === 0;
@@ -266,19 +266,6 @@ export class Cluster {
     };
   }
 }
-
-const tightLimits = ({ executors, tenants }: Profile): Partial<Limits> => ({
-  jobsMax: 6,
-  tasksMax: 40,
-  executorsMax: executors,
-  tenantsMax: tenants.length,
-  stepsPerTaskMax: 3,
-  signalsPerStageMax: 2,
-  subscribersMax: 1,
-  classesMax: 2,
-  stateBytesMax: 25_000,
-  tickStepsMax: 3,
-});
 
 const calmNetwork = ({ latencyMs }: Profile): NetworkConditions => ({
   latencyMs,

@@ -30,7 +30,8 @@ const calm = (seed: number): Profile => ({
   faults: new Map(),
   whims: new Map(),
   misbehaviour: new Map(),
-  tight: false,
+  limits: {},
+  endedKeepMs: 3_000,
   // Everything stays in the log: no snapshot lets a damaged record be passed over.
   snapshotBytes: 1e12,
 });

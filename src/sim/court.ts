@@ -94,7 +94,6 @@ export class Court {
   readonly fresh = new Map<string, number>();
   /** When each claim began at the earliest, by the same name. */
   readonly begun = new Map<string, number>();
-  readonly ackedKeys = new Map<string, { readonly job: number; readonly payloadHash: string }>();
   /** What each executor said it can do, and how often each tenant was passed over, by shard. */
   readonly offers = new Map<string, readonly string[]>();
   readonly overtaken = new Map<string, number>();

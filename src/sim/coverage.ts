@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 /** Half-open ranges of characters that never ran, by file. */
 export type Unreached = Readonly<Record<string, readonly (readonly [number, number])[]>>;
 
-/** Every file whose branches decide or apply. Nothing else is measured, nothing of these is left out. */
+/** Every file whose branches decide, apply or answer. Nothing else is measured, nothing of these is left out. */
 const measured = /\/src\/kernel\/(decide[^/]*|step|settle[^/]*|apply[^/]*|moves|locks|validate|answer|why)\.ts$/;
 
 export class Coverage {
@@ -70,8 +70,10 @@ export function unreachedByAll(all: readonly Unreached[]): Unreached {
   return common;
 }
 
-/** One line for each block that never ran: where, and how it begins. */
-export function describeUnreached(unreached: Unreached): readonly string[] {
+/** A stretch of code that never ran: where, and what it says. */
+export type Block = { readonly file: string; readonly line: number; readonly code: string };
+
+export function blocksOf(unreached: Unreached): readonly Block[] {
   return Object.entries(unreached)
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
     .flatMap(([path, ranges]) => {
@@ -80,8 +82,7 @@ export function describeUnreached(unreached: Unreached): readonly string[] {
         const code = text.slice(from, to).replaceAll(/\s+/g, " ").trim();
         // Closing braces and the types that Node strips are not branches.
         if (!/[a-z]/i.test(code)) return [];
-        const line = text.slice(0, from).split("\n").length;
-        return [`${basename(path)}:${line}  ${code.slice(0, 100)}`];
+        return [{ file: basename(path), line: text.slice(0, from).split("\n").length, code }];
       });
     });
 }

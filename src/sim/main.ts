@@ -8,9 +8,10 @@
 import { execFileSync, fork } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { describeUnreached, unreachedByAll } from "./coverage.ts";
+import { blocksOf, unreachedByAll } from "./coverage.ts";
 import { differs, failureOf, hunt, merge, type Failure, type HuntPlan, type Totals } from "./hunt.ts";
 import { runSeed } from "./run.ts";
+import { describeVerdict, judge } from "./unreachable.ts";
 
 const { values } = parseArgs({
   options: {
@@ -157,9 +158,9 @@ function printTotals(all: readonly Totals[], tookS: number): void {
     );
   const reached = all.flatMap(({ unreached }) => (unreached ? [unreached] : []));
   if (reached.length === 0) return;
-  const lines = describeUnreached(unreachedByAll(reached));
-  console.log(`kernel blocks that no seed reached: ${lines.length}`);
-  for (const line of lines) console.log(`  ${line}`);
+  const verdict = judge(blocksOf(unreachedByAll(reached)));
+  for (const line of describeVerdict(verdict)) console.log(line);
+  if (verdict.wrongExcuses.length > 0) process.exitCode = 1;
 }
 
 if (values.child !== undefined) await asChild(JSON.parse(values.child) as HuntPlan);

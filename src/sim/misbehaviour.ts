@@ -118,6 +118,9 @@ const ways = {
       reason,
       message: "of its own making",
     });
+    // And then gives back what it no longer has.
+    if (executor.ports.random.chance(0.5))
+      await executor.ask(held.shard, { kind: "release", executor: executor.habits.name, task, token });
     return true;
   },
 } satisfies Record<string, Way>;
@@ -129,6 +132,7 @@ async function repeatsPlan(executor: Executor, held: Held): Promise<boolean> {
   if (!plan) return true;
   const { task, token } = grant;
   const record = { kind: "record-plan" as const, executor: executor.habits.name, task, token, plan };
+  if (executor.ports.random.chance(0.5)) await executor.ports.life.clock.sleep(executor.ports.random.below(3_000));
   await Promise.all([executor.ask(shard, record), executor.ask(shard, record)]);
   await executor.ports.life.clock.sleep(executor.ports.random.below(3_000));
   await executor.ask(shard, record);

@@ -81,6 +81,8 @@ export class ShardModel {
   readonly jobs = new Map<number, ModelJob>();
   readonly tasks = new Map<number, ModelTask>();
   readonly keys = new Map<string, ModelKey>();
+  /** All jobs that each key was ever bound to, with their payloads: anew only when it was no longer retained. */
+  readonly bindings = new Map<string, Map<number, string>>();
   readonly tenants = new Map<string, EventOf<"tenant-set">>();
   liveJobs = 0;
 
@@ -418,4 +420,6 @@ function bindKey(
   if (event.key === undefined) return;
   const { job, payloadHash, keyUntilMs } = event;
   model.keys.set(event.key, { job, payloadHash, untilMs: keyUntilMs ?? 0 });
+  const bound = model.bindings.get(event.key) ?? new Map<number, string>();
+  model.bindings.set(event.key, bound.set(job, payloadHash));
 }

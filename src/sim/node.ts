@@ -12,6 +12,7 @@ export type RunningNode = {
 
 export async function startNode(cluster: Cluster, life: Life): Promise<RunningNode> {
   const { world, profile, database, network, pins, limits } = cluster;
+  const { endedKeepMs } = profile;
   const random = world.random.fork(life.name);
   const node = createNode({
     id: life.machine.name,
@@ -24,7 +25,7 @@ export async function startNode(cluster: Cluster, life: Life): Promise<RunningNo
     limits,
     keeper: { leaseMs: profile.ownerLeaseMs, renewRetryMs: profile.ownerLeaseMs / 8 },
     host: { tickMs: 400, pinMs: profile.pinMs },
-    projector: { endedKeepMs: 3_000, gatherMs: 300, forgetEveryMs: 2_000 },
+    projector: { endedKeepMs, gatherMs: endedKeepMs / 10, forgetEveryMs: Math.max(20, (endedKeepMs * 2) / 3) },
     snapshots: { logBytesMin: profile.snapshotBytes, chunkSize: 2_000 },
     archiver: { segmentBytes: 4_000 },
     broker: { sliceMs: 4_000 },

@@ -4,7 +4,7 @@ import type { PlanInputs } from "#kernel/query.ts";
 import type { Executor, Held } from "./executor.ts";
 import { readJob, writeScript, type PlanScript } from "./script.ts";
 
-/** Reads the inputs, as any planner must, and answers what the job's script says. */
+/** Reads the inputs page by page, as any planner must, and answers what the job's script says. */
 export async function planFor(executor: Executor, held: Held): Promise<Plan | undefined> {
   const inputs = await readInputs(executor, held);
   return inputs && answerFor(inputs, held.grant, held.shard, executor.ports.waited);
@@ -26,10 +26,18 @@ export function answerFor(inputs: PlanInputs, grant: Grant, shard: number, waite
 
 async function readInputs(executor: Executor, { shard, grant }: Held): Promise<PlanInputs | undefined> {
   const { task, token } = grant;
+  const { random, router } = executor.ports;
+  const limit = random.pick([1, 2, 100]);
+  let read: PlanInputs | undefined;
   try {
-    const query = { kind: "plan-inputs" as const, task, token, limit: 100 };
-    const got = await executor.ports.router.request({ kind: "query", shard, query }, { deadlineMs: 10_000 });
-    return got.kind === "answer" ? (got.answer as PlanInputs) : undefined;
+    do {
+      const query = { kind: "plan-inputs" as const, task, token, limit, ...(read?.next ? { from: read.next } : {}) };
+      const got = await router.request({ kind: "query", shard, query }, { deadlineMs: 10_000 });
+      if (got.kind !== "answer") return undefined;
+      const page = got.answer as PlanInputs;
+      read = { ...page, results: [...(read?.results ?? []), ...page.results] };
+    } while (read.next);
+    return read;
   } catch (error) {
     if (isFault(error)) return undefined;
     throw error;

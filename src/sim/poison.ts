@@ -5,8 +5,11 @@
 import type { Command } from "#kernel/command.ts";
 import type { ShardRequest } from "#shard/protocol.ts";
 
-/** The property to poison, by its path into the command, and how many reads it survives first. */
-export type Poison = { readonly path: readonly string[]; readonly reads: number };
+/**
+ * The property to poison, by its path into the command, how many reads it survives first, and whether what is then
+ * thrown is an error or just anything.
+ */
+export type Poison = { readonly path: readonly string[]; readonly reads: number; readonly bare?: boolean };
 type Poisoned = { poison?: Poison };
 
 export const poisoned = <C extends Command>(command: C, poison: Poison): C => ({ ...command, poison });
@@ -37,8 +40,12 @@ export function plantPoison(request: ShardRequest, dose: Dose): ShardRequest {
       reads += 1;
       if (reads <= poison.reads) return value;
       dose.fired = true;
-      throw new Error(`poisoned: ${poison.path.join(".")}`);
+      const why = `${poisonWord}: ${poison.path.join(".")}`;
+      throw poison.bare ? ({ toString: () => why } as Error) : new Error(why);
     },
   });
   return request;
 }
+
+/** How everything begins that a poison makes the code complain of. */
+export const poisonWord = "poisoned";

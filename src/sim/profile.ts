@@ -3,10 +3,12 @@
  * takes only some of everything, so that rare combinations come up and common faults do not drown the others.
  */
 import type { Random } from "#base/random.ts";
+import type { Limits } from "#kernel/limits.ts";
 import type { Whim } from "./client.ts";
 import { whimKinds } from "./client.ts";
 import { faultKinds, type FaultKind } from "./fault-kinds.ts";
 import { misbehaviours, type Misbehaviour } from "./misbehaviour.ts";
+import { drawTightLimits } from "./tight-limits.ts";
 import { shapes, type ShapeName } from "./workloads.ts";
 
 export type Profile = {
@@ -32,8 +34,8 @@ export type Profile = {
   readonly faults: ReadonlyMap<FaultKind, number>;
   readonly whims: ReadonlyMap<Whim, number>;
   readonly misbehaviour: ReadonlyMap<Misbehaviour, number>;
-  /** Limits so low that they are met. */
-  readonly tight: boolean;
+  /** Where they are not the usual ones: so low that they are met. */
+  readonly limits: Partial<Limits>;
   /** How long an executor that is not heard of is remembered. */
   readonly executorFadeMs: number;
   readonly latencyMs: number;
@@ -44,6 +46,8 @@ export type Profile = {
   readonly snapshotBytes: number;
   /** How long the blobs that a commit names are pinned. */
   readonly pinMs: number;
+  /** How long a job stays in memory when it has ended and its history is written. */
+  readonly endedKeepMs: number;
 };
 
 export type TenantProfile = {
@@ -79,6 +83,10 @@ export function drawProfile(random: Random, focus: Focus = []): Profile {
   const leaseMs = size === "speck" ? random.pick([2_000, 3_000]) : random.pick([3_000, 6_000, 12_000]);
   const shards = draw(range.shards);
   const executors = draw(range.executors);
+  const tenants = Array.from({ length: random.between(1, 3) }, (_, i) =>
+    drawTenant(random, i, focus.includes("quota") ? 1 : shards <= 6 ? 0.25 : 0),
+  );
+  const limits = random.chance(0.2) ? drawTightLimits(random, { executors, tenants: tenants.length }) : {};
   return {
     shards,
     nodes: draw(range.nodes),
@@ -86,15 +94,13 @@ export function drawProfile(random: Random, focus: Focus = []): Profile {
     rogues: random.below(executors),
     slots: random.between(1, 4),
     clients: random.between(1, 2),
-    tenants: Array.from({ length: random.between(1, 3) }, (_, i) =>
-      drawTenant(random, i, focus.includes("quota") ? 1 : shards <= 6 ? 0.25 : 0),
-    ),
+    tenants,
     jobs: draw(range.jobs),
     stormMs: draw(range.stormMs),
     leaseMs,
     ownerLeaseMs: size === "speck" ? 3_000 : random.pick([3_000, 6_000]),
     reserveWaitMs: shards > 4 ? 0 : random.pick([0, 1_000, 5_000]),
-    shapes: wanted(some(random, Object.keys(shapes) as ShapeName[], 0.4), Object.keys(shapes) as ShapeName[], focus),
+    shapes: wanted([...some(random, common, 0.4), ...rare.filter(() => random.chance(0.06))], shapeNames, focus),
     faults: forced(intensities(random, faultKinds, random.pick([0, 0.15, 0.15, 0.35])), faultKinds, focus, 1),
     whims: forced(
       new Map(some(random, whimKinds, 0.5).map((whim) => [whim, 0.1 + random.fraction() * 0.4])),
@@ -108,15 +114,22 @@ export function drawProfile(random: Random, focus: Focus = []): Profile {
       focus,
       0.3,
     ),
-    tight: random.chance(0.1),
+    limits,
     executorFadeMs: random.pick([5_000, 60_000]),
     latencyMs: random.pick([0.5, 2, 20]),
     clockDrift: random.chance(0.5) ? 0 : random.fraction() * 0.001,
     keysInMemoryMax: random.chance(0.2) ? 2 : 1_000_000,
     snapshotBytes: random.pick([2_000, 20_000, 8_000_000]),
     pinMs: random.pick([1_000, 60_000, 3_600_000]),
+    // Where much is left to follow up, a job may be forgotten before all that follows from its end is done.
+    endedKeepMs: random.chance(limits.settleStepsMax === undefined ? 0.1 : 0.6) ? 0 : 3_000,
   };
 }
+
+const shapeNames = Object.keys(shapes) as ShapeName[];
+/** These take minutes. */
+const rare: readonly ShapeName[] = ["far"];
+const common = shapeNames.filter((name) => !rare.includes(name));
 
 function forced<K extends string>(
   drawn: ReadonlyMap<K, number>,

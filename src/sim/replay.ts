@@ -5,7 +5,9 @@ import { Restorer } from "#kernel/restore.ts";
 import { createState, type State } from "#kernel/state.ts";
 import { decodeTexts } from "#shard/codec-snapshot.ts";
 import { decodeEvents } from "#shard/codec.ts";
+import { nonsenseTaken } from "./check-refusals.ts";
 import type { Cluster } from "./cluster.ts";
+import { poisonWord } from "./poison.ts";
 
 export async function replayDiffers(cluster: Cluster): Promise<string | undefined> {
   const { court, nodes } = cluster;
@@ -16,6 +18,10 @@ export async function replayDiffers(cluster: Cluster): Promise<string | undefine
     const live = canonical(hosted.state);
     const read = canonical(replayed);
     if (live !== read) return `shard ${shard} at ${seq}: ${firstDifference(live, read)}`;
+    const threw = hosted.state.faults.find((fault) => !fault.startsWith(poisonWord));
+    if (threw !== undefined) return `shard ${shard}: what follows a command threw: ${threw}`;
+    const taken = nonsenseTaken(replayed, canonical);
+    if (taken !== undefined) return taken;
   }
   return undefined;
 }

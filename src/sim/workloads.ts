@@ -9,6 +9,8 @@ export type Drawn = {
   readonly submit: Submit;
   /** Signals that someone should send for the job to go on, by stage index. */
   readonly signals: readonly { readonly stage: number; readonly name: string }[];
+  /** What others ask for at the same time. */
+  readonly also?: readonly Submit[];
 };
 
 export type DrawContext = {
@@ -50,15 +52,24 @@ export const shapes = {
 
   /** A stage whose tasks are found out when the first has ended. */
   planned(c: DrawContext) {
-    const first = stage(c, "first", { tasks: c.random.between(1, 2) });
-    return job(c, [first, { ...planned(c, "second"), needs: [0] }], { second: planScript(c) });
+    const firsts = Array.from({ length: c.random.between(1, 2) }, (_, i) =>
+      stage(c, `first-${i}`, { tasks: c.random.between(1, 3) }),
+    );
+    const second = { ...planned(c, "second"), needs: firsts.map((_, i) => i) };
+    return job(c, [...firsts, second], { second: planScript(c) });
   },
 
   /** A gate: the planner waits for an approval, then says what is to be done. */
   gated(c: DrawContext) {
     const script: PlanScript = { ...planScript(c), signal: "approve" };
-    const drawn = job(c, [planned(c, "gate"), { ...stage(c, "after", { tasks: 1 }), needs: [0] }], { gate: script });
-    return { ...drawn, signals: [{ stage: 0, name: "approve" }] };
+    const before = c.random.chance(0.4) ? [stage(c, "before", { tasks: 1 })] : [];
+    const gate = before.length;
+    const stages = [
+      ...before,
+      { ...planned(c, "gate"), needs: before.map((_, i) => i) },
+      { ...stage(c, "after", { tasks: 1 }), needs: [gate] },
+    ];
+    return { ...job(c, stages, { gate: script }), signals: [{ stage: gate, name: "approve" }] };
   },
 
   /** A wait that no signal ends: the planner is asked again after a time. */
@@ -68,13 +79,19 @@ export const shapes = {
 
   /** Several callers want the same, and some lose interest. */
   merged(c: DrawContext) {
-    const drawn = job(c, [stage(c, "shared", { tasks: c.random.between(1, 2) })]);
+    const drawn = c.random.chance(0.7)
+      ? job(c, [stage(c, "shared", { tasks: c.random.between(1, 2) })])
+      : job(c, [planned(c, "shared")], { shared: { ...planScript(c), waitMs: 2_000 } });
     const mergeKey = `merge-${c.random.below(2)}`;
-    const subscriber = `${c.name}-caller`;
-    return {
-      ...drawn,
-      submit: { ...drawn.submit, mergeKey, subscriber, leaveGraceMs: c.random.pick([0, 1_000, 5_000]) },
-    };
+    const caller = c.random.chance(0.8) ? { subscriber: `${c.name}-caller` } : {};
+    const submit = { ...drawn.submit, mergeKey, ...caller, leaveGraceMs: c.random.pick([0, 1_000, 5_000]) };
+    const others = Array.from({ length: c.random.below(3) }, (_, i) => ({
+      ...drawn.submit,
+      mergeKey,
+      ...(c.random.chance(0.7) ? { subscriber: `${c.name}-other-${i}` } : {}),
+      priority: c.random.between(-100, 100),
+    }));
+    return { ...drawn, submit, also: others };
   },
 
   /** One at a time, or a few: the whole job holds the lock. */
@@ -83,12 +100,19 @@ export const shapes = {
     return { ...drawn, submit: { ...drawn.submit, lock: lock(c, "job") } };
   },
 
-  /** One stage holds the lock. */
-  lockedStage: (c: DrawContext) =>
-    job(c, [
-      stage(c, "free", { tasks: 1 }),
-      { ...stage(c, "critical", { tasks: c.random.between(1, 2), outside: true }), needs: [0], lock: lock(c, "stage") },
-    ]),
+  /** One stage holds the lock, or two; and something may be left to do when they have given it back. */
+  lockedStage(c: DrawContext) {
+    const held = lock(c, "stage");
+    const critical = (name: string): StageSpec => ({
+      ...stage(c, name, { tasks: c.random.between(1, 2), outside: true }),
+      needs: [0],
+      lock: held,
+    });
+    const stages = [stage(c, "free", { tasks: 1 }), critical("critical")];
+    if (c.random.chance(0.3)) stages.push(critical("as critical"));
+    if (c.random.chance(0.5)) stages.push({ ...stage(c, "after", { tasks: 2 }), needs: [1] });
+    return job(c, stages);
+  },
 
   /** Holds a lock, and runs longer than it may: the lock must wait until it has really stopped. */
   lockedEndless(c: DrawContext) {
@@ -110,7 +134,10 @@ export const shapes = {
   },
 
   /** One tenant asks for very much at once. */
-  flood: (c: DrawContext) => job(c, [stage(c, "flood", { tasks: c.random.between(20, 60) })]),
+  flood(c: DrawContext) {
+    const stages = [stage(c, "flood", { tasks: c.random.between(20, 60) })];
+    return job(c, c.random.chance(0.3) ? [...stages, stage(c, "more", { tasks: 2 })] : stages);
+  },
 
   /** Many tasks of which one is slow: work for speculation. */
   straggler(c: DrawContext) {
@@ -120,7 +147,10 @@ export const shapes = {
       failures: 0,
       runMs: i === 0 ? 15_000 : 100,
     }));
-    return job(c, [{ ...stage(c, "wide", { tasks: 1 }), tasks: taskSet(template, scripts) }]);
+    const wide = { ...stage(c, "wide", { tasks: 1 }), tasks: taskSet(template, scripts) };
+    if (c.random.chance(0.5)) return job(c, [wide]);
+    // What it was made from may get lost while it runs.
+    return job(c, [stage(c, "prepare", { tasks: 1 }), { ...wide, needs: [0] }]);
   },
 
   /** Ends by its deadline unless it is quick. */
@@ -135,6 +165,27 @@ export const shapes = {
     return job(c, [{ ...stage(c, "never", { tasks: 1 }), tasks: taskSet(template, [taskScript(c)]) }]);
   },
 
+  /** Something that is due in a minute or more: such things are filed coarsely, and looked at too early at first. */
+  far(c: DrawContext) {
+    const farMs = c.random.between(62_000, 85_000);
+    const never = (queueMs: number) => {
+      const template = { ...templateOf(c, false), requires: ["os=plan9"], queueMs };
+      return job(c, [{ ...stage(c, "never", { tasks: 1 }), tasks: taskSet(template, [taskScript(c)]) }]);
+    };
+    const ways: readonly (() => Drawn)[] = [
+      () => job(c, [planned(c, "timed")], { timed: { ...planScript(c), waitMs: farMs } }),
+      () => never(farMs),
+      () => withSubmit(never(5 * hour), { deadlineMs: farMs }),
+      () => withSubmit(never(2 * farMs), { mergeKey: "far", subscriber: `${c.name}-caller`, leaveGraceMs: farMs }),
+      () => {
+        const template = { ...templateOf(c, false), backoffMs: 2 * farMs, backoffMsMax: 2 * farMs };
+        const script: TaskScript = { ...taskScript(c), failures: 1, reason: "preempted" };
+        return job(c, [{ ...stage(c, "patient", { tasks: 1 }), tasks: taskSet(template, [script]) }]);
+      },
+    ];
+    return c.random.pick(ways)();
+  },
+
   /** Runs longer than it may. */
   endless(c: DrawContext) {
     const template = { ...templateOf(c, false), attemptMs: 1_000 + c.random.below(4_000), attemptsMax: 2 };
@@ -142,6 +193,11 @@ export const shapes = {
     return job(c, [{ ...stage(c, "endless", { tasks: 1 }), tasks: taskSet(template, [script]) }]);
   },
 };
+
+const withSubmit = (drawn: Drawn, change: Partial<Submit>): Drawn => ({
+  ...drawn,
+  submit: { ...drawn.submit, ...change },
+});
 
 function job(c: DrawContext, stages: readonly StageSpec[], plans: JobScript["plans"] = {}): Drawn {
   const spec = writeScript({ plans });

@@ -1,0 +1,23 @@
+/** Limits so low that a small world meets them, each drawn for itself: the first one met would hide the others. */
+import type { Random } from "#base/random.ts";
+import type { Limits } from "#kernel/limits.ts";
+
+export function drawTightLimits(random: Random, world: { executors: number; tenants: number }): Partial<Limits> {
+  const tight: Partial<Limits> = {
+    jobsMax: 6,
+    tasksMax: random.pick([10, 40]),
+    executorsMax: world.executors,
+    tenantsMax: world.tenants,
+    stepsPerTaskMax: 3,
+    signalsPerStageMax: 2,
+    subscribersMax: 1,
+    classesMax: 2,
+    stateBytesMax: random.pick([15_000, 25_000]),
+    tickStepsMax: 3,
+    settleStepsMax: random.pick([1, 2, 5]),
+    digestsMax: 2,
+    // Shorter than some clients go on asking: the key is then bound once more, to another job.
+    keyRetentionMs: random.between(1_000, 6_000),
+  };
+  return Object.fromEntries(Object.entries(tight).filter(() => random.chance(0.5)));
+}

@@ -1,0 +1,24 @@
+import { deepEqual, equal } from "node:assert/strict";
+import { test } from "node:test";
+import { describeVerdict, judge } from "./unreachable.ts";
+
+const excuse = { file: "step.ts", code: "return undefined;", why: "for the test" };
+const excused = { file: "step.ts", line: 7, code: "return undefined;" };
+
+test("what no seed reached is told by where it is, but for assertions and what has an excuse", () => {
+  const decide = { file: "decide-due.ts", line: 3, code: "return nothing;" };
+  const rest = { file: "apply.ts", line: 4, code: "return;" };
+  const assertion = { file: "apply.ts", line: 5, code: "default: return unreachable(event);" };
+  const verdict = judge([decide, rest, assertion, excused], [excuse]);
+  deepEqual(verdict, { decide: [decide], rest: [rest], assertions: 1, excused: 1, wrongExcuses: [] });
+  equal(describeVerdict(verdict)[0], "branches of decide that no seed hit: 1");
+});
+
+test("with nothing left it says so", () => {
+  equal(describeVerdict(judge([excused], [excuse]))[0], "every branch of decide was hit");
+});
+
+test("an excuse for what was reached, or is gone, is wrong", () => {
+  deepEqual(judge([], [excuse]).wrongExcuses, [excuse]);
+  deepEqual(judge([{ ...excused, code: "return none;" }], [excuse]).wrongExcuses, [excuse]);
+});
