@@ -14,7 +14,7 @@ const all = (agenda: Agenda<Item>, nowMs: number): Item[] => {
 describe("the agenda", () => {
   test("brings up what is due, earliest first, each once", () => {
     const agenda = new Agenda<Item>();
-    const item = (name: number): Item => ({ name, dueAtMs: name, agendaAt: -1 });
+    const item = (name: number): Item => ({ name, dueAtMs: name, agendaAt: -1, agendaSlot: 0 });
     for (const at of [900, 300, 600]) agenda.file(item(at), at, 0);
     equal(agenda.nextAtMs(), 300);
     deepEqual(
@@ -31,7 +31,7 @@ describe("the agenda", () => {
 
   test("moves what is filed earlier, leaves what is filed later, forgets what is dropped", () => {
     const agenda = new Agenda<Item>();
-    const item: Item = { name: 1, dueAtMs: 0, agendaAt: -1 };
+    const item: Item = { name: 1, dueAtMs: 0, agendaAt: -1, agendaSlot: 0 };
     agenda.file(item, 5_000, 0);
     agenda.file(item, 9_000, 0);
     equal(agenda.filedAtMs(item), 5_000);
@@ -45,7 +45,7 @@ describe("the agenda", () => {
 
   test("what was due before anything was ever filed comes up at once", () => {
     const agenda = new Agenda<Item>();
-    agenda.file({ name: 1, dueAtMs: 5, agendaAt: -1 }, 5, 1_000_000);
+    agenda.file({ name: 1, dueAtMs: 5, agendaAt: -1, agendaSlot: 0 }, 5, 1_000_000);
     equal(agenda.take(1_000_000)?.name, 1);
   });
 
@@ -61,7 +61,12 @@ describe("the agenda", () => {
     fc.assert(
       fc.property(moves, (given) => {
         const agenda = new Agenda<Item>();
-        const items: Item[] = Array.from({ length: 21 }, (_, name) => ({ name, dueAtMs: -1, agendaAt: -1 }));
+        const items: Item[] = Array.from({ length: 21 }, (_, name) => ({
+          name,
+          dueAtMs: -1,
+          agendaAt: -1,
+          agendaSlot: 0,
+        }));
         let nowMs = 1_234_567;
         for (const { do: move, at, ms } of given) {
           const item = items[at] as Item;

@@ -9,9 +9,19 @@ import { Heap, type HeapNode } from "./heap.ts";
  * Anything that can come due. `agendaAt` is the bucket that it lies in, -1 when it lies in none. Buckets are numbered
  * rather than timed: a small number lies in the thing itself, an instant would cost it a number of its own on the heap.
  */
-export type AgendaItem = { agendaAt: number };
+export type AgendaItem = {
+  agendaAt: number;
+  /** Its place in the bucket. */
+  agendaSlot: number;
+};
 
-type Bucket<T> = HeapNode & { readonly number: number; readonly items: Set<T> };
+/** Lists rather than sets: whatever is filed is dropped again soon, and a set would be made anew over and over. */
+type Bucket<T> = HeapNode & {
+  readonly number: number;
+  readonly items: (T | undefined)[];
+  /** The first that was not taken yet. */
+  head: number;
+};
 
 const fineMs = 100;
 /** What is further away than this is filed coarsely, or months of deadlines would mean millions of buckets. */
@@ -37,18 +47,23 @@ export class Agenda<T extends AgendaItem> {
     }
     let bucket = this.#buckets.get(number);
     if (!bucket) {
-      bucket = { number, items: new Set(), heapAt: -1 };
+      bucket = { number, items: [], head: 0, heapAt: -1 };
       this.#buckets.set(number, bucket);
       this.#order.push(bucket);
     }
-    bucket.items.add(item);
     item.agendaAt = number;
+    item.agendaSlot = bucket.items.push(item) - 1;
   }
 
   drop(item: T): void {
     if (item.agendaAt === -1) return;
-    this.#buckets.get(item.agendaAt)?.items.delete(item);
+    const items = this.#buckets.get(item.agendaAt)?.items;
     item.agendaAt = -1;
+    const last = items?.pop();
+    if (!items || !last || last === item) return;
+    // The last one takes its place.
+    items[item.agendaSlot] = last;
+    last.agendaSlot = item.agendaSlot;
   }
 
   /** The next item to look at, taken out; undefined when nothing comes up until `nowMs`. */
@@ -56,8 +71,10 @@ export class Agenda<T extends AgendaItem> {
     for (;;) {
       const bucket = this.#order.top();
       if (!bucket || this.#timeOf(bucket) > nowMs) return undefined;
-      for (const item of bucket.items) {
-        bucket.items.delete(item);
+      const item = bucket.items[bucket.head];
+      if (item) {
+        bucket.items[bucket.head] = undefined;
+        bucket.head += 1;
         item.agendaAt = -1;
         return item;
       }
@@ -71,7 +88,7 @@ export class Agenda<T extends AgendaItem> {
     for (;;) {
       const bucket = this.#order.top();
       if (!bucket) return Number.POSITIVE_INFINITY;
-      if (bucket.items.size > 0) return this.#timeOf(bucket);
+      if (bucket.items.length > bucket.head) return this.#timeOf(bucket);
       this.#order.remove(bucket);
       this.#buckets.delete(bucket.number);
     }
@@ -80,7 +97,7 @@ export class Agenda<T extends AgendaItem> {
   /** When the item comes up; Infinity when it is not filed. */
   filedAtMs(item: T): number {
     const bucket = this.#buckets.get(item.agendaAt);
-    return bucket?.items.has(item) ? this.#timeOf(bucket) : Number.POSITIVE_INFINITY;
+    return bucket?.items[item.agendaSlot] === item ? this.#timeOf(bucket) : Number.POSITIVE_INFINITY;
   }
 
   #timeOf(bucket: Bucket<T>): number {

@@ -53,6 +53,7 @@ export class Tenant {
   parked = false;
   readonly queues = new Map<ReadyClass, TenantQueue>();
   agendaAt = -1;
+  agendaSlot = 0;
 
   constructor(name: string, ordinal: number, home: number) {
     this.name = name;
@@ -102,6 +103,7 @@ export class Job {
   bytes = 0;
   nextTodo: Job | Stage | null | undefined;
   agendaAt = -1;
+  agendaSlot = 0;
   capturedIn = 0;
 
   constructor(
@@ -220,6 +222,7 @@ export class Task {
   prev: Task | undefined;
   next: Task | undefined;
   agendaAt = -1;
+  agendaSlot = 0;
   capturedIn = 0;
 
   constructor(no: number, stage: Stage, index: number, plan: TaskPlan, template: TaskTemplate) {
@@ -245,6 +248,7 @@ export class Claim {
   /** Its say is gone (superseded, timed out), though its executor may not have heard of it yet. */
   void = false;
   agendaAt = -1;
+  agendaSlot = 0;
 
   constructor(task: Task, token: number, executor: Executor, leaseMs: number, grantedAtMs: number) {
     this.task = task;
@@ -277,6 +281,7 @@ export class Executor {
   nonce = "";
   granted: number[] = [];
   agendaAt = -1;
+  agendaSlot = 0;
 
   constructor(id: string) {
     this.id = id;

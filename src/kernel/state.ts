@@ -7,6 +7,7 @@ import type { Limits } from "./limits.ts";
 import type { Locks } from "./locks.ts";
 import { createLocks } from "./locks.ts";
 import type { TaskTemplate } from "./model.ts";
+import { Numbered } from "./numbered.ts";
 import { ReadyIndex, type ReadyClass } from "./ready.ts";
 import { Todo } from "./todo.ts";
 
@@ -22,8 +23,8 @@ export class State {
   nextJob = 1;
   nextTask = 1;
   nextToken = 1;
-  readonly jobs = new Map<number, Job>();
-  readonly tasks = new Map<number, Task>();
+  readonly jobs = new Numbered<Job>();
+  readonly tasks = new Numbered<Task>();
   readonly tenants = new Map<string, Tenant>();
   readonly executors = new Map<string, Executor>();
   /** Request keys, oldest first: they are all kept equally long. */
