@@ -6,10 +6,10 @@
 import type { Clock } from "#base/clock.ts";
 import type { Digest } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
-import { partsOf } from "../hashing.ts";
-import { canonical, checkedOffset, verified } from "../sha256.ts";
-import type { BlobStore, Form, Range } from "../store.ts";
-import { packed, unpacked } from "../zstd.ts";
+import { partsOf } from "#blobs/hashing.ts";
+import { canonical, checkedOffset, verified } from "#blobs/sha256.ts";
+import type { BlobStore, Form, Range } from "#blobs/store.ts";
+import { packed, unpacked } from "#blobs/zstd.ts";
 import { Gate } from "./gate.ts";
 import { KnownBlobs } from "./known-blobs.ts";
 import type { S3Client } from "./s3-client.ts";

@@ -4,8 +4,8 @@
  */
 import { digestText, type Digest } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
-import { createHasher, partsOf } from "../hashing.ts";
-import type { Range } from "../store.ts";
+import { createHasher, partsOf } from "#blobs/hashing.ts";
+import type { Range } from "#blobs/store.ts";
 
 /** `whole` begins with the blob's first byte; the parts that are handed on are those of the range. */
 export async function* verifiedRange(

@@ -1,0 +1,135 @@
+/** Names in PostgreSQL (B7): one row each, versions from one sequence, so that none comes twice. */
+import pg from "pg";
+import { Fault, isFault } from "#base/fault.ts";
+import type { ActionIndex, Entry, EntryKey, NewEntry, Written } from "#blobs/action-index.ts";
+import { checkEntry } from "#blobs/memory-index.ts";
+
+export type PostgresIndexOptions = {
+  readonly url: string;
+  readonly schema?: string;
+  readonly connectionsMax?: number;
+  readonly timeoutMs?: number;
+};
+
+export type PostgresIndex = ActionIndex & { [Symbol.asyncDispose](): Promise<void> };
+
+type Row = {
+  readonly space: string;
+  readonly name: string;
+  readonly digest: string;
+  readonly version: string;
+  readonly principal: string;
+  readonly at_ms: string;
+  readonly notes: Entry["notes"] | null;
+};
+
+export async function openPostgresIndex(options: PostgresIndexOptions): Promise<PostgresIndex> {
+  const { url, schema = "millrace", connectionsMax = 8, timeoutMs = 5_000 } = options;
+  if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) throw new Fault("invalid", "open names", { schema });
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: connectionsMax,
+    connectionTimeoutMillis: timeoutMs,
+    query_timeout: timeoutMs,
+    statement_timeout: timeoutMs,
+  });
+  pool.on("error", () => {}); // an idle connection that broke is replaced
+  const ask = (text: string, values: readonly unknown[] = []): Promise<readonly Row[]> =>
+    pool.query<Row>(text, [...values]).then(({ rows }) => rows, failed);
+  try {
+    await prepare(ask, schema);
+  } catch (error) {
+    await pool.end();
+    throw error;
+  }
+  return { ...indexOn(ask, `"${schema}".names`, `"${schema}".names_version`), [Symbol.asyncDispose]: () => pool.end() };
+}
+
+type Ask = (text: string, values?: readonly unknown[]) => Promise<readonly Row[]>;
+
+/** Nodes that start together prepare together; one of them is let first. */
+async function prepare(ask: Ask, schema: string): Promise<void> {
+  await ask(`do $$ begin
+    perform pg_advisory_xact_lock(hashtext('millrace names'));
+    create schema if not exists "${schema}";
+    create sequence if not exists "${schema}".names_version;
+    create table if not exists "${schema}".names (
+      tenant text collate "C" not null, space text collate "C" not null, name text collate "C" not null,
+      digest text not null, version bigint not null, principal text not null, at_ms bigint not null, notes jsonb,
+      primary key (tenant, space, name));
+  end $$`);
+}
+
+const columns = "space, name, digest, version, principal, at_ms, notes";
+const at = "tenant = $1 and space = $2 and name = $3";
+
+function indexOn(ask: Ask, table: string, sequence: string): ActionIndex {
+  const get = async ({ tenant, space, name }: EntryKey): Promise<Entry | undefined> => {
+    const [row] = await ask(`select ${columns} from ${table} where ${at}`, [tenant, space, name]);
+    return row && entryOf(row);
+  };
+  const written = async (rows: readonly Row[], key: EntryKey): Promise<Written> => {
+    const [row] = rows;
+    return row ? { kind: "written", version: Number(row.version) } : { kind: "conflict", current: await get(key) };
+  };
+  const fields = (key: EntryKey, entry: NewEntry): readonly unknown[] => {
+    const { tenant, space, name } = key;
+    const notes = entry.notes ? JSON.stringify(entry.notes) : null;
+    return [tenant, space, name, entry.digest, entry.principal, entry.atMs, notes];
+  };
+  const set = `digest = $4, principal = $5, at_ms = $6, notes = $7, version = nextval('${sequence}')`;
+  const insert =
+    `insert into ${table} (tenant, space, name, digest, principal, at_ms, notes, version) ` +
+    `values ($1, $2, $3, $4, $5, $6, $7, nextval('${sequence}'))`;
+
+  return {
+    get,
+    async put(key, entry, ifVersion) {
+      checkEntry(key, entry.notes);
+      const values = fields(key, entry);
+      const conflict = "on conflict (tenant, space, name) do";
+      if (ifVersion === undefined)
+        return await written(await ask(`${insert} ${conflict} update set ${set} returning version`, values), key);
+      if (ifVersion === 0)
+        return await written(await ask(`${insert} ${conflict} nothing returning version`, values), key);
+      const update = `update ${table} set ${set} where ${at} and version = $8 returning version`;
+      return await written(await ask(update, [...values, ifVersion]), key);
+    },
+    async remove({ tenant, space, name }, ifVersion) {
+      const condition = ifVersion === undefined ? "" : " and version = $4";
+      const values = [tenant, space, name, ...(ifVersion === undefined ? [] : [ifVersion])];
+      return (await ask(`delete from ${table} where ${at}${condition} returning version`, values)).length > 0;
+    },
+    async list({ tenant, spacePrefix = "", after, limit }) {
+      const [space, name] = after === undefined ? ["", ""] : (JSON.parse(after) as [string, string]);
+      const rows = await ask(
+        `select ${columns} from ${table} where tenant = $1 and starts_with(space, $2) and (space, name) > ($3, $4) ` +
+          `order by space, name limit $5`,
+        [tenant, spacePrefix, space, name, limit + 1],
+      );
+      const page = rows.slice(0, limit);
+      const last = page.at(-1);
+      const entries = page.map((row) => ({ tenant, space: row.space, name: row.name, ...entryOf(row) }));
+      return { entries, ...(last && rows.length > limit && { next: JSON.stringify([last.space, last.name]) }) };
+    },
+  };
+}
+
+const entryOf = ({ digest, version, principal, at_ms, notes }: Row): Entry => ({
+  digest,
+  version: Number(version),
+  principal,
+  atMs: Number(at_ms),
+  ...(notes && { notes }),
+});
+
+/** A server that answers has not done it; a connection that broke after the question had left leaves that open. */
+function failed(error: unknown): never {
+  if (isFault(error)) throw error;
+  const { code, message } = error as { code?: string; message: string };
+  const isAnswer = code !== undefined && /^[0-9A-Z]{5}$/.test(code);
+  const isUnasked =
+    /^E(CONNREFUSED|HOSTUNREACH|NOTFOUND|AI_AGAIN)/.test(code ?? "") || /trying to connect/.test(message);
+  const outcome = isAnswer || isUnasked ? "unavailable" : "unknown-outcome";
+  throw new Fault(code === "53100" ? "exhausted" : outcome, "ask for names", { code, why: message }, error);
+}

@@ -1,0 +1,58 @@
+import { deepEqual, equal, ok, rejects } from "node:assert/strict";
+import { mkdir, mkdtemp, readdir, rename, rm, utimes, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { isFault } from "#base/fault.ts";
+import { exerciseBlobs, put, text } from "#blobs/exercise.ts";
+import { openSharedDirectory } from "./shared-directory.ts";
+
+const fresh = async (): Promise<AsyncDisposable & { readonly path: string }> => {
+  const path = await mkdtemp(join(tmpdir(), "millrace-shared-"));
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
+};
+
+exerciseBlobs("a shared folder", async () => {
+  const root = await fresh();
+  return { blobs: await openSharedDirectory(root.path), dispose: async () => await root[Symbol.asyncDispose]() };
+});
+
+test("nodes see each other's blobs; what a crash left behind goes once nobody can be at it", async () => {
+  await using root = await fresh();
+  const one = await openSharedDirectory(root.path);
+  for (const name of ["half", "somebody-is-at-it"]) await writeFile(join(root.path, "blobs/tmp", name), "hal");
+  const longAgo = Date.now() / 1_000 - 2 * 86_400;
+  await utimes(join(root.path, "blobs/tmp", "half"), longAgo, longAgo);
+  const two = await openSharedDirectory(root.path);
+  deepEqual(await readdir(join(root.path, "blobs/tmp")), ["somebody-is-at-it"]);
+  equal(await text(two.read(await put(one, "for all"))), "for all");
+});
+
+test("B1: bytes that rotted are found out, count as missing, and are written anew", async () => {
+  await using root = await fresh();
+  const blobs = await openSharedDirectory(root.path);
+  const digest = await put(blobs, "sound");
+  const [file] = (await readdir(join(root.path, "blobs/sha256"), { recursive: true })).filter((name) =>
+    name.endsWith("-5"),
+  );
+  ok(file);
+  await writeFile(join(root.path, "blobs/sha256", file), "wrong");
+  await rejects(text(blobs.read(digest)), (e) => isFault(e, "corrupt"));
+  deepEqual(await blobs.missing([digest]), [digest]);
+  await put(blobs, "sound");
+  equal(await text(blobs.read(digest)), "sound");
+});
+
+test("B3: a folder that is gone, such as a lost mount, is unavailable, and nothing is guessed", async () => {
+  await using root = await fresh();
+  const blobs = await openSharedDirectory(root.path);
+  const digest = await put(blobs, "here");
+  await rename(root.path, `${root.path}-elsewhere`);
+  await mkdir(root.path);
+  await rejects(blobs.missing([digest]), (e) => isFault(e, "unavailable"));
+  await rejects(text(blobs.read(digest)), (e) => isFault(e, "unavailable"));
+  await rejects(put(blobs, "x"), (e) => isFault(e, "unavailable"));
+  await rejects(blobs.pin([digest], 5), (e) => isFault(e, "unavailable"));
+  await rm(`${root.path}-elsewhere`, { recursive: true });
+  await rejects(openSharedDirectory(join(root.path, "nowhere")), (e) => isFault(e, "unavailable"));
+});

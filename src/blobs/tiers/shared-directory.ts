@@ -1,0 +1,153 @@
+/**
+ * A folder that many nodes reach, such as a network mount: one file for each blob, two levels of folders by hash. A
+ * blob is written beside its place, verified, made durable and then renamed, so that a name always means the whole
+ * blob (B1, B3), whoever looks and whenever somebody's power fails. Nothing is evicted, which keeps every pin (B2).
+ */
+import { randomUUID } from "node:crypto";
+import { mkdir, open, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { Digest } from "#base/digest.ts";
+import { Fault, isFault } from "#base/fault.ts";
+import { partsOf } from "#blobs/hashing.ts";
+import { canonical, checkedOffset, verified } from "#blobs/sha256.ts";
+import type { BlobStore } from "#blobs/store.ts";
+import { packed, unpacked } from "#blobs/zstd.ts";
+import { Gate } from "./gate.ts";
+import { verifiedRange } from "./verifying.ts";
+
+/** `folder` must be there: whoever makes it anew where nothing is mounted would hide the loss of all of it. */
+export async function openSharedDirectory(folder: string, below = "blobs"): Promise<BlobStore> {
+  const root = join(folder, below);
+  const temporary = join(root, "tmp");
+  const marker = join(folder, ".millrace");
+  await writeFile(marker, "").catch((error: unknown) => {
+    throw asFault(error, "open the shared folder");
+  });
+  await mkdir(temporary, { recursive: true });
+  await removeOld(temporary);
+  /** A file that is not there says something only while the folder is. */
+  const beMounted = (digest: Digest): Promise<unknown> =>
+    stat(marker).catch((error: unknown) => {
+      throw asFault(error, "look for the shared folder", digest);
+    });
+  const gate = new Gate(32);
+  const suspects = new Set<Digest>();
+
+  const pathOf = (digest: Digest): string => {
+    const { fn, hash, sizeBytes } = partsOf(digest);
+    return join(root, fn, hash.slice(0, 2), hash.slice(2, 4), `${hash}-${sizeBytes}`);
+  };
+  const isThere = async (digest: Digest): Promise<boolean> => {
+    try {
+      const { size } = await stat(pathOf(digest));
+      return size === partsOf(digest).sizeBytes && !suspects.has(digest);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw asFault(error, "look for blob", digest);
+      await beMounted(digest);
+      return false;
+    }
+  };
+  const missing = async (digests: readonly Digest[]): Promise<readonly Digest[]> => {
+    const names = digests.map((digest) => canonical(digest));
+    const there = await Promise.all(names.map((name) => gate.through(() => isThere(name))));
+    return digests.filter((_, i) => !there[i]);
+  };
+
+  return {
+    missing,
+    async *read(digest, range = { offset: 0 }, form) {
+      const name = canonical(digest);
+      checkedOffset(name, range.offset);
+      try {
+        const parts = verifiedRange(name, slices(pathOf(name), name), range);
+        yield* form === "zstd" ? packed(parts) : parts;
+      } catch (error) {
+        if (isFault(error, "not-found")) await beMounted(name);
+        if (isFault(error, "corrupt") && suspects.size < 10_000) suspects.add(name);
+        throw error;
+      }
+    },
+    async write(digest, source, form) {
+      const name = canonical(digest);
+      const bytes = verified(name, form === "zstd" ? unpacked(source, partsOf(name).sizeBytes) : source);
+      if (await isThere(name)) {
+        for await (const _ of bytes);
+        return;
+      }
+      const path = pathOf(name);
+      const partial = join(temporary, randomUUID());
+      try {
+        await writeDurably(partial, bytes);
+        await mkdir(dirname(path), { recursive: true });
+        await rename(partial, path);
+        await syncFolders(root, dirname(path));
+        suspects.delete(name);
+      } catch (error) {
+        await rm(partial, { force: true }).catch(() => {});
+        throw asFault(error, "write blob", name);
+      }
+    },
+    async pin(digests, forMs) {
+      const gone = await missing(digests);
+      return gone.length > 0 ? { missing: gone } : { digests, pinnedForMs: forMs };
+    },
+  };
+}
+
+const sliceBytes = 256 * 1024;
+
+async function* slices(path: string, digest: Digest): AsyncGenerator<Uint8Array> {
+  const file = await open(path, "r").catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") throw new Fault("not-found", "read blob", { digest });
+    throw asFault(error, "read blob", digest);
+  });
+  try {
+    for (;;) {
+      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(sliceBytes), 0, sliceBytes);
+      if (bytesRead === 0) return;
+      yield buffer.subarray(0, bytesRead);
+    }
+  } catch (error) {
+    throw asFault(error, "read blob", digest);
+  } finally {
+    await file.close();
+  }
+}
+
+const oldMs = 24 * 3_600_000;
+
+/** What a crash left half-written is nobody's; what is younger, another node may be writing. */
+async function removeOld(folder: string): Promise<void> {
+  for (const name of await readdir(folder)) {
+    const path = join(folder, name);
+    const ageMs = await stat(path).then(
+      ({ mtimeMs }) => Date.now() - mtimeMs,
+      () => 0,
+    );
+    if (ageMs > oldMs) await rm(path, { force: true });
+  }
+}
+
+async function writeDurably(path: string, parts: AsyncIterable<Uint8Array>): Promise<void> {
+  await using file = await open(path, "wx", 0o600);
+  for await (const part of parts) await file.writeFile(part);
+  await file.datasync();
+}
+
+/** A new name is durable when the folder that holds it is; a new folder likewise, up to the root. */
+async function syncFolders(root: string, from: string): Promise<void> {
+  for (let folder = from; folder.length >= root.length; folder = dirname(folder)) {
+    await using handle = await open(folder, "r");
+    await handle.sync().catch((error: NodeJS.ErrnoException) => {
+      // Some file systems have no durable folders to ask for.
+      if (!["EPERM", "EINVAL", "EISDIR"].includes(error.code ?? "")) throw error;
+    });
+  }
+}
+
+function asFault(error: unknown, doing: string, digest?: Digest): Fault {
+  if (error instanceof Fault) return error;
+  const errno = (error as NodeJS.ErrnoException).code;
+  const isFull = errno === "ENOSPC" || errno === "EDQUOT";
+  return new Fault(isFull ? "exhausted" : "unavailable", doing, { digest, errno }, error);
+}
