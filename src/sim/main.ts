@@ -86,6 +86,12 @@ async function huntAll(): Promise<void> {
   const all: Totals[] = [];
   const running = new Set<Child>();
   let isOver = false;
+  const stop = (): void => {
+    isOver = true;
+    for (const child of running) child.stop();
+  };
+  // Whoever grows tired of it is told what has been seen so far.
+  process.on("SIGINT", stop);
   await Promise.all(
     Array.from({ length: jobs }, async (_, lane) => {
       let left = Math.ceil(plan.seeds / jobs);
@@ -99,9 +105,9 @@ async function huntAll(): Promise<void> {
         left -= seeds;
         if (totals) all.push(totals);
         else process.exitCode = 1;
-        isOver ||= !totals || totals.failure !== undefined;
+        if (!values.quiet) printProgress(all, (wallMs() - startedMs) / 1_000);
         // One failure is enough: the others stop where they are, and tell what they have seen.
-        if (isOver) for (const other of running) other.stop();
+        if (!totals || totals.failure !== undefined) stop();
       }
     }),
   );
@@ -132,6 +138,8 @@ function startChild(plan: HuntPlan): Child {
 async function asChild(plan: HuntPlan): Promise<void> {
   let untilMs = plan.untilMs;
   process.on("message", () => (untilMs = 0));
+  // The parent hears it too, and says when to stop.
+  process.on("SIGINT", () => {});
   const live: HuntPlan = {
     ...plan,
     get untilMs() {
@@ -142,11 +150,18 @@ async function asChild(plan: HuntPlan): Promise<void> {
   process.send?.(totals, () => process.connected && process.disconnect?.());
 }
 
+function printProgress(all: readonly Totals[], tookS: number): void {
+  const { seeds, simulatedMs } = merge(all);
+  console.log(`  so far ${seeds} seeds, ${hours(simulatedMs)} simulated hours, ${tookS.toFixed(0)} s`);
+}
+
+const hours = (ms: number): string => (ms / 3_600_000).toFixed(2);
+
 function printTotals(all: readonly Totals[], tookS: number): void {
   const { seeds, doubled, simulatedMs, turns, tally } = merge(all);
   console.log(
     `${seeds} seeds (${doubled} run twice) in ${tookS.toFixed(1)} s: ${(seeds / tookS).toFixed(1)} seeds/s, ` +
-      `${(simulatedMs / 3_600_000).toFixed(2)} simulated hours, ${turns} turns`,
+      `${hours(simulatedMs)} simulated hours, ${turns} turns`,
   );
   if (values.quiet) return;
   for (const [kind, counts] of Object.entries(tally))
