@@ -5,7 +5,9 @@
 import { digestText, type Digest } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
 import { createHasher, partsOf } from "#blobs/hashing.ts";
-import type { Range } from "#blobs/store.ts";
+import { canonical, checkedOffset } from "#blobs/sha256.ts";
+import type { BlobStore, Range } from "#blobs/store.ts";
+import { packed } from "#blobs/zstd.ts";
 
 /** `whole` begins with the blob's first byte; the parts that are handed on are those of the range. */
 export async function* verifiedRange(
@@ -33,3 +35,16 @@ export async function* verifiedRange(
 }
 
 const wrong = (digest: Digest, why: string): Fault => new Fault("corrupt", "read blob", { digest, why });
+
+/** A store whose reads cannot be trusted, with reads that can. */
+export const verifyingReads = (blobs: BlobStore): BlobStore => ({
+  missing: (digests) => blobs.missing(digests),
+  write: (digest, source, form) => blobs.write(digest, source, form),
+  pin: (digests, forMs) => blobs.pin(digests, forMs),
+  async *read(digest, range = { offset: 0 }, form) {
+    const name = canonical(digest);
+    checkedOffset(name, range.offset);
+    const parts = verifiedRange(name, blobs.read(name), range);
+    yield* form === "zstd" ? packed(parts) : parts;
+  },
+});

@@ -1,0 +1,63 @@
+/**
+ * A tier that does not answer is not asked by everybody all the time: after a few failures in a row it counts as dead,
+ * and only now and then somebody is let through to see. Whoever is not let through hears "unavailable", at once.
+ */
+import type { Clock } from "#base/clock.ts";
+import { Fault, isFault } from "#base/fault.ts";
+import type { BlobStore } from "#blobs/store.ts";
+
+export type BreakerOptions = {
+  readonly clock: Clock;
+  /** Failures in a row. */
+  readonly failuresMax?: number;
+  readonly probeMs?: number;
+};
+
+export type Breaker = BlobStore & { readonly isDead: boolean };
+
+export function breaker(blobs: BlobStore, { clock, failuresMax = 3, probeMs = 2_000 }: BreakerOptions): Breaker {
+  let failures = 0;
+  let probedAtMs = 0;
+  const enter = (): void => {
+    if (failures < failuresMax) return;
+    if (clock.monotonicMs() - probedAtMs < probeMs)
+      throw new Fault("unavailable", "ask a tier", { failures, why: "it has not answered lately" });
+    probedAtMs = clock.monotonicMs();
+  };
+  const failed = (error: unknown): void => {
+    if (!isFault(error, "unavailable")) return succeeded();
+    failures += 1;
+    if (failures === failuresMax) probedAtMs = clock.monotonicMs();
+  };
+  const succeeded = (): void => void (failures = 0);
+  const guarded = async <T>(run: () => Promise<T>): Promise<T> => {
+    enter();
+    try {
+      const result = await run();
+      succeeded();
+      return result;
+    } catch (error) {
+      failed(error);
+      throw error;
+    }
+  };
+
+  return {
+    get isDead() {
+      return failures >= failuresMax;
+    },
+    missing: (digests) => guarded(() => blobs.missing(digests)),
+    write: (digest, source, form) => guarded(() => blobs.write(digest, source, form)),
+    pin: (digests, forMs) => guarded(() => blobs.pin(digests, forMs)),
+    async *read(digest, range, form) {
+      enter();
+      try {
+        yield* blobs.read(digest, range, form);
+        succeeded();
+      } catch (error) {
+        failed(error);
+        throw error;
+      }
+    },
+  };
+}

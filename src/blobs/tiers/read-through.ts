@@ -1,0 +1,90 @@
+/**
+ * A near store as a cache over a far one, which has the word on what exists. What is near is read there; what is not is
+ * fetched once, however many want it, and kept. What is written is acknowledged when the far one has it.
+ *
+ * A far store that does not answer is never guessed for: what is missing is then "unavailable". Whether blobs that are
+ * near are served meanwhile is `whenDead`.
+ */
+import type { Digest } from "#base/digest.ts";
+import { Fault, isFault } from "#base/fault.ts";
+import { canonical, checkedOffset } from "#blobs/sha256.ts";
+import type { BlobStore, Range } from "#blobs/store.ts";
+import { packed } from "#blobs/zstd.ts";
+import { Flight } from "./flight.ts";
+import { Gate } from "./gate.ts";
+import { writeThrough } from "./write-through.ts";
+
+export type WhenDead = "refuse" | "serve-local";
+
+export type ReadThroughOptions = {
+  readonly near: BlobStore;
+  readonly far: BlobStore & { readonly isDead?: boolean };
+  readonly whenDead: WhenDead;
+  /** Of what one fetch holds for its readers. */
+  readonly windowBytesMax?: number;
+  readonly flightsMax?: number;
+};
+
+export function readThrough(options: ReadThroughOptions): BlobStore {
+  const { near, far, whenDead, windowBytesMax = 4 * 1024 * 1024 } = options;
+  const flights = new Map<Digest, Flight>();
+  const gate = new Gate(options.flightsMax ?? 64);
+
+  const flightOf = (digest: Digest): Flight => {
+    const under = flights.get(digest);
+    if (under?.isOpen) return under;
+    const flight = new Flight({ digest, from: far, to: near, windowBytesMax });
+    flights.set(digest, flight);
+    void flight.ended.then(() => {
+      if (flights.get(digest) === flight) flights.delete(digest);
+    });
+    return flight;
+  };
+
+  async function* fetched(digest: Digest, range: Range): AsyncGenerator<Uint8Array> {
+    const under = flights.get(digest);
+    if (under?.isOpen) return yield* under.read(range);
+    // The gate is held by who begins a fetch, for as long as it goes on, not by who joins it.
+    const begun = Promise.withResolvers<Flight>();
+    gate
+      .through(async () => {
+        const flight = flightOf(digest);
+        begun.resolve(flight);
+        await flight.ended;
+      })
+      .catch(begun.reject);
+    yield* (await begun.promise).read(range);
+  }
+
+  async function* plain(digest: Digest, range: Range): AsyncGenerator<Uint8Array> {
+    let at = range.offset;
+    try {
+      for await (const part of near.read(digest, range)) {
+        at += part.length;
+        yield part;
+      }
+      return;
+    } catch (error) {
+      // Not here, or no longer readable here: the far store goes on where it stopped.
+      if (!isFault(error) || !replaceable.has(error.code)) throw error;
+    }
+    const length = range.length === undefined ? {} : { length: range.length - (at - range.offset) };
+    yield* fetched(digest, { offset: at, ...length });
+  }
+
+  return {
+    missing: async (digests) => await far.missing(digests),
+    pin: async (digests, forMs) => await far.pin(digests, forMs),
+    write: writeThrough(near, far),
+    async *read(digest, range = { offset: 0 }, form) {
+      const name = canonical(digest);
+      checkedOffset(name, range.offset);
+      if (far.isDead === true && whenDead === "refuse")
+        throw new Fault("unavailable", "read blob", { digest: name, why: "the authoritative tier does not answer" });
+      const parts = plain(name, range);
+      yield* form === "zstd" ? packed(parts) : parts;
+    },
+  };
+}
+
+const replaceable: ReadonlySet<string> = new Set(["not-found", "corrupt", "unavailable"]);

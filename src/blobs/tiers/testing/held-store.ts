@@ -1,0 +1,55 @@
+/** A store whose answers a test lets go one by one, counts, and makes fail. */
+import { Fault } from "#base/fault.ts";
+import type { BlobStore } from "#blobs/store.ts";
+
+export class HeldStore {
+  readonly calls: string[] = [];
+  /** Parts that may be handed out before somebody lets more go; none are held back unless it is set. */
+  partsLeft = Infinity;
+  partBytes = 1_000;
+  fails: Fault | undefined;
+  /** Changes parts on their way. */
+  tamper: (part: Uint8Array, at: number) => Uint8Array = (part) => part;
+  #moved = Promise.withResolvers<void>();
+
+  letGo(parts: number): void {
+    this.partsLeft += parts;
+    this.#moved.resolve();
+    this.#moved = Promise.withResolvers();
+  }
+
+  over(inner: BlobStore): BlobStore {
+    const begin = (call: string): void => {
+      this.calls.push(call);
+      if (this.fails) throw this.fails;
+    };
+    // oxlint-disable-next-line typescript/no-this-alias -- a generator has no other way to it
+    const held = this;
+    return {
+      async missing(digests) {
+        begin("missing");
+        return await inner.missing(digests);
+      },
+      async write(digest, source, form) {
+        begin("write");
+        await inner.write(digest, source, form);
+      },
+      async pin(digests, forMs) {
+        begin("pin");
+        return await inner.pin(digests, forMs);
+      },
+      async *read(digest, range) {
+        begin("read");
+        for await (const whole of inner.read(digest, range))
+          for (let at = 0; at === 0 || at < whole.length; at += held.partBytes) {
+            while (held.partsLeft <= 0) await held.#moved.promise;
+            held.partsLeft -= 1;
+            if (held.fails) throw held.fails;
+            yield held.tamper(Uint8Array.from(whole.subarray(at, at + held.partBytes)), at);
+          }
+      },
+    };
+  }
+}
+
+export const gone = (): Fault => new Fault("unavailable", "ask a tier", { why: "it is gone" });

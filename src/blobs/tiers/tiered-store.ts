@@ -1,0 +1,61 @@
+/** A node's own store as a cache over the tier that all nodes reach, tenant by tenant. */
+import type { BlobStore, Store, TenantStore } from "#blobs/store.ts";
+import type { Upload, UploadKey, Uploads } from "#blobs/uploads.ts";
+import { readThrough, type WhenDead } from "./read-through.ts";
+import { pushThrough } from "./write-through.ts";
+
+export type TieredStoreOptions = {
+  readonly near: Store;
+  /** Each tenant has its own part of the tier, which nobody else reads (B5). */
+  readonly far: (tenant: string) => BlobStore & { readonly isDead?: boolean };
+  readonly whenDead: WhenDead;
+  readonly close?: () => Promise<void>;
+};
+
+export function tieredStore({ near, far: farFor, whenDead, close }: TieredStoreOptions): Store {
+  const views = new Map<string, TenantStore>();
+  const viewOf = (tenant: string): TenantStore => {
+    const local = near.forTenant(tenant);
+    const far = farFor(tenant);
+    return {
+      blobs: readThrough({ near: local.blobs, far, whenDead }),
+      uploads: uploadsThrough(local, far),
+    };
+  };
+  return {
+    forTenant(tenant) {
+      let view = views.get(tenant);
+      if (!view) views.set(tenant, (view = viewOf(tenant)));
+      return view;
+    },
+    async close() {
+      await near.close();
+      await close?.();
+    },
+  };
+}
+
+/** Parts of an upload are kept near; it is complete when the far store has the blob. */
+function uploadsThrough({ blobs: near, uploads }: TenantStore, far: BlobStore): Uploads {
+  return {
+    async committed(key: UploadKey) {
+      const kept = await uploads.committed(key);
+      if (kept.complete) await pushThrough(near, far, key.digest);
+      return kept;
+    },
+    async open(key, offset, form): Promise<Upload> {
+      const upload = await uploads.open(key, offset, form);
+      return {
+        append: (bytes) => upload.append(bytes),
+        get sizeBytes() {
+          return upload.sizeBytes;
+        },
+        async finish() {
+          await upload.finish();
+          await pushThrough(near, far, key.digest);
+        },
+        suspend: () => upload.suspend(),
+      };
+    },
+  };
+}
