@@ -38,7 +38,7 @@ export async function startMillrace(sync: Sync): Promise<Serving> {
     ].join("\n"),
   );
   // The flags of bin/millrace.js, whose own process would only wait for this one.
-  const flags = ["--max-semi-space-size=64", "--expose-gc", join(root, "src/cli/main.ts")];
+  const flags = ["--max-semi-space-size=64", join(root, "src/cli/main.ts")];
   const args = [...flags, "up", "--data", join(folder, "data"), "--config", config];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "ignore", "inherit"] });
   return await listening(child, port, folder, "millrace");
