@@ -3,6 +3,7 @@ import { mkdir, open, rename, rm, type FileHandle } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { digestFunctions } from "#base/digest.ts";
 import type { Key } from "./key.ts";
+import { Turns } from "./turns.ts";
 
 export type FileName = { readonly fn: number; readonly hex: string };
 
@@ -14,7 +15,7 @@ export const fileName = (fn: number, key: Key): FileName => ({
 export class BlobFiles {
   readonly #folder: string;
   /** One at a time for each name: a file that comes must not be the one that goes. */
-  readonly #turns = new Map<string, Promise<void>>();
+  readonly #turns = new Turns();
 
   constructor(folder: string) {
     this.#folder = folder;
@@ -26,7 +27,8 @@ export class BlobFiles {
 
   /** Moves a whole, verified file to its place, and has it recorded. */
   async publish(from: string, name: FileName, record: () => Promise<void>): Promise<void> {
-    await this.#inTurn(this.path(name), async (path) => {
+    const path = this.path(name);
+    await this.#turns.take(path, async () => {
       try {
         await rename(from, path);
       } catch (error) {
@@ -40,20 +42,10 @@ export class BlobFiles {
 
   /** Unless it is wanted again meanwhile. */
   async remove(name: FileName, isWanted: () => boolean): Promise<void> {
-    await this.#inTurn(this.path(name), async (path) => {
+    const path = this.path(name);
+    await this.#turns.take(path, async () => {
       if (!isWanted()) await rm(path, { force: true });
     });
-  }
-
-  async #inTurn(path: string, work: (path: string) => Promise<void>): Promise<void> {
-    const before = this.#turns.get(path) ?? Promise.resolve();
-    const mine = before.catch(() => {}).then(() => work(path));
-    this.#turns.set(path, mine);
-    try {
-      await mine;
-    } finally {
-      if (this.#turns.get(path) === mine) this.#turns.delete(path);
-    }
   }
 
   open(name: FileName): Promise<FileHandle> {

@@ -32,9 +32,9 @@ export async function writeCheckpoint(root: string, holdings: Holdings, position
     let sizeBytes = 0;
     const put = async (type: number, payload: Uint8Array): Promise<void> => {
       const header = Buffer.alloc(sectionHeaderBytes);
-      header.writeUInt32LE(type, 0);
-      header.writeUInt32LE(crc32(payload), 4);
+      header.writeUInt32LE(type, 4);
       header.writeUInt32LE(payload.length, 8);
+      header.writeUInt32LE(crc32(payload, crc32(header.subarray(4))), 0);
       await file.writev([header, payload]);
       sizeBytes += header.length + payload.length;
     };
@@ -83,9 +83,10 @@ function parse(bytes: Buffer): Parsed | undefined {
   const chunks: Uint32Array[] = [];
   const grants: Uint32Array[] = [];
   for (let at = magic.length; at + sectionHeaderBytes <= bytes.length;) {
-    const [type, sum, length] = [bytes.readUInt32LE(at), bytes.readUInt32LE(at + 4), bytes.readUInt32LE(at + 8)];
+    const [sum, type, length] = [bytes.readUInt32LE(at), bytes.readUInt32LE(at + 4), bytes.readUInt32LE(at + 8)];
+    const header = bytes.subarray(at + 4, at + sectionHeaderBytes);
     const payload = bytes.subarray(at + sectionHeaderBytes, at + sectionHeaderBytes + length);
-    if (payload.length !== length || crc32(payload) !== sum) return undefined;
+    if (payload.length !== length || crc32(payload, crc32(header)) !== sum) return undefined;
     if (type === sections.end) return facts && { facts, chunks, grants };
     if (type === sections.facts) facts = JSON.parse(payload.toString("utf8")) as Facts;
     else if (type === sections.chunk) chunks.push(asWords(payload, entryWords));

@@ -1,43 +1,27 @@
 /** When the table is written down: when the log has grown by so much, and at the end. */
-import type { Clock } from "#base/clock.ts";
 import { writeCheckpoint } from "./checkpoint.ts";
 import type { Core } from "./core.ts";
 import type { Recovered } from "./recovery.ts";
 
-const everyMs = 5_000;
-
 export class Checkpoints {
   readonly #core: Core;
-  readonly #clock: Clock;
-  #cancel: () => void = () => {};
   #writing: Promise<void> | undefined;
   /** Log since the last one. */
   #sequence: number;
   #segment = 0;
   #sizeBytes = 0;
   #isDue: boolean;
-  #isClosed = false;
 
   constructor(core: Core, recovered: Recovered) {
     this.#core = core;
-    this.#clock = core.clock;
     this.#sequence = recovered.sequence;
     this.#segment = core.log.applied.segment;
-    this.#isDue = recovered.scannedBytes > core.options.segmentBytes;
-    this.#wait();
-  }
-
-  #wait(): void {
-    this.#cancel = this.#clock.after(everyMs, () => {
-      void this.#look().finally(() => {
-        if (!this.#isClosed) this.#wait();
-      });
-    });
+    this.#isDue = !recovered.fromCheckpoint || recovered.scannedBytes > core.options.segmentBytes;
   }
 
   /** A full segment since the last one is worth one. */
-  async #look(): Promise<void> {
-    if (this.#isDue || this.#core.log.applied.segment > this.#segment) await this.write().catch(() => {});
+  async writeIfDue(): Promise<void> {
+    if (this.#isDue || this.#core.log.applied.segment > this.#segment) await this.write();
   }
 
   async write(): Promise<void> {
@@ -63,8 +47,6 @@ export class Checkpoints {
   }
 
   async close(): Promise<void> {
-    this.#isClosed = true;
-    this.#cancel();
     await this.#writing;
     if (this.#core.log.applied.sequence !== this.#sequence || this.#isDue) await this.#write();
   }

@@ -15,6 +15,8 @@ import type { Room } from "./room.ts";
 import type { Segments } from "./segments.ts";
 import { Slabs } from "./slabs.ts";
 import type { DiskOptions } from "./options.ts";
+import { Turns } from "./turns.ts";
+import { Spare } from "./spare.ts";
 import { flags, noEntry } from "./table.ts";
 
 export type CoreParts = {
@@ -46,6 +48,8 @@ export class Core {
   readonly reader: RecordReader;
   readonly files: BlobFiles;
   readonly hashing = new HashThread();
+  readonly spare: Spare;
+  readonly nameTurns = new Turns();
   /** Makes room for so much, if it can; the janitor's. */
   makeRoom: (bytes: number) => Promise<boolean> = () => Promise.resolve(false);
   /** Told of entries whose use should be written down. */
@@ -68,6 +72,7 @@ export class Core {
     this.slabs = new Slabs(holdings.table, options.memoryBytesMax);
     this.reader = new RecordReader(segments, this.gate);
     this.files = new BlobFiles(filesFolder);
+    this.spare = new Spare(root, Math.min(options.segmentBytes / 4, options.sizeBytesMax / 64));
     const onWritten: ConstructorParameters<typeof PackedLog>[0]["onWritten"] = ({ slab, at, segment, offset }) => {
       const header = peekHeader(slab.buffer, at);
       if (!header) return;
@@ -148,19 +153,24 @@ export class Core {
 
   /** One record, or as many as it takes, that name these entries. */
   async appendKeys(header: Appending["header"], entries: readonly number[], isOwn = true): Promise<void> {
+    await this.#appendKeys(header, this.keysOf(entries), isOwn);
+  }
+
+  async #appendKeys(header: Appending["header"], keys: Buffer, isOwn: boolean): Promise<void> {
     const written: Promise<number>[] = [];
-    for (let from = 0; from < entries.length; from += keysPerRecordMax) {
-      const some = entries.slice(from, from + keysPerRecordMax);
-      written.push(
-        this.log.append({
-          header,
-          bodyBytes: some.length * keyBytes,
-          fill: (target, at) => some.forEach((entry, i) => this.holdings.writeKey(entry, target, at + i * keyBytes)),
-          isOwn,
-        }),
-      );
+    const step = keysPerRecordMax * keyBytes;
+    for (let from = 0; from < keys.length; from += step) {
+      const some = keys.subarray(from, from + step);
+      const fill = (target: Buffer, at: number): void => target.set(some, at);
+      written.push(this.log.append({ header, bodyBytes: some.length, fill, isOwn }));
     }
     await Promise.all(written);
+  }
+
+  keysOf(entries: readonly number[]): Buffer {
+    const keys = Buffer.allocUnsafe(entries.length * keyBytes);
+    entries.forEach((entry, i) => this.holdings.writeKey(entry, keys, i * keyBytes));
+    return keys;
   }
 
   recordOf(entry: number): Promise<ReadRecord> {
@@ -184,9 +194,16 @@ export class Core {
     const { table } = holdings;
     const files = entries.filter((entry) => table.has(entry, flags.file));
     const names = files.map((entry) => fileName(table.fn(entry), table.key(entry).slice()));
-    const logged = this.appendKeys({ kind: kinds.gone }, entries);
+    const keys = this.keysOf(entries);
     for (const entry of entries) holdings.remove(entry);
-    await logged;
+    try {
+      await this.#appendKeys({ kind: kinds.gone }, keys, true);
+    } catch (error) {
+      // A disk without room for this one record could never get any: that is what the spare room is for.
+      if (!isFault(error, "exhausted")) throw error;
+      this.spare.useUp();
+      await this.#appendKeys({ kind: kinds.gone }, keys, true);
+    }
     await Promise.all(names.map((name) => this.files.remove(name, () => this.#has(name))));
   }
 

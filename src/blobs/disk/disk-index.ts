@@ -14,18 +14,9 @@ const fixedBytes = 4 * keyWords + 8;
 type Stored = readonly [string, string, string, string, number, Entry["notes"] | null];
 
 export function createDiskIndex(core: Core): ActionIndex {
-  const turns = new Map<string, Promise<unknown>>();
   /** Writers of one name come one after the other, so that the version one of them looked at is still it. */
-  const inTurn = async <T>(hashed: Buffer, work: () => Promise<T>): Promise<T> => {
-    const name = hashed.toString("latin1");
-    const mine = (turns.get(name) ?? Promise.resolve()).catch(() => {}).then(work);
-    turns.set(name, mine);
-    try {
-      return await mine;
-    } finally {
-      if (turns.get(name) === mine) turns.delete(name);
-    }
-  };
+  const inTurn = <T>(hashed: Buffer, work: () => Promise<T>): Promise<T> =>
+    core.nameTurns.take(hashed.toString("latin1"), work);
   const get = async (hashed: Buffer): Promise<Entry | undefined> => {
     for (;;) {
       const entry = find(core, hashed);
@@ -58,8 +49,11 @@ export function createDiskIndex(core: Core): ActionIndex {
         if (!current || (ifVersion !== undefined && current.version !== ifVersion)) return false;
         await core.append({
           header: { kind: kinds.unnamed },
-          bodyBytes: 4 * keyWords,
-          fill: (target, at) => target.set(hashed, at),
+          bodyBytes: fixedBytes,
+          fill(target, at) {
+            target.set(hashed, at);
+            writeUint64(target, at + 4 * keyWords, core.log.sequence + 1);
+          },
           isOwn: true,
         });
         return true;

@@ -30,6 +30,11 @@ export class Holdings {
   readonly #more = new Map<number, Set<number>>();
   readonly #key: Key = new Uint32Array(keyWords);
   accounts: Accounts = silent;
+  /**
+   * While the log is read back: which version of each name counts. Copies of older ones may come after newer ones then,
+   * for they are made later.
+   */
+  #versions: Map<string, number> | undefined = new Map();
   /** The latest time that anything in the log speaks of. */
   lastSec = 0;
 
@@ -84,6 +89,11 @@ export class Holdings {
     return recordBytes(hashRoom(hashLength(this.table.fn(entry))) + 16);
   }
 
+  /** From now on, what is applied has just been written. */
+  endRecovery(): void {
+    this.#versions = undefined;
+  }
+
   /** How much of which segment is of use, and how much the files take: counted anew. */
   count(): void {
     const { table } = this;
@@ -105,7 +115,7 @@ export class Holdings {
       case kinds.named:
         return this.#applyNamed(bytes, body, header, place);
       case kinds.unnamed:
-        return this.#applyUnnamed(bytes, body);
+        return this.#applyUnnamed(bytes, body, header);
       case kinds.tenant:
         this.#tenants.set(bytes.toString("utf8", body, body + header.bodyBytes), header.visible);
         return noEntry;
@@ -127,6 +137,7 @@ export class Holdings {
     keyFromBytes(this.#key, header.fn, bytes, body);
     const sizeAt = body + hashRoom(hashLength(header.fn));
     const sizeBytes = readUint64(bytes, sizeAt);
+    if (!this.#counts(header.fn, header)) return noEntry;
     const entry = this.#entryFor(header.fn, place);
     table.setFlag(entry, flags.zstd, header.isZstd);
     table.setFlag(entry, flags.durable | flags.suspect, false);
@@ -142,6 +153,16 @@ export class Holdings {
     this.#age(entry, header);
     this.accounts.live(place.segment, this.#recordBytes(entry));
     return entry;
+  }
+
+  /** A copy counts only for as long as what it was made of does. */
+  #counts(fn: number, { movedFrom }: Header): boolean {
+    if (!movedFrom) return true;
+    const { table } = this;
+    const entry = table.find(this.#key, fn);
+    // Gone meanwhile; or, while the log is read back, what it was made of went when it had been copied.
+    if (entry === noEntry) return this.#versions !== undefined;
+    return table.segment(entry) === movedFrom.segment && table.offset(entry) === movedFrom.offset;
   }
 
   /** The entry under the key in hand, without the place it had: the record that comes last counts. */
@@ -163,6 +184,7 @@ export class Holdings {
   #applyNamed(bytes: Buffer, body: number, header: Header, place: Place): number {
     const { table } = this;
     wordsOfBytes(this.#key, bytes, body, keyWords);
+    if (!this.#countsNamed(bytes, body, header)) return noEntry;
     const entry = this.#entryFor(namedFunction, place);
     table.setMemory(entry, 0);
     table.setPacked(entry, header.bodyBytes, recordBytes(header.bodyBytes));
@@ -172,8 +194,19 @@ export class Holdings {
     return entry;
   }
 
-  #applyUnnamed(bytes: Buffer, body: number): number {
+  #countsNamed(bytes: Buffer, body: number, header: Header): boolean {
+    const versions = this.#versions;
+    if (!versions) return this.#counts(namedFunction, header);
+    const name = bytes.toString("latin1", body, body + 4 * keyWords);
+    const version = readUint64(bytes, body + 4 * keyWords);
+    if (version < (versions.get(name) ?? 0)) return false;
+    versions.set(name, version);
+    return true;
+  }
+
+  #applyUnnamed(bytes: Buffer, body: number, header: Header): number {
     wordsOfBytes(this.#key, bytes, body, keyWords);
+    if (!this.#countsNamed(bytes, body, { ...header, movedFrom: undefined })) return noEntry;
     const entry = this.table.find(this.#key, namedFunction);
     if (entry !== noEntry) this.remove(entry);
     return noEntry;

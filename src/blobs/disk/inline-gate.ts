@@ -36,7 +36,7 @@ export class InlineGate {
   }
 }
 
-const quickMs = 0.2;
-/** One second of looking elsewhere for each 20 ms that were waited. */
-const paidBackPerMs = 0.02;
-const debtMsMax = 10;
+const quickMs = 1;
+/** So much of the time may be waited: a tenth. */
+const paidBackPerMs = 0.1;
+const debtMsMax = 50;

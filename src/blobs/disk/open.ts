@@ -14,12 +14,16 @@ import { join } from "node:path";
 import type { Clock } from "#base/clock.ts";
 import type { ActionIndex } from "#blobs/action-index.ts";
 import type { BlobStore, Store, TenantStore } from "#blobs/store.ts";
+import type { Upkeep } from "#blobs/upkeep.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import { Core } from "./core.ts";
 import { createDiskBlobs, nodeView, viewOf, type TenantView, type WriteLarge } from "./disk-blobs.ts";
 import { createDiskIndex } from "./disk-index.ts";
+import { createDiskUpkeep } from "./disk-upkeep.ts";
 import { openUpload } from "./disk-upload.ts";
 import { Holdings } from "./holdings.ts";
+import { Housekeeping } from "./housekeeping.ts";
+import { Janitor } from "./janitor.ts";
 import { lockStore } from "./lock.ts";
 import { diskOptions, type DiskOptions } from "./options.ts";
 import { PartialUploads } from "./partials.ts";
@@ -33,17 +37,9 @@ export type DiskStore = Store & {
   readonly all: BlobStore;
   readonly index: ActionIndex;
   readonly recovered: Recovered;
-  stat(): DiskStat;
-};
-
-export type DiskStat = {
-  readonly blobs: number;
-  readonly usedBytes: number;
-  readonly sizeBytesMax: number;
-  /** Memory for the table. */
-  readonly tableBytes: number;
-  readonly segments: number;
-  readonly uploads: number;
+  readonly upkeep: Upkeep;
+  /** What it does by itself in time. */
+  readonly housekeeping: Housekeeping;
 };
 
 export type OpenDisk = Partial<DiskOptions> & { readonly clock: Clock };
@@ -71,13 +67,18 @@ function openLocked(root: string, { clock, options, unlock }: Locked): DiskStore
     live: (segment, bytes) => segments.changeLive(segment, bytes),
     file: (bytes) => (bytes > 0 ? room.takeOwn(bytes) : room.give(-bytes)),
   };
+  holdings.endRecovery();
   holdings.count();
   for (const { sizeBytes } of segments.all()) room.takeOwn(sizeBytes);
   const core = new Core({ root, options, clock, holdings, segments, room, recovered }, join(root, "files"));
   const partials = new PartialUploads(core);
+  const janitor = new Janitor(core);
+  core.makeRoom = (bytes) => janitor.makeRoom(bytes);
   const checkpoints = new Checkpoints(core, recovered);
+  const housekeeping = new Housekeeping(core, { janitor, partials, checkpoints });
   const index = createDiskIndex(core);
   const views = new Map<string, TenantStore>();
+  let isClosed = false;
 
   return {
     forTenant(tenant) {
@@ -88,15 +89,12 @@ function openLocked(root: string, { clock, options, unlock }: Locked): DiskStore
     all: createDiskBlobs(core, nodeView, writerOf(core, partials, nodeView)),
     index,
     recovered,
-    stat: () => ({
-      blobs: holdings.table.count,
-      usedBytes: room.usedBytes,
-      sizeBytesMax: room.sizeBytesMax,
-      tableBytes: holdings.table.sizeBytes,
-      segments: segments.numbers.length,
-      uploads: partials.count,
-    }),
+    upkeep: createDiskUpkeep(core, janitor, partials),
+    housekeeping,
     async close() {
+      if (isClosed) return;
+      isClosed = true;
+      await housekeeping.close();
       await core.log.settled();
       await checkpoints.close();
       await core.hashing.close();

@@ -55,6 +55,13 @@ export class PartialUploads {
     return this.#partials.size;
   }
 
+  /** What is taken for all of them, however much has come. */
+  get reservedBytes(): number {
+    let sum = 0;
+    for (const { totalBytes } of this.#partials.values()) sum += totalBytes;
+    return sum;
+  }
+
   /** The blob's own size is part of the name, so that a restart knows what was reserved. */
   nameOf(tenant: string, { uuid, digest }: UploadKey): string {
     const { fn, hash, sizeBytes } = partsOf(digest);

@@ -11,6 +11,10 @@ const headers: fc.Arbitrary<Required<NewHeader>> = fc.record({
   accessSec: word,
   keepSec: word,
   visible: word,
+  movedFrom: fc.option(
+    fc.tuple(fc.integer({ min: 1, max: 2 ** 32 - 1 }), word).map(([segment, offset]) => ({ segment, offset })),
+    { nil: undefined },
+  ),
 });
 const bodies = fc.uint8Array({ maxLength: 200 });
 

@@ -3,14 +3,14 @@
  *
  *   0 u32 CRC-32 of everything after it   4 u16 magic   6 u8 kind   7 u8 digest function and form
  *   8 u32 length of the body  12 u32 + 16 u32 sequence number  20 u32 access time  24 u32 kept until  28 u32 visible
- *   32 body, filled up with zeros to a multiple of 8
+ *   32 u32 segment and 36 u32 offset it was copied from, 0 if it was not   40 body, filled up with zeros to a multiple of 8
  *
  * Numbers are little-endian; times are seconds since 1970. Sequence numbers grow along the log, so that what a failed
  * write left behind is never taken for what was written after it.
  */
 import { crc32 } from "node:zlib";
 
-export const headerBytes = 32;
+export const headerBytes = 40;
 const magic = 0x524d;
 
 export const kinds = {
@@ -45,6 +45,8 @@ export type Header = {
   readonly accessSec: number;
   readonly keepSec: number;
   readonly visible: number;
+  /** The janitor's copy of a record that was there: means nothing if that one no longer counts. */
+  readonly movedFrom: { readonly segment: number; readonly offset: number } | undefined;
 };
 
 export type NewHeader = Partial<Omit<Header, "bodyBytes" | "sequence">> & { readonly kind: number };
@@ -71,6 +73,8 @@ export function sealRecord(
   target.writeUInt32LE(header.accessSec ?? 0, at + 20);
   target.writeUInt32LE(header.keepSec ?? 0, at + 24);
   target.writeUInt32LE((header.visible ?? 0) >>> 0, at + 28);
+  target.writeUInt32LE(header.movedFrom?.segment ?? 0, at + 32);
+  target.writeUInt32LE(header.movedFrom?.offset ?? 0, at + 36);
   target.writeUInt32LE(checksum(target, at, bodyBytes), at);
 }
 
@@ -88,6 +92,7 @@ export function openRecord(bytes: Buffer, at: number, end: number = bytes.length
 export function peekHeader(bytes: Buffer, at: number, end: number = bytes.length): Header | undefined {
   if (at + headerBytes > end || bytes.readUInt16LE(at + 4) !== magic) return undefined;
   const form = bytes[at + 7] ?? 0;
+  const segment = bytes.readUInt32LE(at + 32);
   return {
     kind: bytes[at + 6] ?? 0,
     fn: form & 15,
@@ -97,6 +102,7 @@ export function peekHeader(bytes: Buffer, at: number, end: number = bytes.length
     accessSec: bytes.readUInt32LE(at + 20),
     keepSec: bytes.readUInt32LE(at + 24),
     visible: bytes.readUInt32LE(at + 28),
+    movedFrom: segment === 0 ? undefined : { segment, offset: bytes.readUInt32LE(at + 36) },
   };
 }
 

@@ -1,0 +1,150 @@
+import { deepEqual, equal, ok, rejects } from "node:assert/strict";
+import { appendFileSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import type { Digest } from "#base/digest.ts";
+import { isFault } from "#base/fault.ts";
+import { ManualClock } from "#base/manual-clock.ts";
+import { put, text } from "#blobs/exercise.ts";
+import { digestOf } from "#blobs/hashing.ts";
+import { diskRig, type DiskRig } from "./testing.ts";
+
+const logFiles = (rig: DiskRig): readonly string[] =>
+  readdirSync(join(rig.root, "log"))
+    .toSorted()
+    .map((name) => join(rig.root, "log", name));
+
+const filesOf = (rig: DiskRig): readonly string[] =>
+  readdirSync(join(rig.root, "files"), { recursive: true, withFileTypes: true })
+    .filter((one) => one.isFile())
+    .map((one) => join(one.parentPath, one.name));
+
+function flip(path: string, needle: string): void {
+  const bytes = readFileSync(path);
+  const at = bytes.indexOf(needle);
+  ok(at > 0, "the bytes to be damaged");
+  bytes[at] = (bytes[at] ?? 0) ^ 1;
+  writeFileSync(path, bytes);
+}
+
+const isGone = (e: unknown): boolean => isFault(e, "not-found");
+
+test("a packed blob whose bytes rot is found out, let go, and can be repaired", async () => {
+  const rig = await diskRig();
+  const digest = await put(rig.store.forTenant("mill").blobs, "a needle in the stack");
+  const other = await put(rig.store.forTenant("mill").blobs, "another straw");
+  await rig.store.close();
+  flip(logFiles(rig)[0] ?? "", "needle");
+  await rig.reopen();
+  const { blobs } = rig.store.forTenant("mill");
+  await rejects(text(blobs.read(digest)), isGone);
+  deepEqual(await blobs.missing([digest, other]), [digest]);
+  await put(blobs, "a needle in the stack");
+  equal(await text(blobs.read(digest)), "a needle in the stack");
+  equal(await text(blobs.read(other)), "another straw");
+  await rig.dispose();
+});
+
+for (const compression of ["none", "zstd"] as const)
+  test(`a large blob (${compression}) that was cut, changed or lost is let go, and can be repaired`, async () => {
+    const rig = await diskRig({ compression });
+    const large = Buffer.alloc(300_000, "flour ");
+    const digest = digestOf(large);
+    const damages: readonly ((path: string) => void)[] = [
+      (path) => truncateSync(path, 1_000),
+      (path) => rmSync(path),
+      (path) => {
+        const bytes = readFileSync(path);
+        bytes[20] = (bytes[20] ?? 0) ^ 64;
+        writeFileSync(path, bytes);
+      },
+    ];
+    for (const [i, damage] of damages.entries()) {
+      const { blobs } = rig.store.forTenant("mill");
+      await blobs.write(digest, large);
+      damage(filesOf(rig)[0] ?? "");
+      const wrong: Digest[] = [];
+      // A changed byte of a plain file is found by whoever looks at all of it.
+      if (i === 2)
+        for await (const told of rig.store.upkeep.verify(AbortSignal.timeout(10_000))) wrong.push(...told.wrong);
+      else await rejects(text(blobs.read(digest)), isGone);
+      deepEqual(wrong, i === 2 ? [digest] : []);
+      deepEqual(await blobs.missing([digest]), [digest]);
+    }
+    await rig.store.forTenant("mill").blobs.write(digest, large);
+    equal((await text(rig.store.forTenant("mill").blobs.read(digest))).length, 300_000);
+    await rig.dispose();
+  });
+
+test("a log that ends in the middle of a record is cut there; what was whole is there", async () => {
+  const rig = await diskRig();
+  const { blobs } = rig.store.forTenant("mill");
+  const [one, two] = [await put(blobs, "one"), await put(blobs, "two")];
+  await rig.store.close();
+  rmSync(join(rig.root, "checkpoint"));
+  const [log = ""] = logFiles(rig);
+  const whole = readFileSync(log).length;
+  truncateSync(log, whole - 8);
+  await rig.reopen();
+  deepEqual(await rig.store.forTenant("mill").blobs.missing([one, two]), [two]);
+  await rig.store.close();
+  rmSync(join(rig.root, "checkpoint"));
+  appendFileSync(log, "rubbish that a failing disk left");
+  await rig.reopen();
+  ok(rig.store.recovered.cutBytes > 0);
+  const again = rig.store.forTenant("mill").blobs;
+  deepEqual(await again.missing([one]), []);
+  await put(again, "two");
+  await rig.reopen();
+  deepEqual(await rig.store.forTenant("mill").blobs.missing([one, two]), []);
+  await rig.dispose();
+});
+
+test("a damaged checkpoint is done without", async () => {
+  const rig = await diskRig();
+  const { blobs } = rig.store.forTenant("mill");
+  const digest = await put(blobs, "kept");
+  await rig.store.close();
+  const path = join(rig.root, "checkpoint");
+  const bytes = readFileSync(path);
+  for (const at of [3, 20, 60, Math.floor(bytes.length / 2), bytes.length - 1]) {
+    const wrong = Buffer.from(bytes);
+    wrong[at] = (wrong[at] ?? 0) ^ 1;
+    writeFileSync(path, wrong);
+    await rig.reopen();
+    equal(await text(rig.store.forTenant("mill").blobs.read(digest)), "kept", `byte ${at}`);
+    await rig.store.close();
+  }
+  writeFileSync(path, bytes.subarray(0, bytes.length - 7));
+  await rig.reopen();
+  equal(rig.store.recovered.fromCheckpoint, false);
+  equal(await text(rig.store.forTenant("mill").blobs.read(digest)), "kept");
+  await rig.dispose();
+});
+
+test("a segment with damage in its middle is tidied up without losing what lies behind it", async () => {
+  const clock = new ManualClock(10_000_000);
+  const rig = await diskRig({ clock, sizeBytesMax: 64 * 1024 * 1024, promisedMs: 1_000, memoryBytesMax: 0 });
+  const { blobs } = rig.store.forTenant("mill");
+  const waste: Digest[] = [];
+  const kept: Digest[] = [];
+  for (let i = 0; i < 150; i += 1) {
+    const value = `${i % 15 === 3 ? "kept" : "waste"} ${i} `.repeat(5_000);
+    (i % 15 === 3 ? kept : waste).push(await put(blobs, value));
+  }
+  await blobs.pin(kept, 1_000_000);
+  await clock.advance(10_000);
+  await rig.store.close();
+  const damaged = readFileSync(logFiles(rig)[0] ?? "");
+  damaged.fill(0, 100_000, 100_100); // a blob's middle and, with luck, no header
+  const header = damaged.indexOf("waste 5 ") - 80;
+  damaged.fill(0xff, header, header + 40);
+  writeFileSync(logFiles(rig)[0] ?? "", damaged);
+  await rig.reopen();
+  await rig.store.upkeep.evict(0);
+  const again = rig.store.forTenant("mill").blobs;
+  deepEqual(await again.missing(waste), waste);
+  for (const digest of kept) equal(digestOf(Buffer.from(await text(again.read(digest)))), digest);
+  ok(!logFiles(rig).some((path) => path.endsWith("00000001.log")));
+  await rig.dispose();
+});

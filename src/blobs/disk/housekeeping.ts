@@ -1,0 +1,65 @@
+/** What a store does by itself, every now and then, one thing after the other. */
+import type { Checkpoints } from "./checkpoints.ts";
+import type { Core } from "./core.ts";
+import type { Janitor } from "./janitor.ts";
+import type { PartialUploads } from "./partials.ts";
+import { Strays } from "./strays.ts";
+import { Touches } from "./touches.ts";
+
+const everyMs = 1_000;
+/** Rounds between things that need not be done each time. */
+const seldom = 30;
+
+export class Housekeeping {
+  readonly #core: Core;
+  readonly #janitor: Janitor;
+  readonly #partials: PartialUploads;
+  readonly #checkpoints: Checkpoints;
+  readonly touches: Touches;
+  readonly strays: Strays;
+  #cancel: () => void = () => {};
+  #round = 0;
+  #working: Promise<void> = Promise.resolve();
+  #isClosed = false;
+  #lookForStrays = true;
+
+  constructor(
+    core: Core,
+    parts: { readonly janitor: Janitor; readonly partials: PartialUploads; readonly checkpoints: Checkpoints },
+  ) {
+    this.#core = core;
+    this.#janitor = parts.janitor;
+    this.#partials = parts.partials;
+    this.#checkpoints = parts.checkpoints;
+    this.touches = new Touches(core);
+    this.strays = new Strays(core);
+    core.spare.layBy();
+    this.#wait();
+  }
+
+  #wait(): void {
+    this.#cancel = this.#core.clock.after(everyMs, () => {
+      this.#working = this.#work()
+        .catch((error: unknown) => this.#core.options.report("housekeeping failed", { why: String(error) }))
+        .then(() => (this.#isClosed ? undefined : this.#wait()));
+    });
+  }
+
+  async #work(): Promise<void> {
+    this.#round += 1;
+    await this.touches.flush();
+    if (this.#janitor.isDue || this.#round % seldom === 0) await this.#janitor.tidy();
+    await this.#checkpoints.writeIfDue();
+    if (this.#lookForStrays) this.#lookForStrays = !(await this.strays.lookOn());
+    if (this.#round % seldom !== 0) return;
+    await this.#partials.reclaim();
+    this.#core.spare.layBy();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#cancel();
+    await this.#working;
+    await this.touches.flush();
+  }
+}

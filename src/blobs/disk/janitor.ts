@@ -1,0 +1,177 @@
+/**
+ * Keeps the store within its limits: above the high watermark it lets go of what was used longest ago, never of what
+ * is pinned or promised, down to the low one; and it tidies up segments of which little is of use any more.
+ */
+import { AgeSurvey, isEvictable, worthTidying, type Guards } from "./choose.ts";
+import { compactSegment } from "./compact.ts";
+import type { Core } from "./core.ts";
+import { flags } from "./table.ts";
+
+/** Entries looked at before others have their turn: well under a millisecond. */
+const slice = 10_000;
+/** Entries let go of with one record. */
+const dropAtOnce = 1_000;
+/** A segment of which less than this is dead is left alone, unless room is short. */
+const deadShareCalm = 0.5;
+const deadShareShort = 0.02;
+
+export type Swept = { readonly evicted: number; readonly evictedBytes: number; readonly freedBytes: number };
+
+export class Janitor {
+  readonly #core: Core;
+  #running: Promise<Swept> | undefined;
+  evicted = 0;
+  evictedBytes = 0;
+  /** When the youngest of what was let go was last used. */
+  cutOffSec: number | undefined;
+
+  constructor(core: Core) {
+    this.#core = core;
+  }
+
+  get #high(): number {
+    return this.#core.room.offeredBytes * this.#core.options.highWatermark;
+  }
+
+  get #low(): number {
+    return this.#core.room.offeredBytes * this.#core.options.lowWatermark;
+  }
+
+  get isDue(): boolean {
+    return this.#core.room.usedBytes > this.#high;
+  }
+
+  /** Down to the low watermark, if it is above the high one; and segments that are mostly dead in any case. */
+  async tidy(): Promise<Swept> {
+    const { room } = this.#core;
+    return await this.#sweep(this.isDue ? room.usedBytes - this.#low : 0);
+  }
+
+  /** So that `bytes` more fit. False: there is too much that has to stay. */
+  async makeRoom(bytes: number): Promise<boolean> {
+    const { room } = this.#core;
+    if (bytes > room.offeredBytes) return false;
+    // Room for this one alone would have the next one wait again; and one that was under way may have wanted less.
+    for (let tries = 0; tries < 2 && !room.fits(bytes); tries += 1)
+      await this.#sweep(Math.max(room.usedBytes - this.#low + bytes, bytes));
+    return room.fits(bytes);
+  }
+
+  /** Frees at least so much, if it can. */
+  async free(bytes: number): Promise<Swept> {
+    return await this.#sweep(bytes);
+  }
+
+  async #sweep(wantedBytes: number): Promise<Swept> {
+    // Whoever comes while one is under way is content with that one, or asks again.
+    if (this.#running) return await this.#running;
+    this.#running = this.#run(wantedBytes).finally(() => (this.#running = undefined));
+    return await this.#running;
+  }
+
+  async #run(wantedBytes: number): Promise<Swept> {
+    const { room } = this.#core;
+    const beforeBytes = room.usedBytes;
+    const missing = wantedBytes - this.#deadBytes();
+    const { evicted, evictedBytes } = missing > 0 ? await this.#evict(missing) : nothing;
+    this.evicted += evicted;
+    this.evictedBytes += evictedBytes;
+    await this.#compact(wantedBytes - (beforeBytes - room.usedBytes));
+    return { evicted, evictedBytes, freedBytes: Math.max(0, beforeBytes - room.usedBytes) };
+  }
+
+  #deadBytes(): number {
+    let dead = 0;
+    for (const { sizeBytes, liveBytes } of this.#others()) dead += sizeBytes - liveBytes;
+    return dead;
+  }
+
+  #others() {
+    const { log, segments } = this.#core;
+    return [...segments.all()].filter(({ number }) => number !== log.current);
+  }
+
+  /** Reckoned anew for each slice: time goes on. */
+  #guards(): Guards {
+    const nowSec = this.#core.nowSec();
+    return { nowSec, promisedSinceSec: nowSec - Math.ceil(this.#core.options.promisedMs / 1_000) };
+  }
+
+  #bytesOf(entry: number): number {
+    const { table } = this.#core.holdings;
+    return table.has(entry, flags.file) ? table.fileBytes(entry) : table.recordBytes(entry);
+  }
+
+  async #evict(wantedBytes: number): Promise<{ evicted: number; evictedBytes: number }> {
+    const { table } = this.#core.holdings;
+    const survey = new AgeSurvey(await this.#oldestSec(), this.#core.nowSec());
+    await this.#inSlices((from, to) => {
+      const guards = this.#guards();
+      for (let entry = from; entry < to; entry += 1)
+        if (isEvictable(table, entry, guards)) survey.add(table.accessSec(entry), this.#bytesOf(entry));
+    });
+    const cutOffSec = survey.cutOffSec(wantedBytes);
+    let evicted = 0;
+    let evictedBytes = 0;
+    await this.#inSlices(async (from, to) => {
+      if (evictedBytes >= wantedBytes) return;
+      const { chosen, bytes } = this.#choose({ from, to, cutOffSec });
+      evicted += chosen.length;
+      evictedBytes += bytes;
+      for (let at = 0; at < chosen.length; at += dropAtOnce)
+        await this.#core.drop(chosen.slice(at, at + dropAtOnce).filter((entry) => this.#mayGo(entry, cutOffSec)));
+    });
+    if (evicted > 0 && Number.isFinite(cutOffSec)) this.cutOffSec = cutOffSec;
+    return { evicted, evictedBytes };
+  }
+
+  #mayGo(entry: number, cutOffSec: number): boolean {
+    const { table } = this.#core.holdings;
+    return isEvictable(table, entry, this.#guards()) && table.accessSec(entry) < cutOffSec;
+  }
+
+  #choose({ from, to, cutOffSec }: { readonly from: number; readonly to: number; readonly cutOffSec: number }) {
+    const { table } = this.#core.holdings;
+    const guards = this.#guards();
+    const chosen: number[] = [];
+    let bytes = 0;
+    for (let entry = from; entry < to; entry += 1) {
+      if (!isEvictable(table, entry, guards) || table.accessSec(entry) >= cutOffSec) continue;
+      chosen.push(entry);
+      bytes += this.#bytesOf(entry);
+    }
+    return { chosen, bytes };
+  }
+
+  async #oldestSec(): Promise<number> {
+    const { table } = this.#core.holdings;
+    let oldest = this.#core.nowSec();
+    await this.#inSlices((from, to) => {
+      for (let entry = from; entry < to; entry += 1)
+        if (table.isTaken(entry)) oldest = Math.min(oldest, table.accessSec(entry));
+    });
+    return oldest;
+  }
+
+  async #inSlices(work: (from: number, to: number) => void | Promise<void>): Promise<void> {
+    const { table } = this.#core.holdings;
+    for (let from = 0; from < table.end; from += slice) {
+      await work(from, Math.min(table.end, from + slice));
+      await new Promise(setImmediate);
+    }
+  }
+
+  async #compact(wantedBytes: number): Promise<void> {
+    const shareMin = wantedBytes > 0 ? deadShareShort : deadShareCalm;
+    for (const number of worthTidying(this.#others(), wantedBytes, shareMin)) {
+      try {
+        await compactSegment(this.#core, number);
+      } catch (error) {
+        this.#core.options.report("a segment could not be tidied up", { segment: number, why: String(error) });
+        return;
+      }
+    }
+  }
+}
+
+const nothing = { evicted: 0, evictedBytes: 0 };

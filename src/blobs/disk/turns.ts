@@ -1,0 +1,15 @@
+/** One at a time for each name; those of other names are not waited for. */
+export class Turns {
+  readonly #last = new Map<string, Promise<unknown>>();
+
+  async take<T>(name: string, work: () => Promise<T>): Promise<T> {
+    const before = this.#last.get(name);
+    const mine = before ? before.catch(() => {}).then(work) : work();
+    this.#last.set(name, mine);
+    try {
+      return await mine;
+    } finally {
+      if (this.#last.get(name) === mine) this.#last.delete(name);
+    }
+  }
+}
