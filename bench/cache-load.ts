@@ -149,15 +149,8 @@ const pick = (call: number, of: number): number => (call * 7_919) % of;
 async function small(path: string, calls: Calls, bodyOf: (call: number) => Buffer): Promise<CacheDid> {
   const { port, connections, streams, calls: count } = calls;
   const bodies = (at: number, call: number): Buffer => bodyOf(call * connections + at);
-  const run = await prepareLoad({
-    ports: [port],
-    profile: "changing",
-    connections,
-    streams,
-    calls: count,
-    path,
-    bodies,
-  });
+  const shape = { ports: [port], profile: "changing", connections, streams, calls: count } as const;
+  const run = await prepareLoad({ ...shape, path, anonymous: true, bodies });
   const { calls: made, seconds, tookMs, dataBytes } = await run();
   const took = Array.from(tookMs);
   return {

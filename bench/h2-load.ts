@@ -7,6 +7,7 @@
  */
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
 import { Random } from "#base/random.ts";
 import { clientPreface, flag, frameHeaderBytes, frameType, writeFrameHeader } from "#h2/frame.ts";
 import { huffmanEncode, huffmanLength } from "#h2/huffman.ts";
@@ -27,6 +28,7 @@ export type Load = {
   /** Instead of one body for all: that of a connection's call. What is under way must fit into the server's window. */
   readonly bodies?: (connection: number, call: number) => Buffer;
   readonly path?: string;
+  readonly tls?: boolean;
 };
 
 /** What came of it. */
@@ -104,7 +106,13 @@ function frame(type: number, flags: number, id: number, payload: Buffer): Buffer
 /** Every request of one connection, and where each of them ends. */
 type Laid = { readonly bytes: Buffer; readonly ends: Float64Array };
 
-function layOut(profile: Profile, calls: number, seed: string, path: string, bodyOf: (call: number) => Buffer): Laid {
+type Asking = {
+  readonly path: string;
+  readonly anonymous: boolean;
+  readonly bodyOf: (call: number) => Buffer;
+};
+
+function layOut(profile: Profile, calls: number, seed: string, { path, anonymous, bodyOf }: Asking): Laid {
   const random = new Random(seed);
   const encoder = new IndexAll();
   const parts: Buffer[] = [];
@@ -125,7 +133,7 @@ function layOut(profile: Profile, calls: number, seed: string, path: string, bod
       ["te", "trailers"],
       ["user-agent", "grpc-java-netty/1.66.0"],
       ["grpc-accept-encoding", "gzip"],
-      ["authorization", bearer],
+      ...(anonymous ? [] : ([["authorization", bearer]] as const)),
       ...(profile === "changing" ? changing : []),
     ]);
     const id = call * 2 + 1;
@@ -147,7 +155,10 @@ function laidFor(profile: Profile, calls: number, at: number, body: Buffer): Lai
   const key = `${profile}:${at}:${body.length}`;
   let laid = laidOut.get(key);
   if (!laid || laid.ends.length < calls)
-    laidOut.set(key, (laid = layOut(profile, calls, `${profile}:${at}`, findMissing, () => body)));
+    laidOut.set(
+      key,
+      (laid = layOut(profile, calls, `${profile}:${at}`, { path: findMissing, anonymous: false, bodyOf: () => body })),
+    );
   return laid;
 }
 
@@ -233,18 +244,24 @@ class Lane {
   }
 }
 
+async function connected(port: number, tls: boolean): Promise<Socket> {
+  const to = { port, host: "127.0.0.1", noDelay: true };
+  const socket = tls ? connectTls({ ...to, ALPNProtocols: ["h2"], rejectUnauthorized: false }) : connect(to);
+  await once(socket, tls ? "secureConnect" : "connect");
+  return socket;
+}
+
 /** Prepares, then answers how to run: so that only the run itself is measured. */
 export async function prepareLoad(load: Load): Promise<() => Promise<Loaded>> {
   const { ports, profile, connections, streams, calls, forMs = Number.POSITIVE_INFINITY, body = anyBody } = load;
-  const { path = findMissing, bodies } = load;
+  const { path = findMissing, anonymous = false, bodies } = load;
   const each = Math.floor(calls / connections);
   const lanes = await Promise.all(
     Array.from({ length: connections }, async (_, at) => {
       const laid = bodies
-        ? layOut(profile, each, `${profile}:${at}`, path, (call) => bodies(at, call))
+        ? layOut(profile, each, `${profile}:${at}`, { path, anonymous, bodyOf: (call) => bodies(at, call) })
         : laidFor(profile, each, at, body);
-      const socket = connect({ port: ports[at % ports.length] as number, host: "127.0.0.1", noDelay: true });
-      await once(socket, "connect");
+      const socket = await connected(ports[at % ports.length] as number, load.tls ?? false);
       socket.write(Buffer.concat([clientPreface, settings(), settingsAck, windowUpdate(0, 0x7fff0000 - 65_535)]));
       return new Lane(socket, laid, each, streams);
     }),
