@@ -157,13 +157,13 @@ function weightOf(submit: Submit): number {
   return bytes;
 }
 
+const nothingPinned: Evidence = { digests: [], pinnedForMs: 0 };
+
 /** K3: the receiving node vouches that each blob is pinned, and for how long. */
 export function wrongEvidence(digests: readonly string[], evidence: Evidence | undefined): Rejection | undefined {
-  if (digests.length === 0) return undefined;
-  if (!evidence) return { kind: "evidence-missing", digest: digests[0] ?? "" };
-  if (!(evidence.pinnedForMs > 0)) return { kind: "evidence-expired", pinnedForMs: evidence.pinnedForMs };
-  const pinned = evidence.digests;
+  const { digests: pinned, pinnedForMs } = evidence ?? nothingPinned;
   // Usually the pin was taken for just these, in this order.
   const missing = digests.find((digest, i) => pinned[i] !== digest && !pinned.includes(digest));
-  return missing === undefined ? undefined : { kind: "evidence-missing", digest: missing };
+  if (missing !== undefined) return { kind: "evidence-missing", digest: missing };
+  return digests.length === 0 || pinnedForMs > 0 ? undefined : { kind: "evidence-expired", pinnedForMs };
 }

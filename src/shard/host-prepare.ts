@@ -53,16 +53,16 @@ export class Preparer {
 
   #commit(shard: HostedShard, command: CommandOf<"commit">, on: Prepared): void {
     const digests = digestsOf(command.result);
-    if (!canBePinned(digests, shard)) return on.ready({ ...command, evidence: noEvidence });
+    if (digests.length === 0 || !canBePinned(digests, shard)) return on.ready({ ...command, evidence: noEvidence });
     this.#pins.ask(digests, new EvidentCommit(command, on));
   }
 
   #submit(shard: HostedShard, command: Submit): Command | Promise<Command> {
     const submit = unvouched(command);
-    const digests = Array.isArray(submit.reuse) ? submit.reuse.flatMap((one: Reuse) => digestsOf(one?.result)) : [];
-    const pinning = canBePinned(digests, shard);
-    if (!pinning && !isElsewhere(shard, submit)) return submit;
-    return this.#submitLater(shard, submit, pinning ? digests : []);
+    const results = Array.isArray(submit.reuse) ? submit.reuse.map((one: Reuse) => digestsOf(one?.result)) : [];
+    const digests = results.every((each) => canBePinned(each, shard)) ? results.flat() : [];
+    if (digests.length === 0 && !isElsewhere(shard, submit)) return submit;
+    return this.#submitLater(shard, submit, digests);
   }
 
   async #submitLater(shard: HostedShard, submit: Submit, digests: readonly Digest[]): Promise<Command> {
@@ -133,7 +133,7 @@ function unvouched(command: Submit): Submit {
 
 /** What is no list, or too long, is for the kernel to refuse. */
 const canBePinned = (digests: readonly Digest[], { state }: HostedShard): boolean =>
-  Array.isArray(digests) && digests.length > 0 && digests.length <= state.limits.digestsMax && digests.every(isText);
+  Array.isArray(digests) && digests.length <= state.limits.digestsMax && digests.every(isText);
 
 /** Of what a caller calls a result. */
 const digestsOf = (result: Result | undefined): readonly Digest[] => result?.digests ?? [];

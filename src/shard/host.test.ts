@@ -281,6 +281,19 @@ describe("evidence (K3)", () => {
     deepEqual(await a.reply(commit(grant, { result })), { committed: true, generation: 1 });
   });
 
+  test("a submission may take over more blobs altogether than any one result may name", async () => {
+    const rig = new Rig();
+    const a = await (await rig.node()).serving();
+    await rig.blobs.write(digest, bytes);
+    const many = { payload: "", digests: Array.from({ length: defaultLimits.digestsMax }, () => digest) };
+    const reuse = ["k0", "k1", "k2"].map((key) => ({ stage: "s", key, spec: "", result: many }));
+    equal((await a.ask({ ...submit(), reuse })).kind, "reply");
+
+    const tooMany = { ...many, digests: [...many.digests, digest] };
+    const refused = await a.ask({ ...submit(), reuse: [{ stage: "s", key: "k", spec: "", result: tooMany }] });
+    equal(refused.kind === "rejected" && refused.rejection.kind, "limit");
+  });
+
   test("one commit with a missing blob does not take the others with it", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
