@@ -28,6 +28,8 @@ export type Load = {
   /** Instead of one body for all: that of a connection's call. What is under way must fit into the server's window. */
   readonly bodies?: (connection: number, call: number) => Buffer;
   readonly path?: string;
+  /** Says not who it is: to a server that does not ask. */
+  readonly anonymous?: boolean;
   readonly tls?: boolean;
 };
 
