@@ -21,7 +21,13 @@ import { percentile } from "./measure.ts";
 
 export type Asked =
   | ({ readonly kind: "unary" } & Omit<Load, "body">)
-  | { readonly kind: "read" | "write"; readonly port: number; readonly mib: number; readonly chunk: ChunkSize }
+  | {
+      readonly kind: "read" | "write";
+      readonly port: number;
+      readonly mib: number;
+      readonly chunk: ChunkSize | "file";
+      readonly tls?: boolean;
+    }
   | { readonly kind: "connect"; readonly port: number; readonly connections: number }
   | { readonly kind: "hang-up" };
 
@@ -61,7 +67,8 @@ const headersOf = (path: string) =>
     ["authorization", bearer],
   ] as const;
 
-const open = (port: number): Promise<H2Socket> => connectH2({ host: "127.0.0.1", port, clock: realClock });
+const open = (port: number, tls = false): Promise<H2Socket> =>
+  connectH2({ host: "127.0.0.1", port, clock: realClock, ...(tls && { tls: { rejectUnauthorized: false } }) });
 
 const whole = (mib: number, seconds: number, bytes: number): Did => ({
   count: mib,
@@ -71,12 +78,15 @@ const whole = (mib: number, seconds: number, bytes: number): Did => ({
   bytesEach: bytes / mib,
 });
 
-async function read(port: number, mib: number, chunk: ChunkSize): Promise<Did> {
-  const socket = await open(port);
+type Bulk = Extract<Asked, { readonly kind: "read" | "write" }>;
+
+async function read({ port, mib, chunk: resourceName, tls }: Bulk): Promise<Did> {
+  const socket = await open(port, tls);
   const startedMono = performance.now();
   const done = Promise.withResolvers<void>();
   let bytes = 0;
   const stream = socket.request(headersOf(ByteStream.methods.read.path), {
+    onHeaders: (_stream, _headers, ended) => ended && done.reject(new Error("refused")),
     onData(from, some, ended) {
       bytes += some.length;
       from.consume(some.length);
@@ -85,7 +95,7 @@ async function read(port: number, mib: number, chunk: ChunkSize): Promise<Did> {
     onTrailers: () => done.resolve(),
     onReset: (_stream, code) => done.reject(new Error(`reset with ${code}`)),
   });
-  const request = { resourceName: chunk, readOffset: 0, readLimit: mib * chunkSizes["1M"] };
+  const request = { resourceName, readOffset: 0, readLimit: mib * chunkSizes["1M"] };
   stream.write(frame(ReadRequest, request), { end: true });
   await done.promise;
   const seconds = (performance.now() - startedMono) / 1_000;
@@ -106,9 +116,9 @@ function resourceName(mib: number): string {
   return name;
 }
 
-async function write(port: number, mib: number, chunk: ChunkSize): Promise<Did> {
-  const socket = await open(port);
-  const data = Buffer.alloc(chunkSizes[chunk], 7);
+async function write({ port, mib, chunk, tls }: Bulk): Promise<Did> {
+  const socket = await open(port, tls);
+  const data = Buffer.alloc(chunk === "file" ? 0 : chunkSizes[chunk], 7);
   const message = frame(WriteRequest, { resourceName: resourceName(mib), writeOffset: 0, finishWrite: false, data });
   const chunks = (mib * chunkSizes["1M"]) / data.length;
   const startedMono = performance.now();
@@ -156,9 +166,9 @@ async function perform(asked: Asked): Promise<Did> {
     case "unary":
       return await unary(asked);
     case "read":
-      return await read(asked.port, asked.mib, asked.chunk);
+      return await read(asked);
     case "write":
-      return await write(asked.port, asked.mib, asked.chunk);
+      return await write(asked);
     case "connect":
       return await connectMany(asked.port, asked.connections);
     case "hang-up":

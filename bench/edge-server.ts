@@ -3,21 +3,26 @@
  * its only argument: one of ours, or a peer that runs on Node.
  */
 import { createHash } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { startEdge } from "#edge/edge.ts";
 import { Identity } from "#edge/identity-config.ts";
 import { Log } from "#edge/log.ts";
+import { Tls } from "#edge/tls-config.ts";
+import { fileMessages } from "#grpc/file-messages.ts";
 import { LaidMessage } from "#grpc/outgoing.ts";
 import { GrpcServer } from "#grpc/server.ts";
 import type { AnyHandler } from "#grpc/service.ts";
 import { listenH2 } from "#h2/server.ts";
-import { realClock } from "#h2/testing.ts";
+import { realClock, selfSigned } from "#h2/testing.ts";
 import { ContentAddressableStorage } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { ByteStream, type ReadRequest, type WriteRequest } from "#wire/generated/google/bytestream/bytestream.ts";
 import { findMissingRequest, findMissingResponse, type FindMissing } from "#wire/find-missing.ts";
 import type { Method } from "#wire/message.ts";
-import { writeReadResponseHead } from "#wire/read-response.ts";
+import { readResponseHead, writeReadResponseHead } from "#wire/read-response.ts";
 import { writeRequest } from "#wire/write-request.ts";
-import { chunkBytesOf, chunkHeadBytes, poolOf, Written } from "./peers/blobs.ts";
+import { benchFile, chunkBytesOf, chunkHeadBytes, fileChunks, fileResource, poolOf, Written } from "./peers/blobs.ts";
 import { bearer } from "./h2-load.ts";
 import { serveGrpcJs } from "./peers/grpc-js-server.ts";
 import { serveHttp2 } from "./peers/http2-server.ts";
@@ -32,6 +37,10 @@ const findGenerated = ({ blobDigests }: Find) => ({ missingBlobDigests: blobDige
 const findLater = async ({ blobDigests }: Find) => ({ missingBlobDigests: blobDigests });
 
 async function* readGenerated({ resourceName, readLimit }: ReadRequest) {
+  if (resourceName === fileResource) {
+    for await (const data of fileChunks(readLimit)) yield { data };
+    return;
+  }
   const chunkBytes = chunkBytesOf(resourceName);
   const data = Buffer.alloc(chunkBytes, 7);
   for (let left = readLimit; left > 0; left -= chunkBytes) yield { data };
@@ -39,6 +48,8 @@ async function* readGenerated({ resourceName, readLimit }: ReadRequest) {
 
 /** The store reads into memory with room before the data, and the message is made around it. */
 async function* readLaid({ resourceName, readLimit }: ReadRequest) {
+  if (resourceName === fileResource)
+    return yield* fileMessages({ file: await benchFile(), length: readLimit, head: readResponseHead });
   const chunkBytes = chunkBytesOf(resourceName);
   const pool = poolOf(chunkBytes);
   for (let left = readLimit; left > 0; left -= chunkBytes) {
@@ -86,11 +97,12 @@ async function serveRoom(methods: Served): Promise<number> {
 }
 
 /** All that a node's port does for a call: who it is by its token, what it may, and metrics. */
-async function serveEdge(methods: Served): Promise<number> {
+async function serveEdge(methods: Served, tls?: Tls): Promise<number> {
   const sha256 = createHash("sha256").update(bearer.slice("Bearer ".length)).digest("hex");
   const edge = await startEdge({
     clock: realClock,
     listen: [{ host: "127.0.0.1", port: 0 }],
+    tls,
     identity: Identity.parse({ tokens: [{ name: "bench", tenant: "*", roles: ["operator"], sha256 }] }),
     services(server) {
       for (const [method, handler] of methods) server.addMethod(method, handler);
@@ -102,6 +114,21 @@ async function serveEdge(methods: Served): Promise<number> {
   return edge.ports[0] as number;
 }
 
+/** A certificate of its own making; undefined where there is no openssl. */
+async function serveTls(): Promise<number> {
+  const made = selfSigned();
+  if (!made) return 0;
+  const folder = mkdtempSync(join(tmpdir(), "millrace-tls-"));
+  const [certificate, key] = [join(folder, "cert.pem"), join(folder, "key.pem")];
+  writeFileSync(certificate, made.cert);
+  writeFileSync(key, made.key, { mode: 0o600 });
+  try {
+    return await serveEdge(hand, Tls.parse({ certificate, key, reload: "1d" }));
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
 const kinds = {
   async: () => serveRoom(later),
   generated: () => serveRoom(generated),
@@ -109,6 +136,7 @@ const kinds = {
   "edge-async": () => serveEdge(later),
   "edge-generated": () => serveEdge(generated),
   "edge-hand": () => serveEdge(hand),
+  "edge-tls": () => serveTls(),
   "grpc-js": () => serveGrpcJs(),
   http2: () => serveHttp2(),
 } as const;

@@ -1,6 +1,9 @@
 /** The front door: what a call and a MiB cost the server, beside other servers in the same run. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { LoadProcess, startNghttpd, startServer, type Serving } from "./edge-contestants.ts";
-import type { ChunkSize } from "./peers/blobs.ts";
+import { fileVariable, type ChunkSize } from "./peers/blobs.ts";
 import type { ServerKind } from "./edge-server.ts";
 import type { Profile } from "./h2-load.ts";
 import { median } from "./measure.ts";
@@ -11,8 +14,8 @@ export const edge: Suite = {
   name: "edge",
   about: "HTTP/2 and gRPC: server CPU of small calls and of bulk, beside grpc-js, node:http2 and nghttpd",
   notMeasured: [
-    "TLS, and clients on another machine: all goes over loopback, which shares these cores",
-    "work behind a call: an answer is what was asked, blobs come from memory and go nowhere",
+    "clients on another machine: all goes over loopback, which shares these cores",
+    "work behind a call: an answer is what was asked, blobs come from memory or the page cache, and go nowhere",
     "more than two server processes: there is a port for each, and connections go to them in turn",
     "compressed messages, deadlines that pass, calls that are called off, connections that come and go",
     "nghttpd speaks no gRPC: it serves a file of the answer's size, and takes no upload",
@@ -24,7 +27,8 @@ export const edge: Suite = {
     try {
       await unary(bench);
       await twoProcesses(bench);
-      await bulk(bench);
+      await withFile(sizes.mib, () => bulk(bench));
+      await tls(bench);
       await idle(bench);
     } finally {
       load.stop();
@@ -85,7 +89,12 @@ const middle = (rounds: readonly Measured[]): Measured => ({
   cpuUs: median(rounds.map((one) => one.cpuUs)),
 });
 
-type Shape = { readonly profile: Profile; readonly connections: number; readonly streams: number };
+type Shape = {
+  readonly profile: Profile;
+  readonly connections: number;
+  readonly streams: number;
+  readonly tls?: boolean;
+};
 
 async function measureCalls(
   { load, sizes }: Bench,
@@ -224,9 +233,23 @@ type Bulk = { readonly perSecond: number; readonly cpuMs: number };
 const bulkKinds = [
   ["read", "64K"],
   ["read", "1M"],
+  ["read", "file"],
   ["write", "64K"],
   ["write", "1M"],
-] as const satisfies readonly (readonly ["read" | "write", ChunkSize])[];
+] as const satisfies readonly (readonly ["read" | "write", ChunkSize | "file"])[];
+
+/** What is read as "file", for all servers: in the page cache, for it was just written. */
+async function withFile(mib: number, body: () => Promise<void>): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), "millrace-bench-file-"));
+  try {
+    const path = join(folder, "blob");
+    for (let i = 0; i < mib; i += 1) writeFileSync(path, Buffer.alloc(2 ** 20, i), { flag: "a" });
+    process.env[fileVariable] = path;
+    await body();
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
 
 async function bulk(bench: Bench): Promise<void> {
   const { report, load, sizes } = bench;
@@ -257,16 +280,58 @@ async function bulk(bench: Bench): Promise<void> {
         const { cpuMs, perSecond } = of(who, at);
         return Number.isNaN(cpuMs) ? ["-", "-"] : [cpuMs, perSecond];
       });
-      const how = who === ours.edgeHand ? "neither what is read nor what is written is copied" : "";
+      const how = who === ours.edgeHand ? "reads are not copied, writes once" : "";
       return [who.name, ...figures, memory.get(who) ?? Number.NaN, how];
     }),
   );
   const reads = [of(ours.edgeHand, 0).cpuMs, of(ours.edgeHand, 1).cpuMs];
-  const writes = [of(ours.edgeHand, 2).cpuMs, of(ours.edgeHand, 3).cpuMs];
+  const fromFile = of(ours.edgeHand, 2).cpuMs;
+  const writes = [of(ours.edgeHand, 3).cpuMs, of(ours.edgeHand, 4).cpuMs];
   report.figure("read_cpu_ms_per_mib", Math.max(...reads));
   report.figure("write_cpu_ms_per_mib", Math.max(...writes));
+  report.figure("read_file_cpu_ms_per_mib", fromFile);
   report.target({ what: "CPU ms a MiB read, the worse of both chunks", atMost: 0.7, got: Math.max(...reads) });
+  report.target({ what: "CPU ms a MiB read from a file in the page cache", atMost: 0.7, got: fromFile });
   report.target({ what: "CPU ms a MiB written, the worse of both chunks", atMost: 1.7, got: Math.max(...writes) });
+}
+
+/** The same port with TLS 1.3, for the difference: there is no target, for encrypting is OpenSSL's work. */
+async function tls(bench: Bench): Promise<void> {
+  const { report, load, sizes } = bench;
+  const serving = await startServer("edge-tls");
+  try {
+    if (serving.port === 0) return report.say("TLS: not shown, there is no openssl to make a certificate.");
+    const who = ours.edgeHand;
+    const calls: Measured[] = [];
+    const singles: Measured[] = [];
+    const bulks: Bulk[][] = [[], []];
+    for (let round = -1; round < Math.min(3, sizes.rounds); round += 1) {
+      const [some, one] = [
+        await measureCalls(bench, who, serving, { profile: "constant", ...many, tls: true }),
+        await measureCalls(bench, who, serving, { profile: "constant", ...single, tls: true }),
+      ];
+      if (round >= 0) calls.push(some);
+      if (round >= 0) singles.push(one);
+      for (const [i, kind] of (["read", "write"] as const).entries()) {
+        const before = serving.cpuUs;
+        const did = await load.ask({ kind, port: serving.port, mib: sizes.slowMib, chunk: "1M", tls: true });
+        const cpuMs = (serving.cpuUs - before) / 1_000 / sizes.slowMib;
+        if (round >= 0) bulks[i]?.push({ perSecond: sizes.slowMib / did.seconds, cpuMs });
+      }
+    }
+    const [call, one] = [middle(calls), middle(singles)];
+    const [read, write] = bulks.map((rounds) => median(rounds.map(({ cpuMs }) => cpuMs)));
+    report.table(
+      "edge, by hand, with TLS 1.3: calls 4 x 64 | 1 x 1 | CPU ms a MiB in chunks of 1 MiB, read and written with SHA-256",
+      ["calls/s", "p99 ms", "CPU us", "calls/s", "CPU us", "read", "write"],
+      [[call.perSecond, call.p99Ms, call.cpuUs, one.perSecond, one.cpuUs, read ?? Number.NaN, write ?? Number.NaN]],
+    );
+    report.figure("tls_constant_cpu_us", call.cpuUs);
+    report.figure("tls_read_cpu_ms_per_mib", read ?? Number.NaN);
+    report.figure("tls_write_cpu_ms_per_mib", write ?? Number.NaN);
+  } finally {
+    serving.stop();
+  }
 }
 
 async function idle({ report, load, sizes }: Bench): Promise<void> {

@@ -1,5 +1,6 @@
 /** What the servers of `bench edge` have in common: blobs that are read and written as ByteStream does. */
 import { createHash, type Hash } from "node:crypto";
+import { open, type FileHandle } from "node:fs/promises";
 
 /** Before the data of a chunk: room for whatever a server puts in front of it. */
 export const chunkHeadBytes = 32;
@@ -36,6 +37,26 @@ export function poolOf(chunkBytes: number): ChunkPool {
   let pool = pools.get(chunkBytes);
   if (!pool) pools.set(chunkBytes, (pool = new ChunkPool(chunkBytes)));
   return pool;
+}
+
+/** The environment variable that names the file to be read, and the name of the resource that is that file. */
+export const fileVariable = "MILLRACE_BENCH_FILE";
+export const fileResource = "file";
+
+let file: Promise<FileHandle> | undefined;
+
+export const benchFile = (): Promise<FileHandle> => (file ??= open(process.env[fileVariable] ?? ""));
+
+/** As one would with what Node has: pieces of 256 KiB, the next of which is read when the last has been taken. */
+export async function* fileChunks(bytes: number): AsyncGenerator<Buffer> {
+  const handle = await benchFile();
+  for (let position = 0; position < bytes;) {
+    const chunk = Buffer.allocUnsafe(256 * 1024);
+    const { bytesRead } = await handle.read(chunk, 0, chunk.length, position);
+    if (bytesRead === 0) return;
+    position += bytesRead;
+    yield chunk.subarray(0, bytesRead);
+  }
 }
 
 /** A written resource is named by its SHA-256, and refused when that is not so. */

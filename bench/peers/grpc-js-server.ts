@@ -1,4 +1,5 @@
 /** The usual gRPC server on Node, with protobufjs's code for the messages. */
+import { once } from "node:events";
 import {
   Server,
   ServerCredentials,
@@ -8,7 +9,7 @@ import {
   type handleUnaryCall,
   type ServiceDefinition,
 } from "@grpc/grpc-js";
-import { chunkBytesOf, Written } from "./blobs.ts";
+import { chunkBytesOf, fileChunks, fileResource, Written } from "./blobs.ts";
 import { protobufJs } from "./protobuf.ts";
 
 const protos = ["build/bazel/remote/execution/v2/remote_execution.proto", "google/bytestream/bytestream.proto"];
@@ -58,7 +59,16 @@ function serviceDefinition(): ServiceDefinition {
 const find: handleUnaryCall<FindMissing, unknown> = (call, answer) =>
   answer(null, { missingBlobDigests: call.request.blobDigests });
 
+type Reading = Parameters<handleServerStreamingCall<ReadRequest, unknown>>[0];
+
+async function readFile(call: Reading): Promise<void> {
+  for await (const data of fileChunks(Number(call.request.readLimit)))
+    if (!call.write({ data })) await once(call, "drain");
+  call.end();
+}
+
 const read: handleServerStreamingCall<ReadRequest, unknown> = (call) => {
+  if (call.request.resourceName === fileResource) return void readFile(call);
   const chunkBytes = chunkBytesOf(call.request.resourceName);
   const data = Buffer.alloc(chunkBytes, 7);
   let left = Number(call.request.readLimit);

@@ -1,4 +1,5 @@
 /** What one gets from node:http2 without a library: its stream API, messages framed and written by hand. */
+import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { MessageReader, prefixBytes, writePrefix, type Framed } from "#grpc/message-reader.ts";
@@ -7,7 +8,7 @@ import { ReadRequest, WriteRequest, WriteResponse } from "#wire/generated/google
 import { findMissingRequest, findMissingResponse } from "#wire/find-missing.ts";
 import { decode } from "#wire/message.ts";
 import { writeReadResponseHead } from "#wire/read-response.ts";
-import { chunkBytesOf, chunkHeadBytes, Written } from "./blobs.ts";
+import { chunkBytesOf, chunkHeadBytes, fileChunks, fileResource, Written } from "./blobs.ts";
 
 const headers = { ":status": 200, "content-type": "application/grpc" } as const;
 const messageBytesMax = 8 << 20;
@@ -35,11 +36,24 @@ function find(stream: ServerHttp2Stream): void {
   );
 }
 
+async function readFile(stream: ServerHttp2Stream, bytes: number): Promise<void> {
+  respond(stream);
+  for await (const data of fileChunks(bytes)) {
+    const head = Buffer.alloc(chunkHeadBytes);
+    const start = writeReadResponseHead(head, chunkHeadBytes, data.length) - prefixBytes;
+    writePrefix(head, start, chunkHeadBytes - start - prefixBytes + data.length, false);
+    stream.write(head.subarray(start));
+    if (!stream.write(data)) await once(stream, "drain");
+  }
+  stream.end();
+}
+
 function read(stream: ServerHttp2Stream): void {
   onMessages(
     stream,
     ({ bytes }) => {
       const { resourceName, readLimit } = decode(ReadRequest, bytes);
+      if (resourceName === fileResource) return void readFile(stream, readLimit);
       const chunkBytes = chunkBytesOf(resourceName);
       const chunk = Buffer.alloc(chunkHeadBytes + chunkBytes, 7);
       const start = writeReadResponseHead(chunk, chunkHeadBytes, chunkBytes) - prefixBytes;

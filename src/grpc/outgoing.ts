@@ -24,30 +24,71 @@ export function frameBriefly<T>(type: Message<T>, message: T): Buffer {
 
 export const frame = <T>(type: Message<T>, message: T): Buffer => Buffer.from(frameBriefly(type, message));
 
+const nothing: readonly Buffer[] = [];
+
 /** What goes before a message: its own prefix, and the header of the frame that it travels in. */
 export const laidHeadBytes = prefixBytes + frameHeaderBytes;
 
 /**
  * A message whose handler has made its bytes itself: bulk data, which nobody wants copied. The `laidHeadBytes` bytes
- * before `bytes` in its memory are overwritten.
+ * before `bytes` in its memory are overwritten. What follows may lie in `more` pieces, each with room for a frame's
+ * header before it: pieces of a frame's length that follow each other in memory, with just that room between them,
+ * leave in one piece.
  */
 export class LaidMessage {
   readonly bytes: Buffer;
+  readonly more: readonly Buffer[];
   /** Called when the memory is no longer needed here; until then nobody may change it. */
   readonly release: Release | undefined;
 
-  constructor(bytes: Buffer, release?: Release) {
+  constructor(bytes: Buffer, release?: Release, more: readonly Buffer[] = nothing) {
     assert(bytes.byteOffset >= laidHeadBytes, "there is room before a message");
     this.bytes = bytes;
+    this.more = more;
     this.release = release;
   }
 
-  /** With its prefix in front, in place. */
+  /** The first piece with the message's prefix in front, in place. */
   framed(): Buffer {
     const { buffer, byteOffset, length } = this.bytes;
     const framed = Buffer.from(buffer, byteOffset - prefixBytes, prefixBytes + length);
-    writePrefix(framed, 0, length, false);
+    let whole = length;
+    for (const piece of this.more) whole += piece.length;
+    writePrefix(framed, 0, whole, false);
     return framed;
+  }
+
+  /** In one piece, for whoever packs it. */
+  whole(): Buffer {
+    return Buffer.concat([this.framed(), ...this.more]);
+  }
+}
+
+/**
+ * A message of which `data` is the end and lies in memory that its owner wants back: it is sent from where it is, and
+ * the handler is asked for its next message only when that has happened. `head` is what stands before it, such as
+ * `readResponseHead.of(data.length)`.
+ */
+export class LentMessage {
+  readonly head: Uint8Array;
+  readonly data: Uint8Array;
+
+  constructor(head: Uint8Array, data: Uint8Array) {
+    this.head = head;
+    this.data = data;
+  }
+
+  /** Prefix and head: what is sent before the data. */
+  beginning(): Buffer {
+    const bytes = Buffer.allocUnsafe(prefixBytes + this.head.length);
+    writePrefix(bytes, 0, this.head.length + this.data.length, false);
+    bytes.set(this.head, prefixBytes);
+    return bytes;
+  }
+
+  /** In one piece, for whoever packs it. */
+  whole(): Buffer {
+    return Buffer.concat([this.beginning(), this.data]);
   }
 }
 

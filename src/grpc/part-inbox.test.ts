@@ -40,6 +40,12 @@ class Upload {
     return this.#sent === this.#stream.length;
   }
 
+  async nextPart(): Promise<WriteRequest> {
+    const item = await this.inbox.next();
+    ok(item?.part !== undefined);
+    return item.part as WriteRequest;
+  }
+
   /** False when the window is full. */
   send(bytes: number, windowBytes = Number.POSITIVE_INFINITY): boolean {
     const unconsumed = this.#sent - this.consumed;
@@ -107,8 +113,7 @@ describe("messages in parts", () => {
   test("begin before they have ended, and the window opens by what was dealt with", async () => {
     const upload = new Upload([requestOf(300_000, 0)]);
     upload.send(20_000);
-    const first = await upload.inbox.next();
-    const { data, finishWrite } = first?.part as WriteRequest;
+    const { data, finishWrite } = await upload.nextPart();
     ok(data.length > 19_000 && data.length < 20_000);
     equal(finishWrite, false);
     equal(upload.consumed, 0);
@@ -132,7 +137,7 @@ describe("messages in parts", () => {
   test("are left to the handler that has them when the call fails, and no more come", async () => {
     const upload = new Upload([requestOf(200_000, 0)]);
     upload.send(70_000);
-    const { data } = (await upload.inbox.next())?.part as WriteRequest;
+    const { data } = await upload.nextPart();
     const before = Buffer.from(data);
     upload.inbox.fail(new Error("gone"));
     const other = new Upload([requestOf(200_000, 7)]);

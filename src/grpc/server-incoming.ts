@@ -10,7 +10,7 @@ import { encodingsTaken, gzipBytesMin, pack, unpack } from "./compression.ts";
 import { Inbox } from "./inbox.ts";
 import { PartInbox, type Item } from "./part-inbox.ts";
 import { MessageReader, prefixBytes, type Framed } from "./message-reader.ts";
-import { frame, frameBriefly, frameBytes, LaidMessage } from "./outgoing.ts";
+import { frame, frameBriefly, frameBytes, LaidMessage, LentMessage } from "./outgoing.ts";
 import { ServerCall } from "./server-call.ts";
 import type { Bound } from "./service.ts";
 import { errorOf, grpcCode, GrpcError, statusFields } from "./status.ts";
@@ -23,7 +23,7 @@ export type CallOwner = {
   report(path: string, error: GrpcError): void;
 };
 
-const noOptions: WriteOptions = {};
+const headroom: WriteOptions = { headroom: true };
 
 export class Incoming<P> {
   readonly #server: CallOwner;
@@ -288,20 +288,49 @@ export class Incoming<P> {
   }
 
   async #send(message: unknown): Promise<void> {
-    const laid = message instanceof LaidMessage ? message : undefined;
-    let framed = laid ? laid.framed() : frame(this.#bound.method.response, message);
-    let options: WriteOptions = laid ? { headroom: true, ...(laid.release && { release: laid.release }) } : noOptions;
-    if (this.#packs() && framed.length >= gzipBytesMin) {
+    const isBulk = message instanceof LaidMessage || message instanceof LentMessage;
+    if (isBulk && !this.#packs())
+      return await (message instanceof LaidMessage ? this.#lay(message) : this.#lend(message));
+    let framed = isBulk ? message.whole() : frame(this.#bound.method.response, message);
+    if (message instanceof LaidMessage) message.release?.();
+    if (this.#packs() && framed.length >= gzipBytesMin)
       framed = frameBytes(await pack(framed.subarray(prefixBytes)), true);
-      laid?.release?.();
-      options = noOptions;
-    }
-    if (this.#over) return options.release?.();
+    if (this.#over) return;
     this.#sendHeaders();
     this.#bytesOut += framed.length;
-    if (this.#stream.write(framed, options)) return;
+    if (!this.#stream.write(framed)) await this.#room();
+  }
+
+  async #room(): Promise<void> {
     await new Promise<void>((wake) => (this.#wake = wake));
     this.#wake = undefined;
+  }
+
+  async #lay(message: LaidMessage): Promise<void> {
+    const { more, release } = message;
+    if (this.#over) return release?.();
+    this.#sendHeaders();
+    const stream = this.#stream;
+    const first = message.framed();
+    this.#bytesOut += first.length;
+    const options = release ? { headroom: true, release } : headroom;
+    let hasRoom = stream.write(first, more.length === 0 ? options : headroom);
+    for (let i = 0; i < more.length; i += 1) {
+      const piece = more[i] as Buffer;
+      this.#bytesOut += piece.length;
+      hasRoom = stream.write(piece, i === more.length - 1 ? options : headroom);
+    }
+    if (!hasRoom) await this.#room();
+  }
+
+  /** Waits until the memory is its owner's again. */
+  async #lend(message: LentMessage): Promise<void> {
+    if (this.#over) return;
+    this.#sendHeaders();
+    const beginning = message.beginning();
+    this.#bytesOut += beginning.length + message.data.length;
+    this.#stream.write(beginning);
+    await new Promise<void>((release) => this.#stream.write(message.data, { release }));
   }
 
   #sendHeaders(): void {

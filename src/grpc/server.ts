@@ -28,6 +28,13 @@
  * window's worth of bytes lies here. From socket to handler every byte is copied once.
  *
  * When the caller leaves, the deadline passes or the connection is lost, the iteration throws a GrpcError.
+ *
+ * **Downloads.** A handler that answers with a stream may yield, instead of messages,
+ * - what `fileMessages` (file-messages.ts) makes of a range of a file: read into memory that is sent as it is;
+ * - a `LentMessage` (outgoing.ts) around bytes that are somebody else's, such as those of a store that wants them back
+ *   before it gives more: the handler goes on when they have left;
+ * - a `LaidMessage` around memory of its own with room before it, and be told when it is free.
+ * None of them is copied. When the caller leaves, the handler's generator is ended where it is (its `finally` runs).
  */
 import type { Clock } from "#base/clock.ts";
 import type { HeaderList } from "#h2/header-list.ts";

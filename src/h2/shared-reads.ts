@@ -52,7 +52,7 @@ export function readShared(socket: Duplex, take: (bytes: Buffer) => void): boole
 function findKeys(): typeof keys {
   const buffer = Buffer.alloc(1);
   const callback = (): boolean => true;
-  const probe = new Socket({ onread: { buffer, callback } } as object);
+  const probe = new Socket({ onread: { buffer, callback } });
   const own = Object.getOwnPropertySymbols(probe);
   const keyOf = (value: unknown): symbol | undefined =>
     own.find((key) => (probe as unknown as Properties)[key] === value);

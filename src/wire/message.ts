@@ -14,7 +14,7 @@ export type Message<T> = {
    * `length` bytes, which begins with `first`, as several. Undefined when that cannot be seen from `first`: then it has
    * to be read whole.
    */
-  inParts?(first: Buffer, length: number): MessageParts<T> | undefined;
+  readonly inParts?: (first: Buffer, length: number) => MessageParts<T> | undefined;
 };
 
 /** The parts, one after the other, say what the whole message says. */

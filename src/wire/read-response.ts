@@ -24,3 +24,14 @@ export function writeReadResponseHead(bytes: Uint8Array, dataAt: number, dataByt
   bytes[at] = left;
   return start;
 }
+
+/** For fileMessages and LentMessage of grpc/. */
+export const readResponseHead = {
+  bytesMax: readResponseHeadBytesMax,
+  write: writeReadResponseHead,
+  /** What stands before so many bytes of data. */
+  of(dataBytes: number): Uint8Array {
+    const bytes = new Uint8Array(readResponseHeadBytesMax);
+    return bytes.subarray(writeReadResponseHead(bytes, bytes.length, dataBytes));
+  },
+} as const;
