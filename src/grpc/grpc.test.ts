@@ -55,10 +55,11 @@ describe("a status", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary", maxLength: 200 }), (text) => {
         const encoded = percentEncode(text);
-        ok(/^[ -~]*$/.test(encoded));
+        ok(/^(?! )[ -~]*(?<! )$/.test(encoded), "no field begins or ends with a blank");
         equal(percentDecode(encoded), text.toWellFormed());
       }),
     );
+    equal(percentEncode(" a b "), "%20a b%20");
     equal(percentDecode("50% of %zz%4"), "50% of %zz%4");
   });
 });

@@ -105,12 +105,16 @@ export function statusFields({ code, message, details, trailers }: GrpcError): [
 const messageLengthMax = 2_000;
 const shortened = (message: string): string => message.slice(0, messageLengthMax);
 
-/** Printable ASCII but "%" stays; the rest goes as %XX of its UTF-8 bytes. */
+/**
+ * Printable ASCII but "%" stays; the rest goes as %XX of its UTF-8 bytes. So does a blank at either end: no field may
+ * begin or end with one.
+ */
 export function percentEncode(message: string): string {
   const short = shortened(message);
-  if (/^[ -$&-~]*$/.test(short)) return short;
-  return Array.from(Buffer.from(short.toWellFormed(), "utf8"), (byte) =>
-    byte >= 0x20 && byte <= 0x7e && byte !== 0x25
+  if (/^(?! )[ -$&-~]*(?<! )$/.test(short)) return short;
+  const bytes = Buffer.from(short.toWellFormed(), "utf8");
+  return Array.from(bytes, (byte, i) =>
+    byte >= 0x20 && byte <= 0x7e && byte !== 0x25 && !(byte === 0x20 && (i === 0 || i === bytes.length - 1))
       ? String.fromCharCode(byte)
       : `%${byte.toString(16).toUpperCase().padStart(2, "0")}`,
   ).join("");
