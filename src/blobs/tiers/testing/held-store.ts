@@ -38,9 +38,9 @@ export class HeldStore {
         begin("pin");
         return await inner.pin(digests, forMs);
       },
-      async *read(digest, range) {
+      async *read(digest, range, form) {
         begin("read");
-        for await (const whole of inner.read(digest, range))
+        for await (const whole of inner.read(digest, range, form))
           for (let at = 0; at === 0 || at < whole.length; at += held.partBytes) {
             while (held.partsLeft <= 0) await held.#moved.promise;
             held.partsLeft -= 1;

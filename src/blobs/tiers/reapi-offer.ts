@@ -1,0 +1,36 @@
+/** What a server says it can, asked once. */
+import type { GrpcClient } from "#grpc/client.ts";
+import { Capabilities, Compressor_Value } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
+import { asFault } from "./reapi-fault.ts";
+
+export type Offer = {
+  readonly batchBytesMax: number;
+  /** Of streams. */
+  readonly zstd: boolean;
+};
+
+export type OfferOptions = { readonly client: GrpcClient; readonly instance: string; readonly callMs: number };
+
+/** What messages may be, by default, in every gRPC: what is around the blobs has to fit in as well. */
+const batchBytesUsual = 3 * 1024 * 1024;
+
+export function reapiOffer({ client, instance, callMs }: OfferOptions): () => Promise<Offer> {
+  let asking: Promise<Offer> | undefined;
+  const ask = async (): Promise<Offer> => {
+    const request = { instanceName: instance };
+    const said = await client.unary(Capabilities.methods.getCapabilities, request, { deadlineMs: callMs });
+    const { maxBatchTotalSizeBytes = 0, supportedCompressors = [] } = said.cacheCapabilities ?? {};
+    const batchBytesMax = maxBatchTotalSizeBytes > 0 ? maxBatchTotalSizeBytes : batchBytesUsual;
+    return {
+      batchBytesMax: Math.min(batchBytesMax, batchBytesUsual),
+      zstd: supportedCompressors.includes(Compressor_Value.ZSTD),
+    };
+  };
+  return () => {
+    asking ??= ask().catch((error: unknown) => {
+      asking = undefined; // the next one asks again
+      throw asFault(error, "ask a server what it can");
+    });
+    return asking;
+  };
+}

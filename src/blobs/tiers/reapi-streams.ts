@@ -1,0 +1,132 @@
+/** Large blobs to and from a REAPI server, by ByteStream. */
+import { randomUUID } from "node:crypto";
+import type { Clock } from "#base/clock.ts";
+import type { Digest } from "#base/digest.ts";
+import { Fault, isFault } from "#base/fault.ts";
+import { partsOf } from "#blobs/hashing.ts";
+import { packed, unpacked } from "#blobs/zstd.ts";
+import type { GrpcClient } from "#grpc/client.ts";
+import { ByteStream, type WriteRequest } from "#wire/generated/google/bytestream/bytestream.ts";
+import { asFault } from "./reapi-fault.ts";
+import type { Offer } from "./reapi-offer.ts";
+
+export type StreamOptions = {
+  readonly clock: Clock;
+  readonly client: GrpcClient;
+  readonly instance: string;
+  /** Without progress for so long, a stream is given up. */
+  readonly callMs: number;
+  readonly again: <T>(doing: string, attempt: () => Promise<T>) => Promise<T>;
+  readonly offer: () => Promise<Offer>;
+};
+
+export type ReapiStreams = {
+  read(digest: Digest): AsyncGenerator<Uint8Array>;
+  /** The bytes are verified by whoever gives them; they can be read once, so nothing is tried again. */
+  write(digest: Digest, bytes: AsyncIterable<Uint8Array>): Promise<void>;
+};
+
+const breaksMax = 5;
+const partBytes = 256 * 1024;
+
+export function reapiStreams({ clock, client, instance, callMs, again, offer }: StreamOptions): ReapiStreams {
+  const nameOf = (digest: Digest, kind: string): string => {
+    const { fn, hash, sizeBytes } = partsOf(digest);
+    return [instance, kind, fn === "blake3" ? fn : "", hash, String(sizeBytes)].filter((part) => part !== "").join("/");
+  };
+  const idle = (): { readonly signal: AbortSignal; readonly beat: () => void; readonly stop: () => void } => {
+    const quiet = new AbortController();
+    const silent = (): void => quiet.abort(new Fault("unavailable", "stream a blob", { callMs, why: "silent" }));
+    let cancel = (): void => {};
+    const beat = (): void => {
+      cancel();
+      cancel = clock.after(callMs, silent);
+    };
+    beat();
+    return { signal: quiet.signal, beat, stop: () => cancel() };
+  };
+
+  async function* readFrom(resourceName: string, readOffset: number): AsyncGenerator<Uint8Array> {
+    const { signal, beat, stop } = idle();
+    try {
+      const request = { resourceName, readOffset, readLimit: 0 };
+      for await (const { data } of client.serverStream(ByteStream.methods.read, request, { signal })) {
+        beat();
+        yield data;
+      }
+    } catch (error) {
+      throw asFault(error, "read blob");
+    } finally {
+      stop();
+    }
+  }
+
+  /** Goes on where it broke off; what was given out already is not asked for again. */
+  async function* readPlain(digest: Digest): AsyncGenerator<Uint8Array> {
+    let at = 0;
+    for (let breaks = 0; ; breaks += 1)
+      try {
+        for await (const part of readFrom(nameOf(digest, "blobs"), at)) {
+          at += part.length;
+          yield part;
+        }
+        return;
+      } catch (error) {
+        if (!isFault(error, "unavailable") || breaks >= breaksMax) throw error;
+      }
+  }
+
+  return {
+    async *read(digest) {
+      const { zstd } = await again("ask a server what it can", offer);
+      if (!zstd) return yield* readPlain(digest);
+      const frames = readFrom(nameOf(digest, "compressed-blobs/zstd"), 0);
+      try {
+        yield* unpacked(frames, partsOf(digest).sizeBytes);
+      } catch (error) {
+        // Of a blob that we want to read, what cannot be unpacked is not the caller's mistake.
+        const isBroken = isFault(error, "invalid") && error.doing === "unpack zstd";
+        throw isBroken ? new Fault("corrupt", "read blob", { digest, ...error.facts }, error) : error;
+      }
+    },
+    async write(digest, bytes) {
+      const { zstd } = await again("ask a server what it can", offer);
+      const { signal, beat, stop } = idle();
+      const kind = `uploads/${randomUUID()}/${zstd ? "compressed-blobs/zstd" : "blobs"}`;
+      const sent = { bytes: 0 };
+      const requests = writeRequests(nameOf(digest, kind), zstd ? packed(bytes) : bytes, (length) => {
+        sent.bytes += length;
+        beat();
+      });
+      try {
+        const { committedSize } = await client.clientStream(ByteStream.methods.write, requests, { signal });
+        const { sizeBytes } = partsOf(digest);
+        // The whole, or what was sent of it packed, or -1 for "there already": servers differ.
+        if (committedSize !== sizeBytes && committedSize !== -1 && !(zstd && committedSize === sent.bytes))
+          throw new Fault("unavailable", "write blob", { digest, committedSize, why: "not all of it was taken" });
+      } catch (error) {
+        throw asFault(error, "write blob");
+      } finally {
+        stop();
+      }
+    },
+  };
+}
+
+async function* writeRequests(
+  resourceName: string,
+  bytes: AsyncIterable<Uint8Array>,
+  sent: (length: number) => void,
+): AsyncGenerator<WriteRequest> {
+  let writeOffset = 0;
+  let name = resourceName; // only the first one has to say it
+  for await (const part of bytes)
+    for (let at = 0; at < part.length; at += partBytes) {
+      const data = Uint8Array.from(part.subarray(at, at + partBytes));
+      yield { resourceName: name, writeOffset, finishWrite: false, data };
+      name = "";
+      writeOffset += data.length;
+      sent(data.length);
+    }
+  yield { resourceName: name, writeOffset, finishWrite: true, data: new Uint8Array() };
+}
