@@ -1,0 +1,54 @@
+/**
+ * Keeps a file that a process appends to within bounds: its beginning stays, the end is kept aside, and what is between
+ * is counted. Looked at now and then and cut back, so that printing costs a process no more than writing a file.
+ */
+import { closeSync, fstatSync, ftruncateSync, openSync, readSync, writeSync } from "node:fs";
+import type { CappedFile, StreamEnd } from "./protocol.ts";
+
+const tailBytesMax = 64 * 1024;
+
+export class Capped implements Disposable {
+  readonly #fd: number;
+  readonly #headMax: number;
+  readonly #tailMax: number;
+  readonly #bytesMax: number;
+  #tail: Buffer = Buffer.alloc(0);
+  /** Bytes that were cut away, those of the tail among them. */
+  #cut = 0;
+
+  constructor({ path, bytesMax }: CappedFile) {
+    this.#fd = openSync(path, "r+");
+    this.#bytesMax = bytesMax;
+    this.#tailMax = Math.min(tailBytesMax, Math.floor(bytesMax / 4));
+    this.#headMax = bytesMax - this.#tailMax;
+  }
+
+  look(): void {
+    const { size } = fstatSync(this.#fd);
+    if (size > this.#bytesMax) this.#cutBack(size);
+  }
+
+  /** Nothing appends any more: puts the end behind the beginning, with a line between that says what is missing. */
+  finish(): StreamEnd {
+    const { size } = fstatSync(this.#fd);
+    if (this.#cut === 0 && size <= this.#bytesMax) return { bytes: size, leftOutBytes: 0 };
+    if (size > this.#headMax) this.#cutBack(size);
+    const leftOutBytes = this.#cut - this.#tail.length;
+    const marker = leftOutBytes > 0 ? `\n... ${leftOutBytes} bytes left out ...\n` : "";
+    const rest = Buffer.concat([Buffer.from(marker), this.#tail]);
+    writeSync(this.#fd, rest, 0, rest.length, this.#headMax);
+    return { bytes: this.#headMax + rest.length, leftOutBytes };
+  }
+
+  [Symbol.dispose](): void {
+    closeSync(this.#fd);
+  }
+
+  #cutBack(size: number): void {
+    const fresh = Buffer.alloc(Math.min(this.#tailMax, size - this.#headMax));
+    readSync(this.#fd, fresh, 0, fresh.length, size - fresh.length);
+    this.#tail = Buffer.concat([this.#tail, fresh]).subarray(-this.#tailMax || Infinity);
+    this.#cut += size - this.#headMax;
+    ftruncateSync(this.#fd, this.#headMax);
+  }
+}

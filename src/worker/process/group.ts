@@ -1,0 +1,60 @@
+/**
+ * Control groups: where the machine has them and lets us, each lane has a group of its own. Its shell lives in there, so
+ * that what it forks is in the group from the first instruction on, and no process is ever moved (which takes
+ * milliseconds). Of either version; the machine decides.
+ */
+import { readFileSync, rmdirSync } from "node:fs";
+import type { GroupKind, Limits } from "./protocol.ts";
+
+export type GroupUse = { readonly cpuMs?: number; readonly memoryPeakBytes?: number; readonly outOfMemory: boolean };
+
+export type Group = {
+  /** Moves a process in; what it forks from then on is born there. */
+  add(pid: number): void;
+  members(): readonly number[];
+  /** Sets the limits, and counts use from here on. `spared` processes are ours and do not count. */
+  begin(limits: Limits, spared: number): void;
+  use(): GroupUse;
+  /** Kills every member but these. Members that are born meanwhile, too. */
+  kill(spared: ReadonlySet<number>): void;
+  remove(): void;
+};
+
+export type Groups = {
+  readonly kind: GroupKind;
+  /** What is limited and measured. */
+  readonly controllers: readonly string[];
+  /** The folders below which our groups are, for whoever has to clear up. */
+  readonly roots: readonly string[];
+  lane(index: number): Group;
+};
+
+export const readOr = (path: string, otherwise = ""): string => {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return otherwise;
+  }
+};
+
+export const numbersIn = (text: string): readonly number[] =>
+  text
+    .split("\n")
+    .filter((line) => line !== "")
+    .map(Number);
+
+export function killQuietly(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // It was quicker.
+  }
+}
+
+export function removeQuietly(path: string): void {
+  try {
+    rmdirSync(path);
+  } catch {
+    // Still in use, or gone: whoever starts next looks again.
+  }
+}

@@ -1,0 +1,135 @@
+import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { killQuietly, numbersIn, readOr, removeQuietly, type Group, type Groups, type GroupUse } from "./group.ts";
+import { ownGroupsV1, type Where } from "./groups-where.ts";
+import type { Limits } from "./protocol.ts";
+
+const wanted = ["memory", "pids", "cpu", "cpuacct", "freezer"] as const;
+type Controller = (typeof wanted)[number];
+
+/** Needs a controller to find members by and one to limit; takes whichever of the others there are. */
+export function openGroupsV1(name: string, where: Where): Groups | undefined {
+  const own = ownGroupsV1(where);
+  const roots = new Map<Controller, string>();
+  for (const controller of wanted) {
+    const parent = own.get(controller);
+    if (parent === undefined) continue;
+    const root = join(parent, name);
+    try {
+      mkdirSync(root, { recursive: true });
+      const probe = join(root, `probe-${process.pid}`);
+      mkdirSync(probe);
+      rmdirSync(probe);
+      roots.set(controller, root);
+    } catch {
+      // Not ours to write.
+    }
+  }
+  if (!roots.has("memory") && !roots.has("pids")) return undefined;
+  return {
+    kind: "cgroup-v1",
+    controllers: [...roots.keys()],
+    roots: [...new Set(roots.values())],
+    lane: (index) => new GroupV1(roots, `lane-${index}`),
+  };
+}
+
+const unlimited = -1;
+
+class GroupV1 implements Group {
+  readonly #paths = new Map<Controller, string>();
+  readonly #members: string;
+  #limits: Limits = {};
+  #cpuNsBefore = 0;
+  #oomBefore = 0;
+
+  constructor(roots: ReadonlyMap<Controller, string>, name: string) {
+    for (const [controller, root] of roots) {
+      const path = join(root, name);
+      mkdirSync(path, { recursive: true });
+      this.#paths.set(controller, path);
+    }
+    const path = this.#paths.get("freezer") ?? this.#paths.get("pids") ?? this.#paths.get("memory") ?? "";
+    this.#members = join(path, "cgroup.procs");
+  }
+
+  add(pid: number): void {
+    // Controllers that are mounted together have one folder.
+    for (const path of new Set(this.#paths.values())) writeFileSync(join(path, "cgroup.procs"), String(pid));
+  }
+
+  members(): readonly number[] {
+    return numbersIn(readFileSync(this.#members, "utf8"));
+  }
+
+  begin(limits: Limits, spared: number): void {
+    const before = this.#limits;
+    if (limits.memoryBytes !== before.memoryBytes) this.#limitMemory(limits.memoryBytes ?? 0);
+    if (limits.pids !== before.pids) this.#set("pids", "pids.max", limits.pids ? String(limits.pids + spared) : "max");
+    if (limits.cpus !== before.cpus) {
+      const periodUs = 100_000;
+      this.#set("cpu", "cpu.cfs_period_us", String(periodUs));
+      this.#set("cpu", "cpu.cfs_quota_us", String(limits.cpus ? Math.round(limits.cpus * periodUs) : unlimited));
+    }
+    this.#limits = limits;
+    this.#set("memory", "memory.max_usage_in_bytes", "0");
+    this.#cpuNsBefore = this.#number("cpuacct", "cpuacct.usage");
+    this.#oomBefore = this.#oomKills();
+  }
+
+  use(): GroupUse {
+    const outOfMemory = this.#oomKills() > this.#oomBefore;
+    return {
+      outOfMemory,
+      ...(this.#paths.has("cpuacct")
+        ? { cpuMs: (this.#number("cpuacct", "cpuacct.usage") - this.#cpuNsBefore) / 1e6 }
+        : {}),
+      ...(this.#paths.has("memory") ? { memoryPeakBytes: this.#number("memory", "memory.max_usage_in_bytes") } : {}),
+    };
+  }
+
+  kill(spared: ReadonlySet<number>): void {
+    const doomed = (): readonly number[] => this.members().filter((pid) => !spared.has(pid));
+    if (doomed().length === 0) return;
+    // Frozen, nothing can be born while it is killed; the signals count when it thaws.
+    this.#set("freezer", "freezer.state", "FROZEN");
+    try {
+      for (const pid of doomed()) killQuietly(pid);
+    } finally {
+      this.#set("freezer", "freezer.state", "THAWED");
+    }
+  }
+
+  remove(): void {
+    for (const path of this.#paths.values()) removeQuietly(path);
+  }
+
+  #limitMemory(bytes: number): void {
+    const value = String(bytes > 0 ? bytes : unlimited);
+    const isRaised = bytes <= 0 || bytes > (this.#limits.memoryBytes ?? Infinity);
+    // The limit of memory and swap together may never be the smaller one.
+    const files = ["memory.limit_in_bytes", "memory.memsw.limit_in_bytes"];
+    for (const file of isRaised ? files.toReversed() : files) this.#set("memory", file, value);
+  }
+
+  #oomKills(): number {
+    const path = this.#paths.get("memory");
+    if (path === undefined) return 0;
+    return Number(/^oom_kill (\d+)/m.exec(readOr(join(path, "memory.oom_control")))?.[1] ?? 0);
+  }
+
+  #number(controller: Controller, file: string): number {
+    const path = this.#paths.get(controller);
+    return path === undefined ? 0 : Number(readOr(join(path, file), "0"));
+  }
+
+  #set(controller: Controller, file: string, value: string): void {
+    const path = this.#paths.get(controller);
+    if (path === undefined) return;
+    try {
+      writeFileSync(join(path, file), value);
+    } catch {
+      // A kernel without swap accounting or bandwidth control has no such file.
+    }
+  }
+}

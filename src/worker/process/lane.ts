@@ -1,0 +1,230 @@
+/**
+ * One lane: a shell that waits for orders, forks, and says how the fork ended. It is the leader of its process group,
+ * lives in the lane's control group, and runs as the lane's user. A watchman beside it holds a pipe of the launcher's:
+ * when that closes, the launcher is gone, and the watchman ends the whole group (P4).
+ */
+import { spawn, type ChildProcess } from "node:child_process";
+import { chmodSync, chownSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Duplex } from "node:stream";
+import { setTimeout as pause } from "node:timers/promises";
+import { Fault } from "#base/fault.ts";
+import { killQuietly, type Group } from "./group.ts";
+import { isAlive, strays } from "./proc.ts";
+
+const shellScript = `
+{ trap '' TERM INT HUP QUIT; read -r _ <&5; kill -9 -$$; } 3<&- 4>&- &
+exec 5<&-
+trap : TERM INT HUP QUIT
+echo "$!" >&4
+while read -r order <&3; do
+  ( . "$order" ) 3<&- 4>&-
+  echo "$?" >&4
+done
+`;
+
+export type LaneSettings = {
+  /** Where lanes have their folders. */
+  readonly folder: string;
+  readonly uidBase: number | undefined;
+  /** The shell keeps our own user; what it runs does not. */
+  readonly drops: boolean;
+};
+
+export class Lane {
+  readonly index: number;
+  readonly group: Group | undefined;
+  /** The user of what runs here. */
+  readonly uid: number | undefined;
+  readonly drops: boolean;
+  readonly #folder: string;
+  #shell: Shell | undefined;
+  #starting: Promise<Shell> | undefined;
+
+  constructor(index: number, { folder, uidBase, drops }: LaneSettings, group: Group | undefined) {
+    this.index = index;
+    this.group = group;
+    this.uid = uidBase === undefined ? undefined : uidBase + index;
+    this.drops = drops && this.uid !== undefined;
+    this.#folder = join(folder, String(index));
+    makeFolder(this.#folder, this.uid);
+    writeFileSync(this.#orderPath, "", { mode: 0o640 });
+    if (this.uid !== undefined) chownSync(this.#orderPath, process.getuid?.() ?? 0, this.uid);
+  }
+
+  get #orderPath(): string {
+    return join(this.#folder, "order");
+  }
+
+  get shellPid(): number | undefined {
+    return this.#shell?.pid;
+  }
+
+  /** When there is a shell that can take an order. */
+  async ready(): Promise<void> {
+    if (this.#shell?.isUp) return;
+    this.#starting ??= this.#start().finally(() => {
+      this.#starting = undefined;
+    });
+    await this.#starting;
+  }
+
+  /** Lets the shell do it; its exit code, or undefined when the shell itself was lost. */
+  async obey(order: string): Promise<number | undefined> {
+    if (!this.#shell) throw new Fault("internal", "order", { lane: this.index, why: "no shell" });
+    writeFileSync(this.#orderPath, order);
+    return await this.#shell.obey("./order");
+  }
+
+  signal(name: NodeJS.Signals): void {
+    const pid = this.#shell?.pid;
+    if (pid !== undefined) signalGroup(pid, name);
+  }
+
+  /** Everything but the shell where there is a control group; otherwise the shell with everything. */
+  killAll(): void {
+    const pid = this.#shell?.pid;
+    if (pid === undefined) return;
+    if (this.group) this.group.kill(new Set([pid]));
+    else signalGroup(pid, "SIGKILL");
+  }
+
+  /** The shell is not used again: what ran could reach it. */
+  discard(): void {
+    this.#shell?.end();
+    this.#shell = undefined;
+  }
+
+  /** Whether nothing but the shell is alive any more, after as much killing and waiting as it takes, within reason. */
+  async isQuiet({
+    attempt,
+    first,
+  }: {
+    readonly attempt: string;
+    readonly first: number | undefined;
+  }): Promise<boolean> {
+    for (let waitMs = 0; waitMs <= quietMsMax; waitMs = waitMs * 2 || 1) {
+      if (waitMs > 0) await pause(waitMs);
+      if (this.group) {
+        const others = this.group.members().filter((pid) => pid !== this.#shell?.pid);
+        if (others.length === 0) return true;
+        this.group.kill(new Set(this.#shell ? [this.#shell.pid] : []));
+      } else if (first !== undefined) {
+        if (!isAlive(first)) return true;
+        killQuietly(first);
+      } else {
+        const left = strays(attempt, this.uid).filter((pid) => pid !== this.#shell?.pid && isAlive(pid));
+        if (left.length === 0) return true;
+        for (const pid of left) killQuietly(pid);
+      }
+    }
+    return false;
+  }
+
+  close(): void {
+    this.group?.kill(new Set());
+    this.discard();
+    this.group?.remove();
+  }
+
+  async #start(): Promise<Shell> {
+    const shell = await Shell.start(this.#folder, this.drops ? undefined : this.uid);
+    try {
+      this.group?.add(shell.pid);
+    } catch (cause) {
+      shell.end();
+      throw new Fault("unavailable", "start lane", { lane: this.index, why: "the control group refuses it" }, cause);
+    }
+    this.#shell = shell;
+    return shell;
+  }
+}
+
+const quietMsMax = 4_096;
+
+class Shell {
+  readonly pid: number;
+  readonly #child: ChildProcess;
+  readonly #orders: Duplex;
+  #answer: ((status: number | undefined) => void) | undefined;
+  #isUp = true;
+
+  private constructor(child: ChildProcess, pid: number) {
+    this.#child = child;
+    this.pid = pid;
+    this.#orders = child.stdio[3] as Duplex;
+    child.once("exit", () => this.#gone());
+  }
+
+  static async start(cwd: string, uid: number | undefined): Promise<Shell> {
+    const child = spawn("/bin/sh", ["-c", shellScript], {
+      cwd,
+      env: {},
+      detached: true,
+      stdio: ["ignore", "ignore", "ignore", "pipe", "pipe", "pipe"],
+      ...(uid === undefined ? {} : { uid, gid: uid }),
+    });
+    const answers = child.stdio[4] as Duplex;
+    for (const pipe of child.stdio) pipe?.on("error", () => {});
+    const up = Promise.withResolvers<void>();
+    child.once("error", (cause: NodeJS.ErrnoException) =>
+      up.reject(new Fault("unavailable", "start lane", { errno: cause.code, cwd }, cause)),
+    );
+    child.once("exit", (code) => up.reject(new Fault("unavailable", "start lane", { code: code ?? undefined, cwd })));
+    answers.once("data", () => up.resolve());
+    await up.promise;
+    const shell = new Shell(child, child.pid ?? 0);
+    let held = "";
+    answers.setEncoding("latin1").on("data", (text: string) => {
+      const lines = (held + text).split("\n");
+      held = lines.pop() ?? "";
+      for (const line of lines) shell.#answered(Number(line));
+    });
+    return shell;
+  }
+
+  get isUp(): boolean {
+    return this.#isUp;
+  }
+
+  obey(order: string): Promise<number | undefined> {
+    return new Promise((resolve) => {
+      if (!this.#isUp) return resolve(undefined);
+      this.#answer = resolve;
+      this.#orders.write(`${order}\n`);
+    });
+  }
+
+  end(): void {
+    signalGroup(this.pid, "SIGKILL");
+    this.#gone();
+    for (const pipe of this.#child.stdio) pipe?.destroy();
+  }
+
+  #gone(): void {
+    this.#isUp = false;
+    this.#answered(undefined);
+  }
+
+  #answered(status: number | undefined): void {
+    const answer = this.#answer;
+    this.#answer = undefined;
+    answer?.(status);
+  }
+}
+
+function signalGroup(leader: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(-leader, name);
+  } catch {
+    // All of it is gone.
+  }
+}
+
+/** Its user may pass through, and read what is meant for it; others may not even pass. */
+function makeFolder(path: string, gid: number | undefined): void {
+  mkdirSync(path, { recursive: true, mode: 0o700 });
+  if (gid === undefined) return;
+  chownSync(path, process.getuid?.() ?? 0, gid);
+  chmodSync(path, 0o710);
+}

@@ -1,0 +1,197 @@
+/**
+ * The launcher: a small process that starts others, for a node that may die and come back. Told by path, never imported:
+ * `node launcher.ts HOME SOCKET`.
+ */
+import { spawnSync } from "node:child_process";
+import { chmodSync, closeSync, mkdirSync, readdirSync, rmSync } from "node:fs";
+import { createServer, type Socket } from "node:net";
+import { dirname, join } from "node:path";
+import { FrameReader, frameOf } from "./frame.ts";
+import { readOr, type Groups } from "./group.ts";
+import { openGroups } from "./groups.ts";
+import { Lane, type LaneSettings } from "./lane.ts";
+import { clearRoots, clearUp, groupsName, remember } from "./leftovers.ts";
+import { launcherVersion, type Request, type RunView, type StartRequest, type Told } from "./protocol.ts";
+import { Run } from "./run.ts";
+
+const lookMs = 50;
+/** With nobody to talk to and nothing running, it stays so long for a node that is being restarted. */
+const lingerMs = 60_000;
+const lanesMax = 1_024;
+const endsMax = 10_000;
+
+class Launcher {
+  readonly #home: string;
+  readonly #groups: Groups | undefined;
+  readonly #lanes = new Map<number, Lane>();
+  readonly #runs = new Map<string, Run>();
+  readonly #busy = new Set<number>();
+  readonly #cleanShell = isCleanShell();
+  #users: Pick<LaneSettings, "uidBase" | "drops"> = { uidBase: undefined, drops: false };
+  #peer: Socket | undefined;
+  #aloneSinceMono = performance.now();
+  #ticker: NodeJS.Timeout | undefined;
+
+  constructor(home: string, groups: Groups | undefined) {
+    this.#home = home;
+    this.#groups = groups;
+    setInterval(() => this.#leaveIfIdle(), lingerMs / 4);
+  }
+
+  /** One node at a time: a new one takes the place of one that is gone, or that should be. */
+  welcome(peer: Socket): void {
+    this.#peer?.destroy();
+    this.#peer = peer;
+    const reader = new FrameReader();
+    peer.on("error", () => {});
+    peer.on("close", () => {
+      if (this.#peer !== peer) return;
+      this.#peer = undefined;
+      this.#aloneSinceMono = performance.now();
+    });
+    peer.on("data", (chunk: Buffer) => {
+      try {
+        for (const message of reader.push(chunk)) this.#hear(message as Request);
+      } catch (error) {
+        this.#tell({ ev: "trouble", line: String(error) });
+        peer.destroy();
+      }
+    });
+  }
+
+  quit(): never {
+    for (const lane of this.#lanes.values()) lane.close();
+    clearRoots(this.#groups?.roots ?? []);
+    process.exit(0);
+  }
+
+  #hear(request: Request): void {
+    switch (request.op) {
+      case "hello":
+        return this.#greet(request);
+      case "start":
+        return this.#start(request);
+      case "lease":
+        return request.ids.forEach((id) => this.#runs.get(id)?.renew(request.leaseMs));
+      case "signal":
+        return this.#runs.get(request.id)?.signal(request.signal);
+      case "kill":
+        return this.#runs.get(request.id)?.stop(request.why);
+      case "forget":
+        if (this.#runs.get(request.id)?.end) this.#runs.delete(request.id);
+        return;
+      case "quit":
+        return this.quit();
+    }
+  }
+
+  #greet({ lanes, uidBase, drops = false }: Extract<Request, { op: "hello" }>): void {
+    if (uidBase !== this.#users.uidBase || drops !== this.#users.drops) {
+      // Lanes of another user are of no use; those that are busy end with their run.
+      for (const [index, lane] of this.#lanes) if (!this.#busy.has(index)) this.#close(index, lane);
+      this.#users = { uidBase, drops };
+    }
+    const runs = [...this.#runs.values()].map(viewOf);
+    const { kind = "none", controllers = [] } = this.#groups ?? {};
+    this.#tell({ ev: "welcome", version: launcherVersion, pid: process.pid, groups: kind, controllers, runs });
+    for (let index = 0; index < Math.min(lanes, lanesMax); index += 1) this.#prepare(index);
+  }
+
+  #start(start: StartRequest): void {
+    if (this.#runs.has(start.id)) return;
+    if (this.#busy.has(start.lane) || start.lane >= lanesMax || this.#runs.size >= endsMax)
+      return this.#tell({ ev: "trouble", line: `start ${start.id}: lane ${start.lane} is busy, or too much is kept` });
+    const run = new Run(start, this.#lane(start.lane), this.#cleanShell);
+    this.#runs.set(start.id, run);
+    this.#busy.add(start.lane);
+    this.#ticker ??= setInterval(() => this.#look(), lookMs);
+    void run.whole().then((end) => {
+      this.#busy.delete(start.lane);
+      if (end.note !== undefined) this.#close(start.lane, run.lane);
+      this.#tell({ ev: "ended", id: start.id, end });
+      this.#prepare(start.lane);
+      if (this.#busy.size > 0) return;
+      clearInterval(this.#ticker);
+      this.#ticker = undefined;
+    });
+  }
+
+  #look(): void {
+    for (const run of this.#runs.values()) run.look();
+  }
+
+  #lane(index: number): Lane {
+    const known = this.#lanes.get(index);
+    if (known) return known;
+    const folder = join(this.#home, "lanes");
+    const lane = new Lane(index, { folder, ...this.#users }, this.#groups?.lane(index));
+    this.#lanes.set(index, lane);
+    return lane;
+  }
+
+  /** Off the way of the next order. */
+  #prepare(index: number): void {
+    if (this.#busy.has(index)) return;
+    this.#lane(index)
+      .ready()
+      .catch((error: unknown) => this.#tell({ ev: "trouble", line: `lane ${index}: ${String(error)}` }));
+  }
+
+  #close(index: number, lane: Lane): void {
+    lane.close();
+    if (this.#lanes.get(index) === lane) this.#lanes.delete(index);
+  }
+
+  #tell(told: Told): void {
+    this.#peer?.write(frameOf(told));
+  }
+
+  #leaveIfIdle(): void {
+    const isAlone = this.#peer === undefined && performance.now() - this.#aloneSinceMono > lingerMs;
+    if (isAlone && this.#busy.size === 0) this.quit();
+  }
+}
+
+const viewOf = ({ start: { id, tag, lane }, end }: Run): RunView => ({ id, tag, lane, ...(end ? { end } : {}) });
+
+/** Some shells cannot but hand on variables of their own. */
+function isCleanShell(): boolean {
+  const script = "cd /; unset PWD OLDPWD; export A=1; exec /usr/bin/env";
+  const { stdout } = spawnSync("/bin/sh", ["-c", script], { env: {}, encoding: "utf8", timeout: 10_000 });
+  return stdout === "A=1\n";
+}
+
+/** What whoever started the node left open would be handed on to everything that runs here. */
+function closeInherited(): void {
+  if (process.platform !== "linux") return;
+  for (const fd of readdirSync("/proc/self/fd").map(Number)) {
+    const flags = Number.parseInt(/^flags:\s*(\d+)/m.exec(readOr(`/proc/self/fdinfo/${fd}`))?.[1] ?? "", 8);
+    if (fd > 2 && flags >= 0 && (flags & closeOnExec) === 0) closeSync(fd);
+  }
+}
+
+const closeOnExec = 0o2000000;
+
+/** Where lanes have their folders, and where to listen. */
+export type LauncherArguments = readonly [home: string, socket: string];
+
+function main([home, socket]: LauncherArguments): void {
+  for (const name of ["lanes", "attempts"]) mkdirSync(join(home, name), { recursive: true, mode: 0o711 });
+  mkdirSync(dirname(socket), { recursive: true, mode: 0o700 });
+  closeInherited();
+  clearUp(home);
+  const groups = openGroups(groupsName(home));
+  remember(home, groups?.roots ?? []);
+  const launcher = new Launcher(home, groups);
+  for (const name of ["SIGTERM", "SIGINT"] as const) process.on(name, () => launcher.quit());
+  process.on("SIGHUP", () => {});
+  rmSync(socket, { force: true });
+  const server = createServer((peer) => launcher.welcome(peer));
+  server.on("error", (error) => {
+    console.error(`launcher: ${error.message}`);
+    process.exit(1);
+  });
+  server.listen(socket, () => chmodSync(socket, 0o600));
+}
+
+if (import.meta.main) main(process.argv.slice(2) as [string, string]);

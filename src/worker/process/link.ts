@@ -1,0 +1,162 @@
+/** A connection to the launcher, and the launcher itself when there is none. */
+import { spawn } from "node:child_process";
+import { closeSync, mkdirSync, openSync } from "node:fs";
+import { connect, type Socket } from "node:net";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Clock } from "#base/clock.ts";
+import { Fault, isFault } from "#base/fault.ts";
+import { FrameReader, frameOf } from "./frame.ts";
+import type { LauncherArguments } from "./launcher.ts";
+import { launcherVersion, type Request, type Told } from "./protocol.ts";
+
+export type Welcome = Extract<Told, { ev: "welcome" }>;
+
+export type Link = {
+  readonly welcome: Welcome;
+  /** From here on; what was told before is told now. */
+  listen(hear: (told: Told) => void): void;
+  /** False when nobody hears it. */
+  send(request: Request): boolean;
+  leave(): Promise<void>;
+  readonly closed: Promise<void>;
+};
+
+export type LinkOptions = {
+  readonly home: string;
+  readonly socket: string;
+  readonly lanes: number;
+  readonly uidBase?: number | undefined;
+  readonly drops?: boolean | undefined;
+  readonly clock: Clock;
+};
+
+const startMsMax = 20_000;
+/** A Unix socket's name has room for so much. */
+const socketBytesMax = 107;
+
+export async function connectLauncher(options: LinkOptions): Promise<Link> {
+  const { socket, clock } = options;
+  if (Buffer.byteLength(socket) > socketBytesMax)
+    throw new Fault("invalid", "connect to launcher", { socket, bytesMax: socketBytesMax });
+  const untilMono = clock.monotonicMs() + startMsMax;
+  let life: { exited?: string } | undefined;
+  for (let waitMs = 5; ; waitMs = Math.min(100, waitMs * 2)) {
+    const link = await greet(options);
+    if (link) return link;
+    if (clock.monotonicMs() > untilMono || life?.exited !== undefined)
+      throw new Fault("unavailable", "start launcher", { exited: life?.exited, log: logPath(options.home) });
+    life ??= startLauncher(options);
+    await clock.sleep(waitMs);
+  }
+}
+
+const logPath = (home: string): string => join(home, "launcher.log");
+
+function startLauncher({ home, socket }: LinkOptions): { exited?: string } {
+  const life: { exited?: string } = {};
+  mkdirSync(home, { recursive: true, mode: 0o711 });
+  mkdirSync(dirname(socket), { recursive: true, mode: 0o700 });
+  const log = openSync(logPath(home), "a", 0o600);
+  try {
+    const path = fileURLToPath(new URL("./launcher.ts", import.meta.url));
+    const args: LauncherArguments = [home, socket];
+    const flags = ["--max-old-space-size=128", "--max-semi-space-size=1", "--v8-pool-size=1", "--no-warnings"];
+    const child = spawn(process.execPath, [...flags, path, ...args], {
+      cwd: "/",
+      env: { PATH: process.env["PATH"] ?? "/usr/bin:/bin", UV_THREADPOOL_SIZE: "1" },
+      detached: true,
+      stdio: ["ignore", log, log],
+    });
+    child.once("error", (error) => (life.exited = error.message));
+    child.once("exit", (code, signal) => (life.exited = String(signal ?? code)));
+    child.unref();
+    return life;
+  } finally {
+    closeSync(log);
+  }
+}
+
+/** Undefined when nobody listens there. One of another version is sent away. */
+async function greet(options: LinkOptions): Promise<Link | undefined> {
+  const socket = await connected(options.socket);
+  if (!socket) return undefined;
+  const link = new SocketLink(socket);
+  const { lanes, uidBase, drops = false } = options;
+  link.send({ op: "hello", version: launcherVersion, lanes, ...(uidBase === undefined ? {} : { uidBase, drops }) });
+  const welcome = await link.first();
+  if (!welcome) return undefined;
+  if (welcome.version !== launcherVersion) {
+    link.send({ op: "quit" });
+    await link.closed;
+    return undefined;
+  }
+  return link;
+}
+
+function connected(path: string): Promise<Socket | undefined> {
+  return new Promise((resolve) => {
+    const socket = connect(path);
+    socket.once("error", () => resolve(undefined));
+    socket.once("connect", () => resolve(socket));
+  });
+}
+
+class SocketLink implements Link {
+  readonly #socket: Socket;
+  readonly closed: Promise<void>;
+  readonly #told: Told[] = [];
+  #hear: ((told: Told) => void) | undefined;
+  #welcome: Welcome | undefined;
+  readonly #first = Promise.withResolvers<Welcome | undefined>();
+
+  constructor(socket: Socket) {
+    this.#socket = socket;
+    this.closed = new Promise((resolve) => socket.once("close", () => resolve()));
+    socket.on("error", () => {});
+    socket.once("close", () => this.#first.resolve(undefined));
+    const reader = new FrameReader();
+    socket.on("data", (chunk: Buffer) => {
+      try {
+        for (const message of reader.push(chunk)) this.#take(message as Told);
+      } catch (error) {
+        if (!isFault(error)) throw error;
+        socket.destroy();
+      }
+    });
+  }
+
+  get welcome(): Welcome {
+    if (!this.#welcome) throw new Fault("internal", "talk to launcher", { why: "it has not said welcome" });
+    return this.#welcome;
+  }
+
+  first(): Promise<Welcome | undefined> {
+    return this.#first.promise;
+  }
+
+  listen(hear: (told: Told) => void): void {
+    this.#hear = hear;
+    for (const told of this.#told.splice(0)) hear(told);
+  }
+
+  send(request: Request): boolean {
+    if (this.#socket.destroyed) return false;
+    this.#socket.write(frameOf(request));
+    return true;
+  }
+
+  async leave(): Promise<void> {
+    this.#socket.end();
+    this.#socket.destroy();
+    await this.closed;
+  }
+
+  #take(told: Told): void {
+    if (told.ev === "welcome") {
+      this.#welcome ??= told;
+      this.#first.resolve(told);
+    } else if (this.#hear) this.#hear(told);
+    else this.#told.push(told);
+  }
+}

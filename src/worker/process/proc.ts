@@ -1,0 +1,80 @@
+/** What Linux tells of processes. Elsewhere, and of processes that are gone, nothing. */
+import { readFileSync, readdirSync, readlinkSync, statSync } from "node:fs";
+
+export type Stat = { readonly state: string; readonly group: number; readonly startedTicks: string };
+
+export function statOf(pid: number): Stat | undefined {
+  const fields = fieldsOf(pid);
+  return fields && { state: fields[0] ?? "", group: Number(fields[2]), startedTicks: fields[19] ?? "" };
+}
+
+/** Whether it runs still; one that is dead and not yet collected does not. */
+export function isAlive(pid: number): boolean {
+  const state = statOf(pid)?.state;
+  return state !== undefined && state !== "Z" && state !== "X";
+}
+
+export type ChildrenUse = { readonly cpuMs: number; readonly readBytes: number; readonly writtenBytes: number };
+
+const tickMs = 10;
+
+/** What the processes used that this one has waited for, with those that they waited for. Grows only. */
+export function childrenUse(pid: number): ChildrenUse {
+  const fields = fieldsOf(pid) ?? [];
+  const io = text(`/proc/${pid}/io`);
+  const counted = (key: string): number => Number(new RegExp(`^${key}: (\\d+)`, "m").exec(io)?.[1] ?? 0);
+  return {
+    cpuMs: (Number(fields[13] ?? 0) + Number(fields[14] ?? 0)) * tickMs,
+    readBytes: counted("read_bytes"),
+    writtenBytes: counted("write_bytes"),
+  };
+}
+
+/** How deep in process namespaces it is, seen from here: 1 is our own. */
+export const namespaceDepth = (pid: number): number =>
+  /^NSpid:\s*(.*)$/m.exec(text(`/proc/${pid}/status`))?.[1]?.split(/\s+/).length ?? 0;
+
+/**
+ * Processes of the user, or, of a user that has others as well, those that work in the folder or have a file in it open:
+ * for want of a better way to find a tree's strays.
+ */
+export function strays(folder: string, uid?: number): readonly number[] {
+  if (process.platform !== "linux") return [];
+  const inside = (path: string): boolean =>
+    path === folder || path.startsWith(`${folder}/`) || path === `${folder} (deleted)`;
+  const isStray = (pid: number): boolean =>
+    uid === undefined
+      ? ["cwd", "root", "fd/1", "fd/2"].some((link) => inside(linkOr(`/proc/${pid}/${link}`)))
+      : ownerOf(pid) === uid;
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((pid) => pid !== process.pid)
+    .filter(isStray);
+}
+
+/** Fields behind the name, which may contain anything: the first is the state. */
+function fieldsOf(pid: number): readonly string[] | undefined {
+  const stat = text(`/proc/${pid}/stat`);
+  return stat === "" ? undefined : stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+}
+
+function text(path: string): string {
+  try {
+    return readFileSync(path, "latin1");
+  } catch {
+    return "";
+  }
+}
+
+function ownerOf(pid: number): number | undefined {
+  return statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid;
+}
+
+function linkOr(path: string): string {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return "";
+  }
+}

@@ -1,0 +1,121 @@
+/**
+ * What a node and its launcher say to each other. The launcher starts processes for the node, because starting one from
+ * a process with much memory stops it for milliseconds. It outlives the node, but what it runs does not outlive its lease.
+ *
+ * P1 A run ends exactly once, and is told until the node says that it may be forgotten.
+ * P2 A run is told as ended only when nothing of its tree is alive, or when the end says that something may be.
+ * P3 A run that nobody renews is ended by the launcher's own clock.
+ * P4 Whatever the launcher started dies when the launcher does.
+ */
+export const launcherVersion = 1;
+
+/** Zero or absent is without limit. */
+export type Limits = {
+  readonly memoryBytes?: number;
+  /** Of one processor; 1.5 is one and a half. */
+  readonly cpus?: number;
+  readonly pids?: number;
+  /** Of one file. */
+  readonly fileBytes?: number;
+  readonly openFiles?: number;
+};
+
+export type CappedFile = { readonly path: string; readonly bytesMax: number };
+
+export type StartRequest = {
+  readonly op: "start";
+  readonly id: string;
+  /** Whatever the node wants to be told again, should it have forgotten. */
+  readonly tag: string;
+  /** One run at a time in each; with user ids apart, each lane has its own. */
+  readonly lane: number;
+  readonly argv: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly cwd: string;
+  readonly stdout: CappedFile;
+  readonly stderr: CappedFile;
+  readonly limits: Limits;
+  /** Zero is without end. */
+  readonly timeoutMs: number;
+  readonly leaseMs: number;
+  /** It runs in a process namespace of its own: nothing in there can reach the lane, and it dies as one. */
+  readonly sealed: boolean;
+  /** Where the sandbox says (file descriptor 9) which process is the first of its namespace. */
+  readonly statusPath?: string;
+};
+
+export type KillReason = "cancelled" | "lost" | "drained";
+
+export type Request =
+  | StartRequest
+  | {
+      readonly op: "hello";
+      readonly version: number;
+      /** What runs in lane n is user and group `uidBase + n`; without it, those of the launcher. */
+      readonly uidBase?: number;
+      /**
+       * Lanes stay the launcher's user, and every order gives that up by setpriv(1). Then what runs cannot reach its lane,
+       * and the lane can be used again, although the run is not sealed.
+       */
+      readonly drops?: boolean;
+      /** Lanes that are made ready before anybody asks. */
+      readonly lanes: number;
+    }
+  | { readonly op: "lease"; readonly ids: readonly string[]; readonly leaseMs: number }
+  | { readonly op: "signal"; readonly id: string; readonly signal: "SIGTERM" | "SIGINT" | "SIGQUIT" | "SIGHUP" }
+  | { readonly op: "kill"; readonly id: string; readonly why: KillReason }
+  | { readonly op: "forget"; readonly id: string }
+  /** Ends everything that runs, and then the launcher. */
+  | { readonly op: "quit" };
+
+export type Usage = {
+  readonly cpuMs: number;
+  /** Of all processes together, with their files in memory. */
+  readonly memoryPeakBytes?: number;
+  /** From and to devices. */
+  readonly readBytes?: number;
+  readonly writtenBytes?: number;
+};
+
+export type EndReason =
+  | "exited"
+  | "timed-out"
+  | "lease-ran-out"
+  /** The lane itself was killed from outside, or by what ran in it. */
+  | "lane-lost"
+  | "not-started"
+  | KillReason;
+
+export type StreamEnd = { readonly bytes: number; readonly leftOutBytes: number };
+
+export type End = {
+  readonly why: EndReason;
+  /** 128 + n for one that signal n ended, as in a shell. */
+  readonly exitCode: number;
+  readonly outOfMemory: boolean;
+  readonly usage: Usage;
+  readonly stdout: StreamEnd;
+  readonly stderr: StreamEnd;
+  readonly startedAtMs: number;
+  readonly ranMs: number;
+  /** Between the order and the start: getting a lane ready. */
+  readonly readyMs: number;
+  readonly note?: string;
+};
+
+/** How limits are enforced and trees are found: control groups of either kind, or limits of single processes. */
+export type GroupKind = "cgroup-v1" | "cgroup-v2" | "none";
+
+export type RunView = { readonly id: string; readonly tag: string; readonly lane: number; readonly end?: End };
+
+export type Told =
+  | {
+      readonly ev: "welcome";
+      readonly version: number;
+      readonly pid: number;
+      readonly groups: GroupKind;
+      readonly controllers: readonly string[];
+      readonly runs: readonly RunView[];
+    }
+  | { readonly ev: "ended"; readonly id: string; readonly end: End }
+  | { readonly ev: "trouble"; readonly line: string };

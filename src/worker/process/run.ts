@@ -1,0 +1,167 @@
+/** One process tree that a launcher looks after, from order to end. */
+import { readFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { Capped } from "./capped.ts";
+import type { Lane } from "./lane.ts";
+import { orderText } from "./order.ts";
+import { childrenUse, namespaceDepth, type ChildrenUse } from "./proc.ts";
+import type { End, EndReason, StartRequest, StreamEnd, Usage } from "./protocol.ts";
+
+export class Run {
+  readonly start: StartRequest;
+  readonly lane: Lane;
+  readonly #cleanShell: boolean;
+  readonly #askedMono = performance.now();
+  #startedMono: number | undefined;
+  #startedAtMs = 0;
+  #leaseUntilMono: number;
+  #stopped: EndReason | undefined;
+  #stoppedMono = 0;
+  #streams: readonly Capped[] = [];
+  end: End | undefined;
+
+  constructor(start: StartRequest, lane: Lane, cleanShell: boolean) {
+    this.start = start;
+    this.lane = lane;
+    this.#cleanShell = cleanShell;
+    this.#leaseUntilMono = this.#askedMono + start.leaseMs;
+  }
+
+  /** Never rejects: whatever happens is an end. */
+  async whole(): Promise<End> {
+    try {
+      this.end = await this.#run();
+    } catch (error) {
+      this.lane.discard();
+      this.end = this.#ended("not-started", 126, { note: String(error) });
+    } finally {
+      for (const stream of this.#streams) stream[Symbol.dispose]();
+      this.#streams = [];
+    }
+    return this.end;
+  }
+
+  renew(leaseMs: number): void {
+    this.#leaseUntilMono = Math.max(this.#leaseUntilMono, performance.now() + leaseMs);
+  }
+
+  signal(name: NodeJS.Signals): void {
+    if (this.end || this.#startedMono === undefined) return;
+    if (!this.start.sealed) return this.lane.signal(name);
+    // The sandbox would die of it, and take with it what may want to end in good order.
+    const { group, shellPid = 0 } = this.lane;
+    const depth = namespaceDepth(shellPid);
+    for (const pid of group?.members() ?? []) if (namespaceDepth(pid) > depth) tell(pid, name);
+  }
+
+  stop(why: EndReason): void {
+    if (this.#stopped === undefined) this.#stoppedMono = performance.now();
+    this.#stopped ??= why;
+    if (!this.end && this.#startedMono !== undefined) this.lane.killAll();
+  }
+
+  /** Looks after what has grown too long: output, time, or the time since anybody asked for it. */
+  look(): void {
+    if (this.end || this.#startedMono === undefined) return;
+    const nowMono = performance.now();
+    const { timeoutMs, stdout, stderr } = this.start;
+    if (this.#stopped !== undefined) this.#insist(nowMono);
+    if (timeoutMs > 0 && nowMono > this.#startedMono + timeoutMs) this.stop("timed-out");
+    if (nowMono > this.#leaseUntilMono) this.stop("lease-ran-out");
+    if (this.#streams.length === 0 && nowMono - this.#startedMono > 20)
+      this.#streams = [new Capped(stdout), new Capped(stderr)];
+    for (const stream of this.#streams) stream.look();
+  }
+
+  /** Something was born while its parents were killed; or the shell itself hangs, and goes as well. */
+  #insist(nowMono: number): void {
+    this.lane.killAll();
+    if (nowMono - this.#stoppedMono > shellMsMax) this.lane.discard();
+  }
+
+  async #run(): Promise<End> {
+    const { lane, start } = this;
+    await lane.ready();
+    const { group, shellPid = 0 } = lane;
+    const order = orderText(start, {
+      cleanShell: this.#cleanShell,
+      grouped: group !== undefined,
+      ownUser: lane.uid !== undefined,
+      dropTo: lane.drops ? lane.uid : undefined,
+    });
+    group?.begin(start.limits, 1);
+    const before = childrenUse(shellPid);
+    if (this.#stopped) return this.#ended(this.#stopped, 137, {});
+    this.#startedMono = performance.now();
+    this.#startedAtMs = Date.now();
+    const exitCode = await lane.obey(order);
+    const ranMs = performance.now() - this.#startedMono;
+    const usage = this.#usage(before, shellPid);
+    const { outOfMemory = false } = group?.use() ?? {};
+    const isQuiet = await this.#quiet(exitCode !== undefined);
+    const [stdout, stderr] = this.#finishStreams();
+    return this.#ended(this.#stopped ?? (exitCode === undefined ? "lane-lost" : "exited"), exitCode ?? 137, {
+      outOfMemory,
+      usage,
+      ranMs,
+      ...(stdout && stderr ? { stdout, stderr } : {}),
+      ...(isQuiet ? {} : { note: "something of it may still be alive" }),
+    });
+  }
+
+  /** What it left behind is ended before anybody looks at what it made. */
+  async #quiet(isShellUp: boolean): Promise<boolean> {
+    const { lane, start } = this;
+    // The one user that there is could reach all of this anyway.
+    const isOutOfReach = start.sealed || (lane.group !== undefined && (lane.drops || lane.uid === undefined));
+    const isReusable = isShellUp && isOutOfReach;
+    if (!isReusable) lane.discard();
+    const first = start.sealed && !lane.group ? firstOf(start.statusPath) : undefined;
+    return await lane.isQuiet({ attempt: dirname(start.stdout.path), first });
+  }
+
+  #usage(before: ChildrenUse, shellPid: number): Usage {
+    const after = childrenUse(shellPid);
+    const { cpuMs, memoryPeakBytes } = this.lane.group?.use() ?? {};
+    return {
+      cpuMs: Math.max(cpuMs ?? 0, after.cpuMs - before.cpuMs, 0),
+      ...(memoryPeakBytes === undefined ? {} : { memoryPeakBytes }),
+      readBytes: Math.max(0, after.readBytes - before.readBytes),
+      writtenBytes: Math.max(0, after.writtenBytes - before.writtenBytes),
+    };
+  }
+
+  #finishStreams(): readonly StreamEnd[] {
+    const { stdout, stderr } = this.start;
+    if (this.#streams.length === 0) this.#streams = [new Capped(stdout), new Capped(stderr)];
+    return this.#streams.map((stream) => stream.finish());
+  }
+
+  #ended(why: EndReason, exitCode: number, more: Partial<End>): End {
+    const none = { bytes: 0, leftOutBytes: 0 };
+    const readyMs = (this.#startedMono ?? performance.now()) - this.#askedMono;
+    const rest = { outOfMemory: false, usage: { cpuMs: 0 }, stdout: none, stderr: none, ranMs: 0 };
+    return { why, exitCode, startedAtMs: this.#startedAtMs, readyMs, ...rest, ...more };
+  }
+}
+
+/** How long a shell may take to notice that its child is dead. */
+const shellMsMax = 3_000;
+
+function tell(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name);
+  } catch {
+    // It ended by itself.
+  }
+}
+
+/** The first process of the sandbox's namespace; when it is dead, so are all the others in there. */
+function firstOf(statusPath: string | undefined): number | undefined {
+  if (statusPath === undefined) return undefined;
+  try {
+    return Number(/"child-pid": (\d+)/.exec(readFileSync(statusPath, "latin1"))?.[1] ?? Number.NaN) || undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,247 @@
+import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { existsSync, globSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { isFault } from "#base/fault.ts";
+import { until } from "#test/until.ts";
+import { groupsName } from "./leftovers.ts";
+import { isAlive } from "./proc.ts";
+import { rigHome, rigUidBase, SpawnerRig, text } from "./rig.ts";
+import { Spawner } from "./spawner.ts";
+
+const isRoot = process.getuid?.() === 0;
+const linux = process.platform !== "linux" && "needs linux: control groups and /proc";
+const root = linux || (!isRoot && "needs root: to become other users");
+
+async function pidIn(path: string): Promise<number> {
+  await until(`there is a pid in ${path}`, () => Number(text(path)) > 0);
+  return Number(text(path));
+}
+
+describe("a process that a launcher starts", { skip: linux, timeout: 120_000 }, () => {
+  test("gives its exit code, its streams, and exactly the environment it is given", async () => {
+    await using rig = await SpawnerRig.open();
+    const { end, out, err } = await rig.sh("echo out; echo err >&2; exit 3");
+    deepEqual([end.why, end.exitCode, out, err], ["exited", 3, "out\n", "err\n"]);
+    equal((await rig.run(["/usr/bin/env"], { env: { C: "$C `x`" } })).out, "C=$C `x`\n");
+    equal((await rig.run(["/usr/bin/env"], { env: { "A.B": "it's", PWD: "here" } })).out, "A.B=it's\nPWD=here\n");
+    equal((await rig.run(["/usr/bin/env"], { env: {} })).out, "");
+  });
+
+  test("83: is found as it is, below its folder, or by the PATH it is given; what cannot be started is 127 or 126", async () => {
+    await using rig = await SpawnerRig.open();
+    const write = "printf '#!/bin/sh\\necho here\\n' > tool; chmod 755 tool; touch plain;";
+    equal((await rig.sh(`${write} exec ./tool`)).out, "here\n");
+    equal((await rig.run(["env"], { env: { PATH: "/nowhere:/usr/bin" } })).out, "PATH=/nowhere:/usr/bin\n");
+    equal((await rig.run(["no-such-program-here"])).end.exitCode, 127);
+    equal((await rig.run(["/etc/passwd"])).end.exitCode, 126);
+    equal((await rig.run(["./missing"])).end.exitCode, 127);
+    for (const argv of [[], [""], ["a\0b"]]) await rejects(rig.run(argv), (error) => isFault(error, "invalid"));
+  });
+
+  test("has nothing as stdin, and never a socket", async () => {
+    await using rig = await SpawnerRig.open();
+    const { out } = await rig.sh("readlink /proc/self/fd/0; cat; ls /proc/self/fd");
+    match(out, /^\/dev\/null\n/);
+    deepEqual(
+      out
+        .split("\n")
+        .slice(1, -1)
+        .filter((fd) => Number(fd) > 3),
+      [],
+      "no descriptor but the three, and the one that ls opened",
+    );
+  });
+
+  test("84: that a signal ends is 128 and the signal's number", async () => {
+    await using rig = await SpawnerRig.open();
+    equal((await rig.sh("kill -TERM $$")).end.exitCode, 143);
+    equal((await rig.sh("kill -SEGV $$")).end.exitCode, 139);
+    const started = await rig.start(["/bin/sh", "-c", "trap 'echo bye; exit 7' TERM; echo $$ > pid; sleep 100 & wait"]);
+    await pidIn(join(started.attempt, "work/pid"));
+    started.signal("SIGTERM");
+    const { why, exitCode } = await started.end;
+    deepEqual([why, exitCode], ["exited", 7]);
+    equal(text(join(started.attempt, "stdout")), "bye\n");
+  });
+
+  test("86: takes with it what it left in the background, in sessions of its own as well", async () => {
+    await using rig = await SpawnerRig.open();
+    const script =
+      "sleep 1000 & echo $! > a; setsid sleep 1000 & echo $! > b; (setsid sh -c 'echo $$ > c; sleep 1000' &)";
+    const started = await rig.start(["/bin/sh", "-c", `${script}; while ! test -s c; do sleep 0.01; done`]);
+    equal((await started.end).exitCode, 0);
+    for (const name of ["a", "b", "c"]) ok(!isAlive(await pidIn(join(started.attempt, "work", name))), name);
+  });
+
+  test("is ended with everything below it when its time is over, or when it is told to", async () => {
+    await using rig = await SpawnerRig.open();
+    const late = await rig.sh("trap '' TERM; sleep 1000 & echo $!; sleep 1000", { timeoutMs: 100 });
+    deepEqual([late.end.why, late.end.exitCode], ["timed-out", 137]);
+    ok(!isAlive(Number(late.out)));
+    const killed = await rig.start(["/bin/sh", "-c", "echo $$ > pid; sleep 1000"]);
+    const pid = await pidIn(join(killed.attempt, "work/pid"));
+    killed.kill("cancelled");
+    equal((await killed.end).why, "cancelled");
+    ok(!isAlive(pid));
+  });
+
+  test("85: that prints without end has its beginning and its end kept, on disk, too, while it runs", async () => {
+    await using rig = await SpawnerRig.open();
+    const { end, out } = await rig.sh("echo first; yes | head -c 300000000; echo last", {
+      timeoutMs: 60_000,
+    });
+    equal(end.exitCode, 0);
+    match(out, /^first\ny\n/);
+    match(out, /\n\.\.\. \d+ bytes left out \.\.\.\n/);
+    match(out, /y\nlast\n$/);
+    ok(end.stdout.leftOutBytes > 100_000_000 && end.stdout.bytes < 101_000, JSON.stringify(end.stdout));
+  });
+
+  test("that forks without end stays within its number of processes, and leaves none", async (t) => {
+    await using rig = await SpawnerRig.open();
+    if (rig.spawner.groups.kind === "none") return t.skip("needs cgroups: they cannot be written here");
+    const { end, err } = await rig.run(["/bin/bash", "-c", "f() { f | f & }; f; sleep 1000"], {
+      limits: { pids: 40 },
+      timeoutMs: 700,
+    });
+    equal(end.why, "timed-out");
+    match(err, /fork/);
+    equal((await rig.sh("echo alive")).out, "alive\n");
+  });
+
+  test("that wants more memory than it may have is ended, and said to have run out of it", async (t) => {
+    await using rig = await SpawnerRig.open();
+    if (!rig.spawner.groups.controllers.includes("memory")) return t.skip("needs cgroups: no memory controller here");
+    const hog = ["/bin/sh", "-c", "head -c 200000000 /dev/zero | tail -c 150000000 | wc -c"];
+    const { end } = await rig.run(hog, { limits: { memoryBytes: 30_000_000 } });
+    ok(end.outOfMemory);
+    ok((end.usage.memoryPeakBytes ?? 0) > 20_000_000 && (end.usage.memoryPeakBytes ?? 0) <= 30_000_000);
+    const { end: after } = await rig.run(hog);
+    deepEqual([after.outOfMemory, after.exitCode], [false, 0]);
+    ok((after.usage.memoryPeakBytes ?? 0) > 100_000_000, JSON.stringify(after.usage));
+  });
+
+  test("has its processor time counted, its children's with it", async () => {
+    await using rig = await SpawnerRig.open();
+    const { end } = await rig.sh("sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'");
+    ok(end.usage.cpuMs >= 20, JSON.stringify(end.usage));
+    equal((await rig.sh(":")).end.usage.cpuMs < end.usage.cpuMs, true);
+  });
+
+  test("has no more processor than it is given", async (t) => {
+    await using rig = await SpawnerRig.open();
+    if (!rig.spawner.groups.controllers.includes("cpu")) return t.skip("needs cgroups: no cpu controller here");
+    const { end } = await rig.sh("while :; do :; done", { limits: { cpus: 0.2 }, timeoutMs: 1_000 });
+    ok(end.usage.cpuMs < 500, JSON.stringify(end.usage));
+  });
+});
+
+describe("a lane with a user of its own", { skip: root, timeout: 60_000 }, () => {
+  for (const drops of [false, true])
+    test(`runs as that user, who can reach neither files nor processes of ours (${drops ? "drops" : "is"})`, async () => {
+      await using rig = await SpawnerRig.open({ uidBase: rigUidBase, drops });
+      const { out, end } = await rig.sh("id -u; id -G; grep CapEff /proc/self/status; kill -9 $PPID; echo $?");
+      const [uid, groups, caps] = out.split("\n");
+      ok(Number(uid) >= rigUidBase && groups === uid);
+      match(caps ?? "", /0000000000000000$/);
+      if (drops) deepEqual([out.split("\n")[3] !== "0", end.exitCode], [true, 0]);
+      const preload = await rig.run(["/usr/bin/id", "-u"], { env: { LD_PRELOAD: "./evil.so" } });
+      match(preload.err, /evil\.so.*cannot be preloaded/);
+      equal(preload.err.split("\n").length, 2, "only the command itself has seen it");
+    });
+});
+
+describe("when a node dies", { skip: linux, timeout: 60_000 }, () => {
+  /** A node of its own that starts two runs and then lives until it is killed. */
+  async function nodeThatRuns(home: string, leaseMs: number): Promise<void> {
+    const here = new URL("./rig.ts", import.meta.url).href;
+    const program = join(home, "node.ts");
+    writeFileSync(
+      program,
+      `const { SpawnerRig } = await import(${JSON.stringify(here)});
+       const rig = await SpawnerRig.open({}, ${JSON.stringify(home)});
+       await rig.start(["/bin/sh", "-c", "echo $$ > pid; while ! test -e go; do sleep 0.01; done; echo done; exit 5"],
+         { tag: "long", leaseMs: ${leaseMs} });
+       await rig.start(["/bin/sh", "-c", "echo short; exit 4"], { tag: "short", leaseMs: ${leaseMs} });`,
+    );
+    const node = spawn(process.execPath, [program], { stdio: "inherit" });
+    await pidIn(join(home, "attempts/1/work/pid"));
+    await until("the short one has printed", () => text(join(home, "attempts/2/stdout")) === "short\n");
+    node.kill("SIGKILL");
+    await new Promise((resolve) => node.once("exit", resolve));
+  }
+
+  test("what it ran goes on within its lease, and the node's next life finds it, and what ended meanwhile", async () => {
+    const home = rigHome();
+    await nodeThatRuns(home, 30_000);
+    await using rig = await SpawnerRig.open({}, home);
+    const byTag = new Map(rig.spawner.found.map((running) => [running.tag, running]));
+    equal((await byTag.get("short")?.end)?.exitCode, 4);
+    writeFileSync(join(home, "attempts/1/work/go"), "");
+    deepEqual([(await byTag.get("long")?.end)?.exitCode, text(join(home, "attempts/1/stdout"))], [5, "done\n"]);
+    for (const running of rig.spawner.found) running.forget();
+    await rig.spawner.close({ quit: false });
+    const third = await Spawner.open(SpawnerRig.options(home));
+    deepEqual(third.found, [], "what was forgotten is not told again");
+    equal(third.launcherPid, rig.spawner.launcherPid);
+    await third.close({ quit: true });
+  });
+
+  test("and stays dead, what it ran dies with its lease", async () => {
+    const home = rigHome();
+    await nodeThatRuns(home, 500);
+    const pid = await pidIn(join(home, "attempts/1/work/pid"));
+    await until("the orphan is gone", () => !isAlive(pid));
+    await using rig = await SpawnerRig.open({}, home);
+    const long = rig.spawner.found.find(({ tag }) => tag === "long");
+    equal((await long?.end)?.why, "lease-ran-out");
+  });
+});
+
+describe("when a launcher dies", { skip: linux, timeout: 60_000 }, () => {
+  test("what it ran is dead before anybody hears of it, and the next one goes on", async () => {
+    await using rig = await SpawnerRig.open();
+    const script = "setsid sleep 1000 & echo $! > stray; echo $$ > pid; sleep 1000";
+    const started = await rig.start(["/bin/sh", "-c", script]);
+    const pids = [await pidIn(join(started.attempt, "work/pid")), await pidIn(join(started.attempt, "work/stray"))];
+    const before = rig.spawner.launcherPid;
+    process.kill(before, "SIGKILL");
+    await rejects(started.end, (error) => isFault(error, "unavailable"));
+    deepEqual(pids.filter(isAlive), []);
+    ok(rig.spawner.launcherPid !== before);
+    equal((await rig.sh("echo again")).out, "again\n");
+  });
+
+  test("and no node is there, its process groups die all the same", async () => {
+    const home = rigHome();
+    const rig = await SpawnerRig.open({}, home);
+    const started = await rig.start(["/bin/sh", "-c", "echo $$ > pid; sleep 1000"]);
+    const pid = await pidIn(join(started.attempt, "work/pid"));
+    await rig.spawner.close({ quit: false });
+    process.kill(rig.spawner.launcherPid, "SIGKILL");
+    await until("the orphan is gone", () => !isAlive(pid));
+    rmSync(home, { recursive: true });
+  });
+
+  test("a lane whose shell is killed by what runs in it is lost for that run only", async (t) => {
+    await using rig = await SpawnerRig.open();
+    if (isRoot && rig.spawner.groups.kind === "none") return t.skip("needs cgroups: they cannot be written here");
+    const { end } = await rig.sh("kill -9 $PPID; sleep 1000");
+    deepEqual([end.why, end.exitCode], ["lane-lost", 137]);
+    equal((await rig.sh("echo again")).out, "again\n");
+  });
+});
+
+test("a spawner that is closed leaves no process, no socket and no group", { skip: linux }, async () => {
+  const home = rigHome();
+  const rig = await SpawnerRig.open({}, home);
+  await rig.sh(":");
+  const { launcherPid } = rig.spawner;
+  await rig[Symbol.asyncDispose]();
+  await until("the launcher is gone", () => !isAlive(launcherPid));
+  ok(!existsSync(home));
+  const groups = globSync(`/sys/fs/cgroup/**/${groupsName(home)}`);
+  deepEqual(groups, []);
+});

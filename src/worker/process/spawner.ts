@@ -1,0 +1,188 @@
+/**
+ * The node's side of a launcher: starts one, or finds the one that an earlier life of this node left, and asks it to run
+ * things. Starting a process costs this process a message.
+ */
+import { randomBytes } from "node:crypto";
+import type { Clock } from "#base/clock.ts";
+import { Fault } from "#base/fault.ts";
+import { connectLauncher, type Link } from "./link.ts";
+import { Lanes } from "./lanes.ts";
+import type { End, GroupKind, KillReason, Request, RunView, StartRequest, Told } from "./protocol.ts";
+
+export type SpawnerOptions = {
+  /** Lanes have their folders below it; other users must be able to pass through to it where lanes have their own. */
+  readonly home: string;
+  /** Where the launcher listens. */
+  readonly socket: string;
+  readonly lanes: number;
+  /** What runs in lane n is this user plus n. Needs root. */
+  readonly uidBase?: number | undefined;
+  /** Lanes stay root, and orders give that up: for runs that are not sealed. */
+  readonly drops?: boolean | undefined;
+  readonly clock: Clock;
+  readonly log: (line: string) => void;
+};
+
+export type ProcessSpec = Omit<StartRequest, "op" | "id">;
+
+export type Running = {
+  readonly id: string;
+  readonly tag: string;
+  readonly lane: number;
+  /** Rejects with a Fault "unavailable" when the launcher died, and what it ran is dead, too. */
+  readonly end: Promise<End>;
+  signal(name: "SIGTERM" | "SIGINT" | "SIGQUIT" | "SIGHUP"): void;
+  kill(why: KillReason): void;
+  /** Its end has been dealt with: no later life of this node needs to hear of it. */
+  forget(): void;
+};
+
+const defaultLeaseMs = 30_000;
+
+export class Spawner implements AsyncDisposable {
+  readonly lanes: Lanes;
+  /** What runs, or has ended, since before this node started. To be adopted, or killed and forgotten. */
+  readonly found: readonly Running[];
+  readonly #options: SpawnerOptions;
+  readonly #runs = new Map<string, Followed>();
+  #link: Link;
+  #lastId = 0;
+  readonly #life = randomBytes(6).toString("hex");
+  #isClosed = false;
+  #cancelRenewal: () => void = () => {};
+
+  private constructor(options: SpawnerOptions, link: Link) {
+    this.#options = options;
+    this.#link = link;
+    this.lanes = new Lanes(options.lanes, options.uidBase);
+    this.found = link.welcome.runs.map((view) => this.#follow(view, defaultLeaseMs));
+    this.#listen(link);
+    this.#renewLater();
+  }
+
+  static async open(options: SpawnerOptions): Promise<Spawner> {
+    return new Spawner(options, await connectLauncher(options));
+  }
+
+  get groups(): { readonly kind: GroupKind; readonly controllers: readonly string[] } {
+    const { groups: kind, controllers } = this.#link.welcome;
+    return { kind, controllers };
+  }
+
+  get launcherPid(): number {
+    return this.#link.welcome.pid;
+  }
+
+  /** The lane must have been lent. */
+  start(spec: ProcessSpec): Running {
+    check(spec);
+    this.#lastId += 1;
+    const id = `${this.#life}-${this.#lastId}`;
+    const followed = this.#follow({ id, tag: spec.tag, lane: spec.lane }, spec.leaseMs);
+    // While a launcher is being replaced nothing can be started; the next one does not know of it either.
+    if (!this.#send({ op: "start", id, ...spec })) this.#lose(followed, "the launcher is being replaced");
+    return followed;
+  }
+
+  /** Without `quit`, what runs goes on until its lease ends, and the next life of this node finds it. */
+  async close({ quit }: { readonly quit: boolean }): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#cancelRenewal();
+    if (quit) this.#send({ op: "quit" });
+    await (quit ? this.#link.closed : this.#link.leave());
+    for (const followed of this.#runs.values()) this.#lose(followed, "the spawner was closed");
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close({ quit: true });
+  }
+
+  #follow({ id, tag, lane, end }: RunView, leaseMs: number): Followed {
+    const ended = Promise.withResolvers<End>();
+    ended.promise.catch(() => {});
+    const followed: Followed = {
+      id,
+      tag,
+      lane,
+      leaseMs,
+      end: ended.promise,
+      settle: ended,
+      signal: (name) => void this.#send({ op: "signal", id, signal: name }),
+      kill: (why) => void this.#send({ op: "kill", id, why }),
+      forget: () => {
+        void this.#send({ op: "forget", id });
+        this.#runs.delete(id);
+      },
+    };
+    if (end) ended.resolve(end);
+    else this.#runs.set(id, followed);
+    return followed;
+  }
+
+  #listen(link: Link): void {
+    link.listen((told) => this.#hear(told));
+    void link.closed.then(() => {
+      if (!this.#isClosed) void this.#repair();
+    });
+  }
+
+  #hear(told: Told): void {
+    if (told.ev === "ended") {
+      const followed = this.#runs.get(told.id);
+      this.#runs.delete(told.id);
+      followed?.settle.resolve(told.end);
+    } else if (told.ev === "trouble") this.#options.log(`launcher: ${told.line}`);
+  }
+
+  /** The new launcher clears up after the old one before it says welcome; then what ran is known to be dead. */
+  async #repair(): Promise<void> {
+    const { log, clock } = this.#options;
+    const lost = [...this.#runs.values()];
+    for (let tries = 0; !this.#isClosed; tries += 1) {
+      try {
+        this.#link = await connectLauncher(this.#options);
+        break;
+      } catch (error) {
+        log(`launcher: ${String(error)}`);
+        await clock.sleep(Math.min(5_000, 100 * 2 ** tries));
+      }
+    }
+    const known = new Set(this.#link.welcome.runs.map(({ id }) => id));
+    for (const followed of lost) if (!known.has(followed.id)) this.#lose(followed, "the launcher died");
+    for (const { id, end } of this.#link.welcome.runs) if (end) this.#hear({ ev: "ended", id, end });
+    if (!this.#isClosed) this.#listen(this.#link);
+  }
+
+  #lose(followed: Followed, why: string): void {
+    this.#runs.delete(followed.id);
+    followed.settle.reject(new Fault("unavailable", "run process", { tag: followed.tag, why }));
+  }
+
+  #send(request: Request): boolean {
+    return this.#link.send(request);
+  }
+
+  #renewLater(): void {
+    const shortestMs = Math.min(defaultLeaseMs, ...[...this.#runs.values()].map(({ leaseMs }) => leaseMs));
+    this.#cancelRenewal = this.#options.clock.after(Math.max(50, shortestMs / 3), () => {
+      const byLease = Map.groupBy(this.#runs.values(), ({ leaseMs }) => leaseMs);
+      for (const [leaseMs, runs] of byLease) this.#send({ op: "lease", ids: runs.map(({ id }) => id), leaseMs });
+      this.#renewLater();
+    });
+  }
+}
+
+type Followed = Running & { readonly leaseMs: number; readonly settle: PromiseWithResolvers<End> };
+
+function check({ argv, env, cwd }: ProcessSpec): void {
+  const refuse = (why: string): never => {
+    throw new Fault("invalid", "run process", { why });
+  };
+  if (argv.length === 0 || argv[0] === "") refuse("no program is named");
+  if (argv.some((word) => word.includes("\0"))) refuse("an argument contains NUL");
+  if (cwd.includes("\0")) refuse("the folder's name contains NUL");
+  for (const [key, value] of Object.entries(env))
+    if (key === "" || key.includes("=") || key.includes("\0") || value.includes("\0"))
+      refuse(`the variable ${JSON.stringify(key)} cannot be set`);
+}
