@@ -28,6 +28,15 @@ export const historyTables: Readonly<Record<TableName, TableSpec>> = {
   steps: table(["shard", "task", "token", "step"], "shard task token step | atMs | name status"),
 };
 
+/** The tables as they are kept: a small job's row holds all that is its own (history-fold.ts). */
+export const storedTables: Readonly<Record<TableName, TableSpec>> = {
+  ...historyTables,
+  jobs: {
+    ...historyTables.jobs,
+    columns: [...historyTables.jobs.columns, { name: "whole", field: "whole", kind: "text" }],
+  },
+};
+
 export const tableNames = Object.keys(historyTables) as readonly TableName[];
 
 /** How rows of one table are picked for a job's page, and in which order. */

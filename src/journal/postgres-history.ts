@@ -3,9 +3,11 @@
  */
 import { Fault, isFault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
-import { byKey, cellOf, historyTables, rowOf, tableNames, type Column, type TableName } from "./history-columns.ts";
+import { byKey, cellOf, historyTables, rowOf, storedTables, tableNames } from "./history-columns.ts";
+import type { Column, TableName } from "./history-columns.ts";
 import { jobsPage, jobsPlace } from "./history-cursor.ts";
-import type { HistoryRows, JobRow } from "#base/history-rows.ts";
+import type { AttemptRow, JobRow, StageRow, StepRow, TaskRow } from "#base/history-rows.ts";
+import { fold, tasksIn, unfold, type StoredRows } from "./history-fold.ts";
 import type { Epoch, History, Seq } from "./journal.ts";
 import type { Lane, Run } from "./postgres-lane.ts";
 import { float8Array, int8Array, textArray } from "./postgres-values.ts";
@@ -28,9 +30,9 @@ export function historyIn({ lane, schema }: { readonly lane: Lane; readonly sche
   };
   return {
     record: (shard, at, rows) =>
-      record(shard, at, rows).catch((error: unknown) => {
+      record(shard, at, fold(rows)).catch((error: unknown) => {
         if (!isFault(error) || error.facts["sqlState"] !== rowTwice) throw error;
-        return record(shard, at, withoutRepeats(rows));
+        return record(shard, at, withoutRepeats(fold(rows)));
       }),
 
     async cursor(shard) {
@@ -51,16 +53,18 @@ export function historyIn({ lane, schema }: { readonly lane: Lane; readonly sche
         await run({ text: "set transaction isolation level repeatable read, read only" });
         const ofJob = "shard = $1::int8 and job = $2::int8";
         const values = [shard, job];
-        const [found] = await selectAll<JobRow>(run, "jobs", ofJob, values);
+        const [found] = await run({ text: `select * from ${schema}.jobs where ${ofJob}`, values });
         if (!found) return undefined;
-        const tasksOfJob = `array(select task from ${schema}.tasks where ${ofJob})`;
-        return {
-          job: found,
-          stages: await selectAll(run, "stages", ofJob, values),
-          tasks: await selectAll(run, "tasks", ofJob, values),
-          attempts: await selectAll(run, "attempts", ofJob, values),
-          steps: await selectAll(run, "steps", `shard = $1::int8 and task = any (${tasksOfJob})`, values),
+        const inTables = {
+          job: rowOf<JobRow>(historyTables.jobs, found),
+          stages: await selectAll<StageRow>(run, "stages", ofJob, values),
+          tasks: await selectAll<TaskRow>(run, "tasks", ofJob, values),
+          attempts: await selectAll<AttemptRow>(run, "attempts", ofJob, values),
         };
+        const whole = unfold(inTables, String(found["whole"]));
+        const ofTasks = [shard, int8Array(whole.tasks.map(({ task }) => task))];
+        const steps = "shard = $1::int8 and task = any ($2::int8[])";
+        return { ...whole, steps: await selectAll<StepRow>(run, "steps", steps, ofTasks) };
       }),
 
     async jobs(query) {
@@ -87,16 +91,17 @@ export function historyIn({ lane, schema }: { readonly lane: Lane; readonly sche
 
     async trim(shard, endedBeforeMs, limit) {
       return await lane.transaction("trim history", async (run) => {
-        const old = await run<{ job: number }>({
-          text: `select job from ${schema}.jobs where shard = $1::int8 and ended_at_ms < $2::float8
+        const old = await run<{ job: number; whole: string }>({
+          text: `select job, whole from ${schema}.jobs where shard = $1::int8 and ended_at_ms < $2::float8
             order by ended_at_ms limit $3::int4`,
           values: [shard, endedBeforeMs, limit],
         });
         const values = [shard, int8Array(old.map(({ job }) => job))];
         const tasks = `select task from ${schema}.tasks where shard = $1::int8 and job = any ($2::int8[])`;
         await run({
-          text: `delete from ${schema}.steps where shard = $1::int8 and task = any (array(${tasks}))`,
-          values,
+          text: `delete from ${schema}.steps
+            where shard = $1::int8 and (task = any (array(${tasks})) or task = any ($3::int8[]))`,
+          values: [...values, int8Array(old.flatMap(({ whole }) => tasksIn(whole)))],
         });
         for (const name of ["attempts", "tasks", "stages", "jobs"] as const)
           await run({
@@ -108,9 +113,11 @@ export function historyIn({ lane, schema }: { readonly lane: Lane; readonly sche
     },
   };
 
-  function record(shard: ShardId, { epoch, throughSeq }: At, rows: HistoryRows): Promise<void> {
+  function record(shard: ShardId, { epoch, throughSeq }: At, rows: StoredRows): Promise<void> {
     const values = [shard, epoch, throughSeq];
-    return lane.transaction("record history", async (run) => {
+    // Log, snapshots and trimming are on the same server, and none of them relies on rows that were not committed before:
+    // with their own commits these become durable, too (J5).
+    return lane.lazyTransaction("record history", async (run) => {
       const [found] = await run<Place>({ name: "history-place", text: placeSql(schema), values });
       if (!found?.current) throw new Fault("stale", "record history", { shard, epoch });
       if (found.behind) return;
@@ -121,7 +128,7 @@ export function historyIn({ lane, schema }: { readonly lane: Lane; readonly sche
   }
 
   async function upsert(run: Run, name: TableName, rows: readonly object[]): Promise<void> {
-    const { columns } = historyTables[name];
+    const { columns } = storedTables[name];
     for (let from = 0; from < rows.length; from += rowsMax) {
       const slice = rows.slice(from, from + rowsMax);
       await run({
@@ -155,13 +162,13 @@ const resetSql = (schema: string): string => `
   on conflict (shard) do update set seq = 0 returning seq`;
 
 /** Of several rows with one key the last is the one that stays. */
-function withoutRepeats(rows: HistoryRows): HistoryRows {
+function withoutRepeats(rows: StoredRows): StoredRows {
   const lastOfEach = (name: TableName): readonly object[] => {
     const key = historyTables[name].columns.filter((column) => historyTables[name].key.includes(column.name));
     const keyOf = (row: object): string => key.map((column) => cellOf(row, column)).join();
     return [...new Map(rows[name].map((row: object) => [keyOf(row), row])).values()];
   };
-  return Object.fromEntries(tableNames.map((name) => [name, lastOfEach(name)])) as unknown as HistoryRows;
+  return Object.fromEntries(tableNames.map((name) => [name, lastOfEach(name)])) as unknown as StoredRows;
 }
 
 function columnOf(column: Column, rows: readonly object[]): Buffer {
@@ -171,7 +178,7 @@ function columnOf(column: Column, rows: readonly object[]): Buffer {
 }
 
 function upsertSql(schema: string, name: TableName): string {
-  const spec = historyTables[name];
+  const spec = storedTables[name];
   const names = spec.columns.map((column) => `"${column.name}"`).join(", ");
   const parameters = spec.columns.map(({ kind }, i) => `$${i + 1}::${arrays[kind]}`).join(", ");
   const updates = spec.columns

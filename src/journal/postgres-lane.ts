@@ -29,6 +29,13 @@ export type Run = <R extends object = Row>(statement: Statement) => Promise<R[]>
  */
 const sessionSettings = "set enable_seqscan = off; set plan_cache_mode = force_generic_plan; set jit = off";
 
+const beginnings = {
+  read: undefined,
+  write: undefined,
+  transaction: "begin",
+  "lazy transaction": "begin; set local synchronous_commit = off",
+} as const;
+
 export class Lane {
   readonly #pool: pg.Pool;
   /** Sessions that said a commit was not confirmed by the standby it should have waited for. */
@@ -81,29 +88,35 @@ export class Lane {
     return this.#use(doing, steps, "transaction");
   }
 
+  /** Its commit does not wait for the disk: whatever is committed after it takes it along. */
+  lazyTransaction<T>(doing: string, steps: (run: Run) => Promise<T>): Promise<T> {
+    return this.#use(doing, steps, "lazy transaction");
+  }
+
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
     await this.#pool.end();
   }
 
-  async #use<T>(doing: string, steps: (run: Run) => Promise<T>, kind: "read" | "write" | "transaction"): Promise<T> {
+  async #use<T>(doing: string, steps: (run: Run) => Promise<T>, kind: keyof typeof beginnings): Promise<T> {
     if (this.#closed) throw new Fault("unavailable", doing, { why: "the journal is closed" });
     const client = await this.#pool.connect().catch((error: unknown) => {
       throw new Fault("unavailable", doing, { why: reasonOf(error) }, error);
     });
     let broken: boolean | undefined;
     let committing = kind === "write";
+    const begin = beginnings[kind];
     this.#doubtful.delete(client);
     const run: Run = async <R extends object>({ name, text, values }: Statement): Promise<R[]> => {
       const query = { text, values: values?.slice() ?? [], ...(name === undefined ? {} : { name }) };
       return (await client.query<R & pg.QueryResultRow>(query)).rows;
     };
     try {
-      if (kind === "transaction") await run({ text: "begin" });
+      if (begin) await run({ text: begin });
       const result = await steps(run);
       committing = true;
-      if (kind === "transaction") await run({ text: "commit" });
+      if (begin) await run({ text: "commit" });
       if (this.#doubtful.has(client)) throw new Error("the commit was not confirmed by a standby");
       return result;
     } catch (error) {
@@ -112,7 +125,7 @@ export class Lane {
         throw error;
       }
       const isLost = isConnectionLost(error);
-      const needsRollback = kind === "transaction" && !isLost;
+      const needsRollback = begin !== undefined && !isLost;
       broken = isLost || (needsRollback && !(await rolledBack(client)));
       throw faultOf(doing, error, isLost && committing);
     } finally {

@@ -1,16 +1,16 @@
 /** The tables in PostgreSQL. Whoever comes first creates or upgrades them, under a lock: nodes may start together. */
 import { Fault } from "#base/fault.ts";
-import { byKey, historyTables, tableNames } from "./history-columns.ts";
+import { byKey, storedTables, tableNames } from "./history-columns.ts";
 import type { Lane } from "./postgres-lane.ts";
 
-export const schemaVersion = 1;
+export const schemaVersion = 2;
 
 const historyTypes = { id: "int8", number: "float8", text: "text", list: "text" } as const;
 
 const historySchema = (schema: string): string[] => [
   `create table ${schema}.history_cursors (shard int4 primary key, seq int8 not null)`,
   ...tableNames.map((name) => {
-    const spec = historyTables[name];
+    const spec = storedTables[name];
     const columns = spec.columns.map((column) => `"${column.name}" ${historyTypes[column.kind]} not null`);
     return `create table ${schema}.${name} (${columns.join(", ")}, primary key (${byKey(spec)}))`;
   }),
@@ -46,6 +46,8 @@ const migrations = (schema: string): readonly (readonly string[])[] => [
       ttl_ms float8 not null)`,
     ...historySchema(schema),
   ],
+  // Whoever begins with this version has it from the start.
+  [`alter table ${schema}.jobs add column if not exists whole text not null default ''`],
 ];
 
 /** Quoted where it is used; kept to plain names so that people can type it, too. */

@@ -8,6 +8,8 @@ export type DatabaseOptions = {
   readonly path: string;
   readonly schema: string;
   readonly version: number;
+  /** From each version to the next, the first one's first. */
+  readonly upgrades?: readonly string[];
   readonly busyTimeoutMs: number;
 };
 
@@ -15,7 +17,7 @@ export type DatabaseOptions = {
 const walBytesMax = 64 << 20;
 
 export function openDatabase(options: DatabaseOptions): DatabaseSync {
-  const { path, schema, version, busyTimeoutMs } = options;
+  const { path, busyTimeoutMs } = options;
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   closeSync(openSync(path, "a", 0o600)); // SQLite gives its side files the rights of the main one
   const db = new DatabaseSync(path, { timeout: busyTimeoutMs });
@@ -26,7 +28,7 @@ export function openDatabase(options: DatabaseOptions): DatabaseSync {
     db.exec("pragma wal_autocheckpoint = 1000");
     db.exec(`pragma journal_size_limit = ${walBytesMax}`);
     db.exec("pragma foreign_keys = off");
-    transaction(db, "immediate", () => migrate(db, { path, schema, version }));
+    transaction(db, "immediate", () => migrate(db, options));
     return db;
   } catch (error) {
     db.close();
@@ -34,7 +36,7 @@ export function openDatabase(options: DatabaseOptions): DatabaseSync {
   }
 }
 
-function migrate(db: DatabaseSync, wanted: { path: string; schema: string; version: number }): void {
+function migrate(db: DatabaseSync, wanted: DatabaseOptions): void {
   const { user_version: found } = db.prepare("pragma user_version").get() as { user_version: number };
   if (found > wanted.version)
     throw new Fault("invalid", "open database", {
@@ -44,7 +46,8 @@ function migrate(db: DatabaseSync, wanted: { path: string; schema: string; versi
       understood: wanted.version,
     });
   if (found === wanted.version) return;
-  db.exec(wanted.schema);
+  if (found === 0) db.exec(wanted.schema);
+  else for (const upgrade of wanted.upgrades?.slice(found - 1) ?? []) db.exec(upgrade);
   db.exec(`pragma user_version = ${wanted.version}`);
 }
 

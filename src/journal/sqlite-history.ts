@@ -2,25 +2,30 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
 import { Fault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
-import { byKey, historyTables, rowOf, tableNames, type TableName, type TableSpec } from "./history-columns.ts";
+import { byKey, historyTables, rowOf, storedTables, tableNames } from "./history-columns.ts";
+import type { TableName, TableSpec } from "./history-columns.ts";
 import { jobsPage, jobsPlace } from "./history-cursor.ts";
-import type { JobRow } from "#base/history-rows.ts";
+import type { AttemptRow, JobRow, StageRow, StepRow, TaskRow } from "#base/history-rows.ts";
+import { tasksIn, unfold } from "./history-fold.ts";
 import type { Epoch, History, JobHistory, Seq } from "./journal.ts";
 import type { PackedRows } from "./sqlite-packing.ts";
 
-export const historyVersion = 1;
+export const historyVersion = 2;
 
 const types = { id: "integer", number: "real", text: "text", list: "text" } as const;
 
 export const historySchema = [
   "create table cursors (shard integer primary key, epoch integer not null, seq integer not null)",
   ...tableNames.map((name) => {
-    const spec = historyTables[name];
+    const spec = storedTables[name];
     const columns = spec.columns.map((column) => `"${column.name}" ${types[column.kind]} not null`);
     return `create table ${name} (${columns.join(", ")}, primary key (${byKey(spec)})) without rowid`;
   }),
   "create index jobs_newest on jobs (ended_at_ms, shard, job)",
 ].join(";\n");
+
+/** From each version to the next. */
+export const historyUpgrades = ["alter table jobs add column whole text not null default ''"];
 
 export type HistoryOps = ReturnType<typeof sqliteHistory>;
 type JobsQuery = Parameters<History["jobs"]>[0];
@@ -28,7 +33,7 @@ type JobsQuery = Parameters<History["jobs"]>[0];
 /** `epochOf` asks the log's database: whose rows may be written is decided there. */
 export function sqliteHistory(db: DatabaseSync, epochOf: (shard: ShardId) => Epoch | undefined) {
   const upserts = Object.fromEntries(
-    tableNames.map((name) => [name, db.prepare(upsertOf(name, historyTables[name]))]),
+    tableNames.map((name) => [name, db.prepare(upsertOf(name, storedTables[name]))]),
   ) as Record<TableName, StatementSync>;
   const cursorOf = db.prepare("select epoch, seq from cursors where shard = ?");
   const putCursor = db.prepare("replace into cursors (shard, epoch, seq) values (?, ?, ?)");
@@ -52,7 +57,7 @@ export function sqliteHistory(db: DatabaseSync, epochOf: (shard: ShardId) => Epo
       if (at.throughSeq < known.seq) return;
       for (const name of tableNames) {
         const cells = rows[name];
-        const width = historyTables[name].columns.length;
+        const width = storedTables[name].columns.length;
         for (let from = 0; from < cells.length; from += width) upserts[name].run(...cells.slice(from, from + width));
       }
       putCursor.run(shard, at.epoch, at.throughSeq);
@@ -69,15 +74,17 @@ export function sqliteHistory(db: DatabaseSync, epochOf: (shard: ShardId) => Epo
       const rowsOf = <T>(name: TableName, where: string): T[] =>
         select(name, where, shard, job).map((cells) => rowOf<T>(historyTables[name], cells));
       const ofJob = "shard = ? and job = ?";
-      const [found] = rowsOf<JobRow>("jobs", ofJob);
+      const [found] = select("jobs", ofJob, shard, job);
       if (!found) return undefined;
-      return {
-        job: found,
-        stages: rowsOf("stages", ofJob),
-        tasks: rowsOf("tasks", ofJob),
-        attempts: rowsOf("attempts", ofJob),
-        steps: rowsOf("steps", "shard = ?1 and task in (select task from tasks where shard = ?1 and job = ?2)"),
+      const inTables = {
+        job: rowOf<JobRow>(historyTables.jobs, found),
+        stages: rowsOf<StageRow>("stages", ofJob),
+        tasks: rowsOf<TaskRow>("tasks", ofJob),
+        attempts: rowsOf<AttemptRow>("attempts", ofJob),
       };
+      const whole = unfold(inTables, String(found["whole"]));
+      const steps = whole.tasks.flatMap(({ task }) => select("steps", "shard = ? and task = ?", shard, task));
+      return { ...whole, steps: steps.map((cells) => rowOf<StepRow>(historyTables.steps, cells)) };
     },
 
     jobs(query: JobsQuery): { jobs: readonly JobRow[]; cursor: string | undefined } {
@@ -106,15 +113,19 @@ export function sqliteHistory(db: DatabaseSync, epochOf: (shard: ShardId) => Epo
 
     trim(shard: ShardId, endedBeforeMs: number, limit: number): number {
       const old = db
-        .prepare("select job from jobs where ended_at_ms < ? and shard = ? order by ended_at_ms limit ?")
-        .all(endedBeforeMs, shard, limit) as { job: number }[];
+        .prepare("select job, whole from jobs where ended_at_ms < ? and shard = ? order by ended_at_ms limit ?")
+        .all(endedBeforeMs, shard, limit) as { job: number; whole: string }[];
       const steps = db.prepare(
         "delete from steps where shard = ?1 and task in (select task from tasks where shard = ?1 and job = ?2)",
       );
       const others = (["attempts", "tasks", "stages", "jobs"] as const).map((name) =>
         db.prepare(`delete from ${name} where shard = ? and job = ?`),
       );
-      for (const { job } of old) for (const statement of [steps, ...others]) statement.run(shard, job);
+      const stepsOf = db.prepare("delete from steps where shard = ? and task = ?");
+      for (const { job, whole } of old) {
+        for (const task of tasksIn(whole)) stepsOf.run(shard, task);
+        for (const statement of [steps, ...others]) statement.run(shard, job);
+      }
       return old.length;
     },
   };

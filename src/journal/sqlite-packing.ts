@@ -4,7 +4,8 @@
  */
 import { must } from "#base/assert.ts";
 import type { LaidBatch } from "./engine-log.ts";
-import { cellOf, historyTables, tableNames, type TableName } from "./history-columns.ts";
+import { cellOf, storedTables, tableNames, type TableName } from "./history-columns.ts";
+import { fold } from "./history-fold.ts";
 import type { HistoryRows } from "#base/history-rows.ts";
 import type { Batch, RequestKey } from "./journal.ts";
 import { headerBytes, layRecord, recordSize } from "./record.ts";
@@ -49,11 +50,12 @@ export function unpackBatches({ records, keys }: Packed): LaidBatch[] {
 /** The history's rows, too, go as one flat list of cells a table, in the order of its columns. */
 export type PackedRows = Readonly<Record<TableName, readonly (string | number)[]>>;
 
-export function packRows(rows: HistoryRows): PackedRows {
+export function packRows(given: HistoryRows): PackedRows {
+  const rows = fold(given);
   const packed = {} as Record<TableName, (string | number)[]>;
   for (const name of tableNames) {
     const cells: (string | number)[] = (packed[name] = []);
-    const { columns } = historyTables[name];
+    const { columns } = storedTables[name];
     for (const row of rows[name]) for (const column of columns) cells.push(cellOf(row, column));
   }
   return packed;

@@ -5,7 +5,7 @@ import { must } from "#base/assert.ts";
 import { Fault, type FaultCode, type FaultFacts } from "#base/fault.ts";
 import { engineOver } from "./engine.ts";
 import { CommitFailed, faultOf, openDatabase, transaction, type DatabaseOptions } from "./sqlite-database.ts";
-import { historySchema, historyVersion, sqliteHistory } from "./sqlite-history.ts";
+import { historySchema, historyUpgrades, historyVersion, sqliteHistory } from "./sqlite-history.ts";
 import { unpackBatches, type Packed } from "./sqlite-packing.ts";
 import { logSchema, logVersion, sqliteTables } from "./sqlite-tables.ts";
 import { steadyClock } from "./steady-clock.ts";
@@ -72,6 +72,7 @@ function historyRole({ path, logPath, busyTimeoutMs }: WorkerSetup): Role {
     path,
     busyTimeoutMs,
     schema: historySchema,
+    upgrades: historyUpgrades,
     version: historyVersion,
   });
   const log = new DatabaseSync(logPath, { readOnly: true, timeout: busyTimeoutMs });

@@ -1,44 +1,28 @@
+import type { StepRow } from "#base/history-rows.ts";
 import { noRows, type Rows } from "#kernel/history.ts";
 
 export const countRows = ({ jobs, stages, tasks, attempts, steps }: Rows): number =>
   jobs.length + stages.length + tasks.length + attempts.length + steps.length;
 
-/** All rows in order, the last word on each thing only: a database takes a key once in a statement. */
+/**
+ * All rows in order. Of a step only the last word: it is often told twice within a moment. Nothing else is but rarely,
+ * and a store that takes a key once in a statement puts that right by itself.
+ */
 export function mergeRows(parts: readonly Rows[]): Rows {
-  const merged = noRows();
-  lastOfEach(
-    parts.flatMap(({ jobs }) => jobs),
-    ({ job }) => job,
-    merged.jobs,
-  );
-  lastOfEach(
-    parts.flatMap(({ stages }) => stages),
-    ({ job, stage }) => `${job} ${stage}`,
-    merged.stages,
-  );
-  lastOfEach(
-    parts.flatMap(({ tasks }) => tasks),
-    ({ task }) => task,
-    merged.tasks,
-  );
-  lastOfEach(
-    parts.flatMap(({ attempts }) => attempts),
-    ({ task, token }) => `${task} ${token}`,
-    merged.attempts,
-  );
-  lastOfEach(
-    parts.flatMap(({ steps }) => steps),
-    (row) => `${row.task} ${row.token} ${row.step}`,
-    merged.steps,
-  );
-  return merged;
+  const [only] = parts;
+  if (only && parts.length === 1 && only.steps.length === 0) return only;
+  return {
+    jobs: parts.flatMap(({ jobs }) => jobs),
+    stages: parts.flatMap(({ stages }) => stages),
+    tasks: parts.flatMap(({ tasks }) => tasks),
+    attempts: parts.flatMap(({ attempts }) => attempts),
+    steps: lastOfEach(parts.flatMap(({ steps }) => steps)),
+  };
 }
 
-function lastOfEach<T>(rows: readonly T[], keyOf: (row: T) => string | number, into: T[]): void {
-  if (rows.length === 0) return;
-  const byKey = new Map<string | number, T>();
-  for (const row of rows) byKey.set(keyOf(row), row);
-  for (const row of byKey.values()) into.push(row);
+function lastOfEach(steps: StepRow[]): StepRow[] {
+  if (steps.length < 2) return steps;
+  return [...new Map(steps.map((row) => [`${row.task} ${row.token} ${row.step}`, row])).values()];
 }
 
 /** The same rows in parts of at most so many. */

@@ -39,7 +39,7 @@ export const defaultProjectorSettings: ProjectorSettings = {
   history: true,
   gatherMs: 100,
   idleMs: 5_000,
-  writeRowsMax: 2_000,
+  writeRowsMax: 4_000,
   lagRowsMax: 200_000,
   lagMsMax: 60_000,
   retryMs: 100,
