@@ -21,6 +21,7 @@ import {
   encodeMessage,
   encodeUser,
   encodeUserStream,
+  type MemberState,
   type StreamMessage,
   type Versions,
 } from "./messages.ts";
@@ -75,8 +76,8 @@ export class Machine {
     this.#nowMs = this.#metaSaidAtMs = options.nowMs;
     this.#core = this.#makeCore(options);
     const core = this.#core;
-    this.#rumours = new Rumours(core);
     this.#sender = new Sender(core);
+    this.#rumours = new Rumours(core, this.#sender);
     this.#prober = new Prober(core, this.#rumours, this.#sender);
     this.#serf = new SerfNeighbour(core, (query) => {
       for (const { to, message } of answersTo(query, core.name, options.keyring))
@@ -179,9 +180,8 @@ export class Machine {
       case "alive":
         return this.#rumours.alive(message);
       case "suspect":
-        return this.#rumours.suspect(message);
       case "dead":
-        return this.#rumours.dead(message);
+        return this.#rumours.accused(message, from);
       case "user":
         return this.#serf.heard(message.bytes);
       default:
@@ -292,6 +292,15 @@ export class Machine {
     this.advance(nowMs);
     const { roster } = this.#core;
     return [...roster.all, ...roster.departed].map((member) => this.#view(member));
+  }
+
+  /** Quicker than looking through `members`. */
+  stateOf(name: string): MemberState | undefined {
+    return this.#core.roster.find(name)?.state;
+  }
+
+  get aliveCount(): number {
+    return this.#core.roster.all.reduce((count, { state }) => count + (state === "alive" ? 1 : 0), 0);
   }
 
   get counts(): Readonly<MeshCounts> {

@@ -142,7 +142,10 @@ export class Prober {
   #finish(probe: Probe, answered: boolean): void {
     const { timers, times, nowMs, health } = this.#core;
     probe.stop();
-    if (answered) health.add(-1);
+    if (answered) {
+      health.add(-1);
+      probe.member.answeredAtMs = nowMs();
+    }
     if (this.#probe !== probe) return;
     this.#probe = undefined;
     timers.set(Math.max(nowMs(), probe.startedAtMs + times.probeIntervalMs), () => this.#begin());

@@ -16,6 +16,8 @@ export type Member = {
   state: MemberState;
   changedAtMs: number;
   versions: Versions | undefined;
+  /** When it last answered a probe of ours. */
+  answeredAtMs?: number;
 };
 
 export const isGone = ({ state }: Pick<Member, "state">): boolean => state === "dead" || state === "left";
@@ -52,6 +54,11 @@ export class Roster {
 
   get(name: string): Member | undefined {
     return this.#byName.get(name);
+  }
+
+  /** Among those that departed, too. */
+  find(name: string): Member | undefined {
+    return this.#byName.get(name) ?? this.#departed.get(name);
   }
 
   /** False when there is no room. */
@@ -109,7 +116,7 @@ export class Roster {
 
   /** Somebody says that a failed member is gone for good: it is not tried again. */
   callLeft(name: string): void {
-    const member = this.#byName.get(name) ?? this.#departed.get(name);
+    const member = this.find(name);
     if (member?.state === "dead") member.state = "left";
   }
 }

@@ -3,24 +3,28 @@
  * the same one "dead" goes before "suspect" before "alive", and a member that hears ill of itself raises it and says
  * that it is alive.
  *
- * M1 Only a member itself raises its incarnation. M2 Nobody is dead who was not suspected for the whole time that
- * `suspicion.ts` says, unless another says so or it left. M3 What is news is passed on, what is known is not.
+ * M1 Only a member itself raises its incarnation. M2 Nobody is declared dead who was not suspected for the whole
+ * time that `suspicion.ts` says, or who answered us meanwhile. M3 What is news is passed on, what is known is not.
  */
-import { sameAddress } from "./address.ts";
+import { sameAddress, type Address } from "./address.ts";
 import type { Core } from "./core.ts";
 import { encodeMessage, type Accusation, type Alive, type PushedMember, type Versions } from "./messages.ts";
 import { isGone, type Member } from "./roster.ts";
+import type { Sender } from "./sender.ts";
 import { Suspicion, suspicionSpan } from "./suspicion.ts";
 import type { Cancel } from "./timers.ts";
 
 const incarnationMax = 0xffff_ffff;
+const challenges = 4;
 
 export class Rumours {
   readonly #core: Core;
+  readonly #sender: Sender;
   readonly #suspicions = new Map<string, { readonly suspicion: Suspicion; stop: Cancel }>();
 
-  constructor(core: Core) {
+  constructor(core: Core, sender: Sender) {
     this.#core = core;
+    this.#sender = sender;
   }
 
   alive(news: Alive): void {
@@ -122,15 +126,52 @@ export class Rumours {
     const begun = { suspicion: new Suspicion(news.from, span, core.nowMs()), stop: () => {} };
     this.#suspicions.set(member.name, begun);
     this.#setEnd(member, begun);
+    this.#challenge(member, begun.suspicion, challenges);
+  }
+
+  /**
+   * Tells the suspect to its face, a few times: it refutes at once, or says again what it said when we did not hear it. So
+   * a false suspicion ends by two packets between two members, and not only by the luck of gossip.
+   */
+  #challenge(member: Member, suspicion: Suspicion, times: number): void {
+    const { name, timers, nowMs } = this.#core;
+    if (times === 0 || this.#suspicions.get(member.name)?.suspicion !== suspicion) return;
+    const { incarnation, name: node } = member;
+    const accusation = encodeMessage({ kind: "suspect", incarnation, node, from: name });
+    this.#sender.send(member.address, [accusation], member);
+    const againMs = suspicion.span.minMs / challenges;
+    timers.set(nowMs() + againMs, () => this.#challenge(member, suspicion, times - 1));
   }
 
   #setEnd(member: Member, held: { readonly suspicion: Suspicion; stop: Cancel }): void {
     const core = this.#core;
     held.stop();
-    held.stop = core.timers.set(Math.max(core.nowMs(), held.suspicion.endsAtMs), () => {
+    held.stop = core.timers.set(Math.max(core.nowMs(), this.#endOf(member, held.suspicion)), () => {
       if (this.#suspicions.get(member.name) !== held) return;
-      this.dead({ kind: "dead", incarnation: member.incarnation, node: member.name, from: core.name });
+      if (this.#endOf(member, held.suspicion) > core.nowMs()) this.#setEnd(member, held);
+      else this.dead({ kind: "dead", incarnation: member.incarnation, node: member.name, from: core.name });
     });
+  }
+
+  /**
+   * One that answered us since then is not dead, even when its refutation was lost on the way to us: it is given until it
+   * must have been probed again.
+   */
+  #endOf({ answeredAtMs = Number.NEGATIVE_INFINITY }: Member, suspicion: Suspicion): number {
+    const { endsAtMs, startedAtMs, span } = suspicion;
+    if (answeredAtMs <= startedAtMs) return endsAtMs;
+    const { roster, times } = this.#core;
+    const probedWithinMs = 2 * roster.size * times.probeIntervalMs;
+    return Math.max(endsAtMs, answeredAtMs + Math.min(span.maxMs, Math.max(2 * span.minMs, probedWithinMs)));
+  }
+
+  /** Somebody's word on a member's fate. One about us that we have refuted: whoever spreads it has not heard. */
+  accused(news: Accusation, from: Address): void {
+    const { name, self, hasLeft, roster } = this.#core;
+    if (news.node !== name || news.incarnation >= self.incarnation || hasLeft()) return this[news.kind](news);
+    // Only to members: strangers get no answer that is larger than what they sent.
+    const member = roster.all.find(({ address }) => sameAddress(address, from));
+    if (member) this.#sender.send(from, [encodeMessage(aliveOf(self))], member);
   }
 
   dead(news: Accusation): void {
