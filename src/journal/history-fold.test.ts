@@ -78,7 +78,8 @@ test("a history of the version before is taken over", async () => {
     const epoch = await own(journal, 0);
     deepEqual((await journal.history.job(0, 7))?.job, jobRow(0, 7));
     await journal.history.record(0, { epoch, throughSeq: 1 }, jobRows(0, 8));
-    const { jobs: [job] = [], ...rest } = jobRows(0, 8);
+    const { jobs, ...rest } = jobRows(0, 8);
+    const [job] = jobs;
     deepEqual(await journal.history.job(0, 8), { job, ...rest });
     await journal.close();
   } finally {

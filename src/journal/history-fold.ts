@@ -128,9 +128,9 @@ const stageCells = (row: StageRow): StageCells => [
 
 const stageOf =
   (shard: number, job: number) =>
-  ([stage, name, phase, generation, tasks, reason, startedAtMs, endedAtMs]: StageCells): StageRow => ({
-    ...{ shard, job, stage, name, phase, generation, tasks, reason, startedAtMs, endedAtMs },
-  });
+  ([stage, name, phase, generation, tasks, reason, startedAtMs, endedAtMs]: StageCells): StageRow => {
+    return { shard, job, stage, name, phase, generation, tasks, reason, startedAtMs, endedAtMs };
+  };
 
 const taskCells = (row: TaskRow): TaskCells => [
   row.task,
@@ -167,6 +167,6 @@ const attemptCells = (row: AttemptRow): AttemptCells => [
 
 const attemptOf =
   (shard: number, job: number) =>
-  ([task, token, executor, outcome, reason, grantedAtMs, startedAtMs, endedAtMs]: AttemptCells): AttemptRow => ({
-    ...{ shard, task, token, job, executor, outcome, reason, grantedAtMs, startedAtMs, endedAtMs },
-  });
+  ([task, token, executor, outcome, reason, grantedAtMs, startedAtMs, endedAtMs]: AttemptCells): AttemptRow => {
+    return { shard, task, token, job, executor, outcome, reason, grantedAtMs, startedAtMs, endedAtMs };
+  };
