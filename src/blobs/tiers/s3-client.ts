@@ -81,7 +81,7 @@ export function createS3Client(options: S3Options): S3Client {
       const answer = await ask({ method: "GET", key, headers, takes: [200, 206, 404, 416] });
       if (answer.status === 200 && offset > 0) throw new Fault("unavailable", "call S3", { why: "ranges are ignored" });
       if (answer.status < 300) return { ...objectOf(answer), body: answer.body };
-      await dropBody(answer);
+      await beThere(answer);
       return undefined;
     },
     async put(key, bytes, { ifMatch, ifNoneMatch } = {}, sha256) {
@@ -92,7 +92,7 @@ export function createS3Client(options: S3Options): S3Client {
       const isConditional = ifMatch !== undefined || ifNoneMatch !== undefined;
       const takes = isConditional ? [200, 201, 204, 404, 409, 412] : [200, 201, 204];
       const answer = await ask({ method: "PUT", key, headers, body: bytes, ...(sha256 && { sha256 }), takes });
-      await dropBody(answer);
+      await beThere(answer);
       return answer.status >= 400 ? "conflict" : { etag: header(answer, "etag") };
     },
     async refresh(key) {
@@ -143,6 +143,12 @@ export function createS3Client(options: S3Options): S3Client {
     },
     [Symbol.dispose]: () => caller[Symbol.dispose](),
   };
+}
+
+/** Of a bucket that is not there nothing is known: neither what is in it nor what is not. */
+async function beThere(answer: HttpAnswer): Promise<void> {
+  const code = answer.status === 404 ? tagOf(await textOf(answer, 64 * 1024), "Code") : await dropBody(answer);
+  if (code === "NoSuchBucket") throw new Fault("unavailable", "call S3", { code });
 }
 
 async function askOnce(caller: HttpCaller, options: S3Options, one: Ask): Promise<HttpAnswer> {
