@@ -16,7 +16,13 @@ import { repoRoot } from "./generate.ts";
 import { report, type Skipped } from "./test-report.ts";
 
 const patterns = {
-  unit: ["bin/**/*.test.ts", "src/**/*.test.ts", "test/**/*.test.ts", "tools/**/*.test.ts"],
+  unit: [
+    "bin/**/*.test.ts",
+    "e2e/conformance/*.test.ts",
+    "src/**/*.test.ts",
+    "test/**/*.test.ts",
+    "tools/**/*.test.ts",
+  ],
   e2e: ["e2e/**/*.test.ts"],
 };
 

@@ -13,6 +13,7 @@ import type { Admitted } from "#edge/admission.ts";
 import { authorize, type Action } from "#edge/policy.ts";
 import { allTenants, type Principal } from "#edge/principal.ts";
 import type { GrpcServer } from "#grpc/server.ts";
+import type { BuildConfig } from "./build-config.ts";
 
 export type BuildParts = {
   readonly store: Store;
@@ -51,6 +52,11 @@ export function composeBuild(
   const paths = serveBuild(server, ports, callerOf);
   return new Map(paths.map((path) => [path, "service.describe"]));
 }
+
+export const buildSettings = ({ instances, blobMax, fetchFrom }: BuildConfig) => ({
+  settings: { instances, blobBytesMax: blobMax },
+  assets: { allow: fetchFrom },
+});
 
 const nobody: BuildCaller = { tenant: "", principal: "nobody", may: () => false };
 

@@ -11,9 +11,12 @@ import type { Node } from "#shard/node.ts";
 import type { ShardService } from "#shard/protocol.ts";
 import { workCalls } from "#shard/work-calls.ts";
 import { Work } from "#wire/generated/millrace/work/v1/work.ts";
-import { composeBuild, type BuildParts } from "./compose-build.ts";
+import { buildSettings, composeBuild, type BuildParts } from "./compose-build.ts";
+import { composeHttpCaches } from "./compose-http-caches.ts";
+import type { PeersView } from "./compose-mesh.ts";
 import type { Config } from "./config.ts";
 import { edgeAddressDefault, parseEdgeAddress } from "./edge-config.ts";
+import { peersRoute } from "./mesh-routes.ts";
 import { workPolicy } from "./work-policy.ts";
 
 export type EdgeParts = {
@@ -22,7 +25,9 @@ export type EdgeParts = {
   readonly routed: ShardService;
   readonly journal: Journal;
   /** What the build cache is kept in; left out: there is none. */
-  readonly cache?: Pick<BuildParts, "store" | "index"> | undefined;
+  readonly cache?: (Pick<BuildParts, "store" | "index"> & { readonly spoolFolder: string }) | undefined;
+  /** Who is in the mesh; undefined when there is none. */
+  readonly peers?: (() => PeersView | undefined) | undefined;
   readonly log: (line: string) => void;
 };
 
@@ -56,10 +61,12 @@ export async function composeEdge(config: Config, parts: EdgeParts): Promise<Ser
   return served;
 }
 
-async function serve({ edge }: Config, listen: readonly string[], parts: EdgeParts): Promise<ServedEdge> {
-  const { clock, node, routed, journal, cache, log } = parts;
+async function serve({ edge, build }: Config, listen: readonly string[], parts: EdgeParts): Promise<ServedEdge> {
+  const { clock, node, routed, journal, cache, peers = () => undefined, log } = parts;
   const leaving = new AbortController();
   const edgeLog = new Log((line) => log(line.trimEnd()), clock);
+  const trouble = (doing: string, error: unknown): void =>
+    edgeLog.warn("build-cache-trouble", { reason: doing, error });
   const opened = await startEdge({
     clock,
     listen: listen.map(parseEdgeAddress),
@@ -78,9 +85,17 @@ async function serve({ edge }: Config, listen: readonly string[], parts: EdgePar
           return { cluster: node.cluster, ownerships, nodes };
         },
       });
-      const report = (doing: string, error: unknown): void =>
-        edgeLog.warn("build-cache-trouble", { reason: doing, error });
-      return new Map([...workActions, ...(cache ? composeBuild(server, { ...cache, clock, report }) : [])]);
+      return new Map([
+        ...workActions,
+        ...(cache ? composeBuild(server, { ...cache, ...buildSettings(build), clock, report: trouble }) : []),
+      ]);
+    },
+    http(admission, registry) {
+      const peersServed = peersRoute(admission, peers);
+      if (!cache) return peersServed;
+      const report = (error: unknown): void => trouble("serve an HTTP cache", error);
+      const cachesServed = composeHttpCaches({ ...cache, clock, report }, admission, registry);
+      return (request, peer) => peersServed(request, peer) ?? cachesServed(request, peer);
     },
   });
   return {

@@ -1,6 +1,8 @@
 /** The composition root: a configuration becomes a running node. */
 import { randomUUID } from "node:crypto";
+import { mkdir } from "node:fs/promises";
 import { arch, platform } from "node:os";
+import { join } from "node:path";
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import { Random } from "#base/random.ts";
@@ -14,10 +16,12 @@ import { createRouter, type Router } from "#shard/router.ts";
 import { createTcpTransport, type TcpTransport } from "#shard/tcp.ts";
 import type { Worker } from "#worker/worker.ts";
 import { composeEdge } from "./compose-edge.ts";
+import { startMesh, type RunningMesh } from "./compose-mesh.ts";
 import { openStore } from "./compose-store.ts";
 import { startWorker } from "./compose-worker.ts";
 import type { Config } from "./config.ts";
 import { lockFolder, nodeName, publishAddress, publishEdge, type DataFolder } from "./data-folder.ts";
+import { factsFor } from "./mesh-facts.ts";
 import { systemClock } from "./system-clock.ts";
 import { version } from "./version.ts";
 import { directoryCalls } from "./wire-directory.ts";
@@ -32,6 +36,7 @@ export type Running = {
   /** Where the edge is served; none when it is not. */
   readonly edgePorts: readonly number[];
   readonly edgeAddresses: readonly string[];
+  readonly mesh: RunningMesh | undefined;
   /** Lets running work go on for the configured time, hands the shards over, closes everything. */
   stop(): Promise<void>;
 };
@@ -69,16 +74,34 @@ export async function startNode(
   const { shards } = node.cluster;
   if (config.worker.enabled)
     worker = await startWorker(config, folder, { name, client, blobs, clock, random, labels, log, shards });
-  const edge = await composeEdge(config, { clock, node, routed, journal, cache: stored, log });
+  const cache = { ...stored, spoolFolder: await spoolFolder(folder) };
+  let mesh: RunningMesh | undefined; // the edge is asked about it, and it tells where the edge is
+  const edge = await composeEdge(config, { clock, node, routed, journal, cache, peers: () => mesh?.peers(), log });
   if (edge) undo.defer(() => edge.close());
   const [edgeAddress] = edge?.addresses ?? [];
   if (edgeAddress !== undefined) undo.use(await publishEdge(folder, edgeAddress));
+  if (config.mesh) {
+    const facts = factsFor(config, { node, worker: () => worker?.status(), edgeAddress });
+    const joined = (mesh = await startMesh(config.mesh, { name, clock, random, facts, log }));
+    undo.defer(() => joined.stop());
+  }
   undo.use(await publishAddress(folder, node.address));
   undo.defer(async () => await worker?.drain(config.node.stopWithin));
 
   const owned = undo.move();
   const { ports: edgePorts = [], addresses: edgeAddresses = [] } = edge ?? {};
-  return { name, node, client, worker, journal, labels, edgePorts, edgeAddresses, stop: () => owned.disposeAsync() };
+  return {
+    name,
+    node,
+    client,
+    worker,
+    journal,
+    labels,
+    edgePorts,
+    edgeAddresses,
+    mesh,
+    stop: () => owned.disposeAsync(),
+  };
 }
 
 type Parts = {
@@ -125,6 +148,13 @@ function joinParts(parts: Parts, workerStatus: () => ReturnType<Worker["status"]
   });
   const client = createClient({ router, directory: journal, random: random.fork("client") });
   return { node, client, routed: routedBy(router) };
+}
+
+/** For uploads whose digest is not known yet; nothing in it outlives the process. */
+async function spoolFolder({ path }: DataFolder): Promise<string> {
+  const folder = join(path, "spool");
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  return folder;
 }
 
 /** The journal's word on the cluster counts: it was fixed when the store was created. */

@@ -8,7 +8,9 @@ import { z } from "zod";
 import { Fault, isFault } from "#base/fault.ts";
 import { Duration } from "#edge/config-words.ts";
 import { isLoopback, parseAddress } from "#shard/tcp-address.ts";
+import { BuildConfig } from "./build-config.ts";
 import { EdgeConfig } from "./edge-config.ts";
+import { MeshConfig } from "./mesh-config.ts";
 import { BlobsConfig } from "./store-config.ts";
 
 const Name = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/, "write letters, digits, dots and dashes only");
@@ -108,8 +110,12 @@ export const Config = z.strictObject({
   cluster: Cluster.prefault({}).describe("The same on all nodes."),
   node: Node.prefault({}).describe("This node."),
   edge: EdgeConfig.prefault({}).describe("The port for everybody: other tools, workers in any language, other nodes."),
+  mesh: MeshConfig.optional().describe(
+    "Who else is there: members find each other, and a stock serf agent can be one. Left out: no mesh.",
+  ),
   journal: Journal.prefault({ kind: "sqlite" }).describe("Where work is recorded."),
   blobs: BlobsConfig.prefault({ kind: "disk" }).describe("Where bytes are kept."),
+  build: BuildConfig.prefault({}).describe("The cache for build tools."),
   history: History.prefault({}).describe(
     "What is known of ended jobs. The owner of a shard applies its own setting: give all nodes the same.",
   ),
@@ -120,8 +126,12 @@ export type Config = z.output<typeof Config>;
 
 /** For people and logs: the same without secrets. */
 export function withoutSecrets(config: Config): Config {
-  if (config.journal.kind !== "postgres") return config;
-  return { ...config, journal: { ...config.journal, url: hidePassword(config.journal.url) } };
+  const { journal, mesh } = config;
+  return {
+    ...config,
+    ...(journal.kind === "postgres" && { journal: { ...journal, url: hidePassword(journal.url) } }),
+    ...(mesh && { mesh: { ...mesh, keys: mesh.keys.map(() => "***") } }),
+  };
 }
 
 export function hidePassword(url: string): string {

@@ -1,0 +1,46 @@
+/** All cases, and how they are run. */
+import { assetCases } from "./cases-assets.ts";
+import { blobCases } from "./cases-blobs.ts";
+import { httpCases } from "./cases-http.ts";
+import { nameCases } from "./cases-names.ts";
+import { readCases } from "./cases-read.ts";
+import { resultCases } from "./cases-results.ts";
+import { transportCases } from "./cases-transport.ts";
+import { writeCases } from "./cases-write.ts";
+import { Skip, type Case } from "./case.ts";
+import type { Lab } from "./lab.ts";
+
+export const allCases: readonly Case[] = [
+  ...nameCases,
+  ...writeCases,
+  ...readCases,
+  ...blobCases,
+  ...resultCases,
+  ...transportCases,
+  ...httpCases,
+  ...assetCases,
+];
+
+export type Outcome = {
+  readonly item: number;
+  readonly title: string;
+  readonly outcome: "passed" | "failed" | "skipped";
+  readonly why?: string;
+};
+
+const patienceMs = 60_000;
+
+/** One after the other: what a case leaves behind must not be what another meets while it runs. */
+export async function runCase({ item, title, run }: Case, lab: Lab): Promise<Outcome> {
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => late.reject(new Error(`not done after ${patienceMs / 1_000} s`)), patienceMs);
+  try {
+    await Promise.race([run(lab), late.promise]);
+    return { item, title, outcome: "passed" };
+  } catch (error) {
+    const why = error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error);
+    return { item, title, outcome: error instanceof Skip ? "skipped" : "failed", why };
+  } finally {
+    clearTimeout(timer);
+  }
+}
