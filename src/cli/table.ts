@@ -14,6 +14,7 @@ import { jobSubmit } from "./job-submit.ts";
 import { jobWatch } from "./job-watch.ts";
 import { jobWhy } from "./job-why.ts";
 import { nodes } from "./nodes.ts";
+import { peers } from "./peers.ts";
 import { shards } from "./shards.ts";
 import { tenantSet } from "./tenant-set.ts";
 import { up } from "./up.ts";
@@ -37,6 +38,7 @@ export const table: readonly Command[] = [
   cacheGc,
   cacheVerify,
   nodes,
+  peers,
   shards,
   historyRebuild,
   bench,

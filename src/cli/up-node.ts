@@ -6,12 +6,13 @@ import { existsSync } from "node:fs";
 import { startNode, type Running } from "#app/compose.ts";
 import { readConfig, type Config } from "#app/config.ts";
 import { dataFolder, defaultDataPath, type DataFolder } from "#app/data-folder.ts";
+import { withJoin } from "#app/mesh-config.ts";
 import { systemClock } from "#app/system-clock.ts";
 import { version } from "#app/version.ts";
 import type { ExitCode, World } from "./command.ts";
 import type { UpFacts } from "./up.ts";
 
-type UpValues = { readonly config?: string; readonly data?: string; readonly dev?: boolean };
+type UpValues = { readonly config?: string; readonly data?: string; readonly dev?: boolean; readonly join?: string };
 
 export async function withNode(values: UpValues, world: World, ready: (facts: UpFacts) => void): Promise<ExitCode> {
   await using undo = new AsyncDisposableStack();
@@ -37,7 +38,8 @@ export async function configured(values: UpValues, world: World, undo: AsyncDisp
   const throwaway = values.dev ? await mkdtemp(join(tmpdir(), "millrace-dev-")) : undefined;
   if (throwaway !== undefined) undo.defer(() => rm(throwaway, { recursive: true, force: true }));
   const usual = dataFolder(values.data ?? throwaway ?? defaultDataPath(world.env));
-  const config = await readConfig(values.config ?? (existsSync(usual.config) ? usual.config : undefined));
+  const read = await readConfig(values.config ?? (existsSync(usual.config) ? usual.config : undefined));
+  const config = { ...read, mesh: withJoin(read.mesh, values.join) };
   const folder =
     values.data === undefined && throwaway === undefined && config.node.data !== undefined
       ? dataFolder(config.node.data)
@@ -79,6 +81,7 @@ async function factsOf(running: Running, config: Config, folder: DataFolder, wor
     node: name,
     addresses: config.node.listen.map((address) => (address === "unix" ? `unix:${folder.socket}` : address)),
     edge: running.edgeAddresses,
+    mesh: running.mesh?.peers().address,
     data: folder.path,
     journal: await running.journal.describe(),
     shards: node.cluster.shards,

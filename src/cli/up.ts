@@ -14,9 +14,15 @@ export const up = command({
       about: "a configuration (YAML or JSON); config.yaml in the data folder otherwise",
     },
     data: { type: "string", value: "FOLDER", about: "where to keep everything ($MILLRACE_DATA, ~/.millrace)" },
+    join: { type: "string", value: "ADDRESSES", about: "members of a mesh to join: host:port, several with commas" },
     dev: { type: "boolean", about: "keep everything in a new folder that is thrown away at the end" },
   },
-  examples: ["millrace up", "millrace up --data ./state", "millrace up --config node.yaml"],
+  examples: [
+    "millrace up",
+    "millrace up --data ./state",
+    "millrace up --config node.yaml",
+    "millrace up --join 10.0.0.7:7946",
+  ],
   async run({ values }, world) {
     const { withNode } = await import("./up-node.ts");
     const ready = (facts: UpFacts): void =>
@@ -31,6 +37,8 @@ export type UpFacts = {
   readonly addresses: readonly string[];
   /** Where gRPC and HTTP are served, for other tools. */
   readonly edge: readonly string[];
+  /** Where other members of the mesh reach this node; undefined without a mesh. */
+  readonly mesh: string | undefined;
   readonly data: string;
   readonly journal: { readonly kind: string; readonly durable: boolean; readonly notes: readonly string[] };
   readonly shards: number;
@@ -47,6 +55,7 @@ function announce(facts: UpFacts, { out }: World): void {
   out(`  node      ${facts.node}`);
   for (const address of facts.addresses) out(`  address   ${address}`);
   for (const address of facts.edge) out(`  edge      ${address} (gRPC, HTTP/2, HTTP/1.1)`);
+  if (facts.mesh !== undefined) out(`  mesh      ${facts.mesh} (UDP and TCP)`);
   out(`  data      ${facts.data}`);
   out(`  journal   ${journal.kind}, ${journal.durable ? "durable" : "NOT durable"}`);
   for (const note of journal.notes) out(`            ${note}`);

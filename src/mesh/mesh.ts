@@ -27,7 +27,8 @@ export type MeshOptions = {
   readonly listen: Address;
   /** What others are told, when it is not where we listen. */
   readonly advertise?: Partial<Address> | undefined;
-  readonly tags?: Tags | undefined;
+  /** What it says of itself first, by the address that others are told. */
+  readonly tags?: ((address: Address) => Tags) | undefined;
   readonly times?: MeshTimes | undefined;
   readonly label?: string | undefined;
   readonly keys?: readonly Uint8Array[] | undefined;
@@ -101,7 +102,8 @@ export class Mesh implements AsyncDisposable {
       streamTimeoutMs: times.streamTimeoutMs,
     });
     const address = advertised(options, tcp.port);
-    const { name, tags = {}, random, clock } = options;
+    const { name, random, clock } = options;
+    const tags = options.tags?.(address) ?? {};
     const nowMs = clock.monotonicMs();
     const machine = new Machine({ name, address, tags, times, limits, envelope, keyring, random, nowMs });
     const mesh = (made.mesh = new Mesh(options, { keyring, machine, udp, tcp, address }));
