@@ -162,7 +162,7 @@ export function applyReused`,
     file: "kernel/apply-task.ts",
     find: "claim.expiresAtMs = Math.max(claim.expiresAtMs, event.at + claim.leaseMs);",
     replace: "",
-    focus: ["database-slow", "database-refuses", "locked", "lockedEndless"],
+    focus: ["database-slow", "slow-network", "single", "locked"],
   },
   {
     name: "a snapshot keeps the planning of a stage",
