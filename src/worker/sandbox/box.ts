@@ -1,0 +1,93 @@
+/**
+ * A command inside bubblewrap, in words: a read-only root, private /tmp and /proc, namespaces of its own, no rights, no
+ * network unless asked for. Values in, words out.
+ */
+
+/** Where an attempt's files are for what runs in the sandbox: always the same place, so that outputs can be equal. */
+export const boxRoot = "/tmp/build";
+
+export type Box = {
+  readonly bwrap: string;
+  /** The folder that the command works in, and may write. */
+  readonly root: string;
+  /** Below the folder. */
+  readonly workingDirectory: string;
+  readonly argv: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly network: boolean;
+  /** Folders that are seen empty: what is ours, or another tenant's. */
+  readonly hidden: readonly string[];
+  /** Of /tmp and its like; zero is as much as there is memory. */
+  readonly tmpBytes: number;
+  /** Parts of the folder that cannot be changed, from elsewhere: [where it is, where it is seen]. */
+  readonly readOnly: readonly (readonly [string, string])[];
+};
+
+/** The sandbox's own messages go here. */
+export const statusFd = 9;
+
+export function boxWords(box: Box): readonly string[] {
+  const { bwrap, root, workingDirectory, argv, env, network, hidden, tmpBytes, readOnly } = box;
+  const tmpfs = (path: string): readonly string[] => [
+    ...(tmpBytes > 0 ? ["--size", String(tmpBytes)] : []),
+    "--tmpfs",
+    path,
+  ];
+  return [
+    bwrap,
+    "--unshare-user",
+    "--unshare-pid",
+    "--unshare-ipc",
+    "--unshare-uts",
+    "--unshare-cgroup-try",
+    ...(network ? [] : ["--unshare-net"]),
+    // With its lane gone, so is all of it; and nothing outlives the command itself.
+    "--die-with-parent",
+    "--uid",
+    "65534",
+    "--gid",
+    "65534",
+    "--cap-drop",
+    "ALL",
+    "--hostname",
+    "millrace",
+    "--ro-bind",
+    "/",
+    "/",
+    "--dev",
+    "/dev",
+    "--proc",
+    "/proc",
+    ...tmpfs("/tmp"),
+    ...hidden.filter((path) => path !== "/tmp" && !path.startsWith("/tmp/")).flatMap(tmpfs),
+    "--bind",
+    root,
+    boxRoot,
+    ...readOnly.flatMap(([from, to]) => ["--ro-bind", from, `${boxRoot}/${to}`]),
+    "--chdir",
+    workingDirectory === "" ? boxRoot : `${boxRoot}/${workingDirectory}`,
+    "--clearenv",
+    ...Object.entries(env).flatMap(([key, value]) => ["--setenv", key, value]),
+    "--json-status-fd",
+    String(statusFd),
+    "--",
+    ...argv,
+  ];
+}
+
+/** How the sandbox itself failed, if it did: the command's own ends are none of its. */
+export type BoxFailure =
+  | { readonly kind: "no-program"; readonly exitCode: 126 | 127; readonly message: string }
+  | { readonly kind: "no-sandbox"; readonly message: string };
+
+const bwrapFailed = 1;
+
+/** From the sandbox's exit code, what it wrote to its descriptor, and the beginning of standard error. */
+export function boxFailure(exitCode: number, status: string, stderr: string): BoxFailure | undefined {
+  if (exitCode !== bwrapFailed || status.includes(`"exit-code"`)) return undefined;
+  const message = /^bwrap: (.*)$/m.exec(stderr)?.[1] ?? "the sandbox could not be set up";
+  const program = /^execvp (.*): (.*)$/.exec(message);
+  if (!program) return { kind: "no-sandbox", message };
+  const isMissing = program[2] === "No such file or directory";
+  return { kind: "no-program", exitCode: isMissing ? 127 : 126, message: `${program[1]}: ${program[2]}` };
+}

@@ -1,0 +1,106 @@
+/** Finds out, by trying, how far commands can be kept from this machine and from each other. Once, at start. */
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { Fault } from "#base/fault.ts";
+import { dropWords } from "#worker/process/order.ts";
+import { boxWords } from "./box.ts";
+
+export type Isolation = {
+  readonly kind: "bubblewrap" | "plain";
+  /** Where the sandbox's program is. */
+  readonly bwrap: string;
+  /** Users of their own, one for each lane. */
+  readonly uidBase: number | undefined;
+  /** Lanes stay root and every command gives it up; for commands outside the sandbox. */
+  readonly drops: boolean;
+  /** Whether a command that asks for no network has none. */
+  readonly network: "own" | "shared";
+  /** What could not be had, and why: for whoever runs the node. */
+  readonly missing: readonly string[];
+};
+
+export type IsolationOptions = {
+  /** "auto" takes the best that works; the others fail when they cannot be had. */
+  readonly want: "auto" | "bubblewrap" | "plain";
+  /** Whether lanes get users of their own, where this process is root. */
+  readonly users: boolean;
+};
+
+/** Far from every range that systems hand out; and one for where only the first 65,536 exist. */
+const uidBases = [1_835_600_000, 50_000];
+const bwrap = "bwrap";
+const run = promisify(execFile);
+
+export async function probeIsolation({ want, users }: IsolationOptions): Promise<Isolation> {
+  if (process.platform !== "linux") return nothing(want, "namespaces are Linux's");
+  const missing: string[] = [];
+  const uidBase = users ? await firstThatWorks(uidBases, (uid) => tryCommand(["/bin/sh", "-c", ":"], uid)) : undefined;
+  if (uidBase === undefined)
+    missing.push(isRoot() ? "users of their own: not wanted, or refused" : "users of their own: needs root");
+  if (want !== "plain") {
+    const network = await firstThatWorks([false, true], (shared) => tryCommand(trial(shared), uidBase));
+    if (network !== undefined) {
+      if (network) missing.push("a network namespace: refused here");
+      return { kind: "bubblewrap", bwrap, uidBase, drops: false, network: network ? "shared" : "own", missing };
+    }
+    missing.push(`bubblewrap: ${await complaint(trial(false), uidBase)}`);
+    if (want === "bubblewrap") throw new Fault("unavailable", "find sandbox", { why: missing.join("; ") });
+  }
+  const drops = uidBase !== undefined && (await works([...dropWords(uidBase), "/bin/sh", "-c", ":"]));
+  if (uidBase !== undefined && !drops) missing.push("setpriv: lanes are used once each, which is slower");
+  return { kind: "plain", bwrap, uidBase, drops, network: "shared", missing };
+}
+
+function nothing(want: IsolationOptions["want"], why: string): Isolation {
+  if (want === "bubblewrap") throw new Fault("unavailable", "find sandbox", { why });
+  return { kind: "plain", bwrap, uidBase: undefined, drops: false, network: "shared", missing: [`bubblewrap: ${why}`] };
+}
+
+const isRoot = (): boolean => process.getuid?.() === 0;
+
+/** The very words that commands are run with. */
+const trial = (network: boolean): readonly string[] =>
+  boxWords({
+    bwrap,
+    root: "/usr",
+    workingDirectory: "",
+    argv: ["/bin/sh", "-c", ":"],
+    env: {},
+    network,
+    hidden: [],
+    tmpBytes: 1_000_000,
+    readOnly: [],
+  }).filter((word, at, words) => word !== "--json-status-fd" && words[at - 1] !== "--json-status-fd");
+
+async function tryCommand(words: readonly string[], uid: number | undefined): Promise<boolean> {
+  return (await complaint(words, uid)) === undefined;
+}
+
+const works = (words: readonly string[]): Promise<boolean> => tryCommand(words, undefined);
+
+async function complaint(
+  [program = "", ...args]: readonly string[],
+  uid: number | undefined,
+): Promise<string | undefined> {
+  const user = uid === undefined ? {} : { uid, gid: uid };
+  try {
+    await run(program, args, {
+      ...user,
+      cwd: "/",
+      env: { PATH: process.env["PATH"] ?? "/usr/bin:/bin" },
+      timeout: 20_000,
+    });
+    return undefined;
+  } catch (error) {
+    const { code, stderr } = error as { code?: unknown; stderr?: string };
+    return code === "ENOENT" ? "not installed" : stderr?.trim().split("\n")[0] || String(error);
+  }
+}
+
+async function firstThatWorks<T>(
+  candidates: readonly T[],
+  isGood: (one: T) => Promise<boolean>,
+): Promise<T | undefined> {
+  for (const candidate of candidates) if (await isGood(candidate)) return candidate;
+  return undefined;
+}

@@ -1,0 +1,258 @@
+/**
+ * Runs commands for attempts, each in a folder, a lane and, where it can be had, a sandbox of its own.
+ *
+ * X1 Which kind of sandbox ran is said with every result.
+ * X2 An attempt's end is told only when nothing of its tree runs any more.
+ */
+import { mkdirSync, realpathSync, statSync } from "node:fs";
+import { open } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { Clock } from "#base/clock.ts";
+import { Fault } from "#base/fault.ts";
+import type { LaneLoan } from "#worker/process/lanes.ts";
+import type { End, GroupKind, KillReason, Limits } from "#worker/process/protocol.ts";
+import { Spawner, type Running } from "#worker/process/spawner.ts";
+import { attemptsIn, makeAttemptFolder, reclaimAttempts, removeFolder, type AttemptFolder } from "./attempt-folder.ts";
+import { boxFailure, boxWords } from "./box.ts";
+import { probeIsolation, type Isolation, type IsolationOptions } from "./isolation.ts";
+
+export type SandboxOptions = {
+  /** Attempts have their folders below it. Other users must be able to pass through to it. */
+  readonly home: string;
+  readonly socket: string;
+  readonly lanes: number;
+  readonly clock: Clock;
+  readonly log: (line: string) => void;
+  readonly isolation?: Partial<IsolationOptions>;
+  /** Folders that commands are not to see, besides `home`: this node's data. */
+  readonly hidden?: readonly string[];
+  /** Of /tmp in the sandbox. */
+  readonly tmpBytes?: number;
+};
+
+/** What there is between commands and the machine: for capabilities and results. */
+export type SandboxAbout = {
+  readonly kind: Isolation["kind"];
+  readonly users: "own" | "shared";
+  readonly network: Isolation["network"];
+  readonly groups: GroupKind;
+  readonly controllers: readonly string[];
+  readonly missing: readonly string[];
+};
+
+export type Command = {
+  readonly tag: string;
+  readonly argv: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  /** Below the attempt's root; "" is the root. It must exist, and no part of it may be a symbolic link. */
+  readonly workingDirectory: string;
+  readonly network: boolean;
+  readonly limits: Limits;
+  readonly timeoutMs: number;
+  readonly leaseMs: number;
+  /** Of each stream. */
+  readonly outputBytesMax: number;
+  readonly readOnly?: readonly (readonly [string, string])[];
+};
+
+export type Ran = End & {
+  readonly sandbox: Isolation["kind"];
+  /** For people: why it ended as it did, where the exit code does not say. */
+  readonly message?: string;
+};
+
+export class Attempt implements AsyncDisposable {
+  readonly lane: LaneLoan;
+  readonly folder: AttemptFolder;
+  readonly #sandbox: Sandbox;
+
+  constructor(lane: LaneLoan, folder: AttemptFolder, sandbox: Sandbox) {
+    this.lane = lane;
+    this.folder = folder;
+    this.#sandbox = sandbox;
+  }
+
+  /** Starts it. To be waited for by `sandbox.ended`. */
+  start(command: Command): Running {
+    return this.#sandbox.start(this, command);
+  }
+
+  async run(command: Command, signal?: AbortSignal, why: () => KillReason = () => "cancelled"): Promise<Ran> {
+    signal?.throwIfAborted();
+    const running = this.start(command);
+    const stop = (): void => running.kill(why());
+    signal?.addEventListener("abort", stop, { once: true });
+    try {
+      return await this.#sandbox.ended(running, this.folder);
+    } finally {
+      signal?.removeEventListener("abort", stop);
+      running.forget();
+    }
+  }
+
+  /** The lane is free at once; the folder goes in its own time. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.lane[Symbol.dispose]();
+    this.#sandbox.discard(this.folder);
+  }
+}
+
+export class Sandbox implements AsyncDisposable {
+  readonly about: SandboxAbout;
+  readonly #options: SandboxOptions;
+  readonly #isolation: Isolation;
+  readonly #spawner: Spawner;
+  readonly #hidden: readonly string[];
+  readonly #going = new Set<Promise<void>>();
+
+  private constructor(options: SandboxOptions, isolation: Isolation, spawner: Spawner) {
+    this.#options = options;
+    this.#isolation = isolation;
+    this.#spawner = spawner;
+    this.#hidden = foldersAmong([options.home, ...(options.hidden ?? []), "/run", "/var/tmp", "/tmp"]);
+    const { kind, uidBase, network, missing } = isolation;
+    const users = uidBase === undefined ? "shared" : "own";
+    const { kind: groups, controllers } = spawner.groups;
+    this.about = { kind, users, network, groups, controllers, missing };
+  }
+
+  static async open(options: SandboxOptions): Promise<Sandbox> {
+    const isolation = await probeIsolation({ want: "auto", users: process.getuid?.() === 0, ...options.isolation });
+    const { uidBase, drops } = isolation;
+    mkdirSync(attemptsIn(options.home), { recursive: true, mode: 0o711 });
+    if (uidBase !== undefined) checkPassable(options.home);
+    const { home, socket, lanes, clock, log } = options;
+    const spawner = await Spawner.open({ home, socket, lanes, uidBase, drops, clock, log });
+    return new Sandbox(options, isolation, spawner);
+  }
+
+  /** What an earlier life of this node started; its tag says for what. Those that are not wanted are to be killed. */
+  get found(): readonly Running[] {
+    return this.#spawner.found;
+  }
+
+  /** Folders that neither a run that was found nor anybody else needs. Before the first attempt. */
+  reclaim(kept: readonly string[]): Promise<number> {
+    return reclaimAttempts(this.#options.home, new Set(kept));
+  }
+
+  async attempt(signal?: AbortSignal): Promise<Attempt> {
+    const lane = await this.#spawner.lanes.lend(signal);
+    try {
+      return new Attempt(lane, makeAttemptFolder(this.#options.home, lane.uid), this);
+    } catch (error) {
+      lane[Symbol.dispose]();
+      throw error;
+    }
+  }
+
+  start({ lane, folder }: Attempt, command: Command): Running {
+    const { kind, bwrap } = this.#isolation;
+    const { tag, argv, env, workingDirectory, limits, timeoutMs, leaseMs, outputBytesMax: bytesMax } = command;
+    const { stdout, stderr, status, root } = folder;
+    const files = { stdout: { path: stdout, bytesMax }, stderr: { path: stderr, bytesMax } };
+    const rest = { tag, lane: lane.index, limits, timeoutMs, leaseMs, ...files };
+    if (kind === "plain")
+      return this.#spawner.start({ ...rest, argv, env, cwd: join(root, workingDirectory), sealed: false });
+    const { network, readOnly = [] } = command;
+    const { tmpBytes = 0 } = this.#options;
+    const box = { bwrap, root, workingDirectory, argv, env, network, hidden: this.#hidden, tmpBytes, readOnly };
+    checkWords(argv);
+    return this.#spawner.start({
+      ...rest,
+      argv: boxWords(box),
+      env: sandboxEnv,
+      cwd: "/",
+      sealed: true,
+      statusPath: status,
+    });
+  }
+
+  async ended(running: Running, folder: AttemptFolder): Promise<Ran> {
+    const end = await running.end;
+    const { kind } = this.#isolation;
+    if (end.why === "not-started") throw new Fault("unavailable", "run command", { tag: running.tag, why: end.note });
+    if (end.note !== undefined) this.#options.log(`${running.tag}: ${end.note}`);
+    if (kind === "bubblewrap" && end.why === "exited" && end.exitCode === 1) {
+      const failure = boxFailure(end.exitCode, await head(folder.status), await head(folder.stderr));
+      if (failure?.kind === "no-sandbox")
+        throw new Fault("unavailable", "set up sandbox", { tag: running.tag, why: failure.message });
+      if (failure) return { ...end, exitCode: failure.exitCode, sandbox: kind, message: failure.message };
+    }
+    const message = messageOf(end);
+    return { ...end, sandbox: kind, ...(message === undefined ? {} : { message }) };
+  }
+
+  discard(folder: AttemptFolder): void {
+    const going = removeFolder(folder.path)
+      .catch((error: unknown) => this.#options.log(`remove ${folder.path}: ${String(error)}`))
+      .finally(() => this.#going.delete(going));
+    this.#going.add(going);
+  }
+
+  /** Without `quit`, what runs goes on until its lease ends. */
+  async close(options: { readonly quit: boolean }): Promise<void> {
+    await this.#spawner.close(options);
+    await Promise.all(this.#going);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close({ quit: true });
+  }
+}
+
+/** Enough to find the sandbox's own program; the command sees none of it. */
+const sandboxEnv = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" };
+
+const signals: Readonly<Record<number, string>> = {
+  4: "SIGILL",
+  6: "SIGABRT",
+  8: "SIGFPE",
+  9: "SIGKILL",
+  11: "SIGSEGV",
+  15: "SIGTERM",
+  25: "SIGXFSZ",
+};
+
+/** 84: what a number alone does not say. */
+function messageOf({ why, exitCode, outOfMemory }: End): string | undefined {
+  if (outOfMemory) return "it ran out of the memory it may have";
+  if (why === "timed-out") return "it took longer than it may";
+  if (why !== "exited") return `it was ended: ${why}`;
+  const name = signals[exitCode - 128] ?? (exitCode > 128 && exitCode < 193 ? `signal ${exitCode - 128}` : undefined);
+  return name === undefined ? undefined : `killed by ${name}, or it says so`;
+}
+
+function checkWords(argv: readonly string[]): void {
+  if (argv.length === 0 || argv[0] === "") throw new Fault("invalid", "run command", { why: "no program is named" });
+}
+
+const headBytes = 4_096;
+
+async function head(path: string): Promise<string> {
+  await using file = await open(path, "r");
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(headBytes), 0, headBytes, 0);
+  return buffer.toString("latin1", 0, bytesRead);
+}
+
+/** Those that are there, by their real names, without those that are inside another one. */
+function foldersAmong(paths: readonly string[]): readonly string[] {
+  const real = paths
+    .filter((path) => statSync(path, { throwIfNoEntry: false })?.isDirectory())
+    .map((path) => realpathSync(path));
+  const isOuter = (path: string): boolean => !real.some((other) => other !== path && path.startsWith(`${other}/`));
+  return [...new Set(real)].filter(isOuter);
+}
+
+/** Other users work below it: every folder above has to let them pass. */
+function checkPassable(home: string): void {
+  for (let path = realpathSync(home); ; path = dirname(path)) {
+    if ((statSync(path).mode & 0o001) === 0)
+      throw new Fault("invalid", "open sandbox", {
+        home,
+        why: `users of lanes cannot pass through ${path}`,
+        wants: "mode o+x",
+      });
+    if (path === dirname(path)) return;
+  }
+}
