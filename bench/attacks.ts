@@ -24,6 +24,7 @@ export const attacks: Suite = {
     const forMs = smoke ? 300 : 3_000;
     const node = await startNode();
     try {
+      await warmUp(node, forMs);
       const rows = [await underAttack(report, node, undefined, forMs)];
       for (const name of Object.keys(known)) rows.push(await underAttack(report, node, name, forMs));
       report.table(
@@ -55,7 +56,7 @@ export const attacks: Suite = {
         atMost: 0,
         got: rows.reduce((n, r) => n + r.failed, 0),
       });
-      report.target({ what: "memory that an attack leaves behind, MB", atMost: 64, got: grownMb });
+      report.target({ what: "memory that an attack leaves behind, MB", atMost: 30, got: grownMb });
     } finally {
       await node.stop();
     }
@@ -81,11 +82,10 @@ async function startNode(): Promise<Node> {
   const config = { journal: { kind: "memory" }, blobs: { kind: "memory" }, edge: { listen: ["127.0.0.1:0"] } };
   writeFileSync(file, JSON.stringify(config));
   const main = join(import.meta.dirname, "..", "src", "cli", "main.ts");
-  const child = spawn(process.execPath, [main, "up", "--json", "--config", file, "--data", join(folder, "data")], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  const up = await firstLine(child);
-  const { edge } = JSON.parse(up) as { readonly edge: readonly string[] };
+  // With the flags of `millrace up` the young generation may grow by 128 MB, and hide what an attack holds.
+  const up = [main, "up", "--json", "--config", file, "--data", join(folder, "data")];
+  const child = spawn(process.execPath, up, { stdio: ["ignore", "pipe", "inherit"] });
+  const { edge } = JSON.parse(await firstLine(child)) as { readonly edge: readonly string[] };
   return {
     pid: child.pid ?? 0,
     port: Number(edge[0]?.split(":").at(-1)),
@@ -108,6 +108,18 @@ function firstLine(child: ChildProcess): Promise<string> {
     });
     child.once("exit", (code) => reject(new Error(`the node ended with ${code} before it was up`)));
   });
+}
+
+/** Until the node's young generation is as large as it gets: what it grows by then is not an attack's doing. */
+async function warmUp({ port }: Node, forMs: number): Promise<void> {
+  const connect = () => connectH2({ host: "127.0.0.1", port, clock });
+  const client = new GrpcClient({ clock, authority: `127.0.0.1:${port}`, connect });
+  const untilMono = performance.now() + forMs;
+  const callers = Array.from({ length: 64 }, async () => {
+    while (performance.now() < untilMono) await client.unary(Health.methods.check, { service: "" });
+  });
+  await Promise.all(callers);
+  client.close();
 }
 
 async function underAttack(report: Report, node: Node, name: string | undefined, forMs: number): Promise<Row> {

@@ -1,7 +1,8 @@
 /**
  * HPACK decoding (RFC 7541): a header block in, fields out. What breaks the code is a ConnectionError
  * COMPRESSION_ERROR, since after it both ends hold different tables. What is merely too much is not: the rest of the
- * block is read for the tables' sake and its fields are dropped, so that only the stream suffers (`overflowed`).
+ * block is read for the tables' sake and its fields are dropped, so that only the stream suffers (`overflowed`). A bomb,
+ * a few bytes that mean megabytes, is not read to its end: it costs the connection.
  *
  * Values are decoded at once, not on demand: a table counts the decoded length and the rules look at the characters,
  * so the work is due anyway, and a string of 170 characters costs less than the object that would put it off.
@@ -22,6 +23,9 @@ export type HpackDecoderLimits = {
 
 /** Shared by all decoders: a string is made from it before anybody else decodes. Grows to the longest one seen. */
 let scratch = Buffer.allocUnsafeSlow(4096);
+
+/** A list so many times as large as allowed is no mistake: its stream alone would not be enough to give up. */
+const bombFactor = 4;
 
 export class HpackDecoder {
   readonly #table: DynamicTable;
@@ -63,9 +67,11 @@ export class HpackDecoder {
       } else field = this.#literal(0x0f, first >= 0x10, false);
       sawField = true;
       listBytes += field.name.length + field.value.length + fieldOverheadBytes;
-      if (listBytes > this.#limits.headerListBytesMax || fields.length >= this.#limits.headerCountMax)
+      if (listBytes > this.#limits.headerListBytesMax || fields.length >= this.#limits.headerCountMax) {
         this.overflowed = true;
-      else fields.push(field);
+        if (listBytes > this.#limits.headerListBytesMax * bombFactor)
+          throw new ConnectionError(errorCode.enhanceYourCalm, "a header bomb");
+      } else fields.push(field);
     }
     this.#bytes = scratch; // a read's memory is not kept alive by the decoder
     return this.overflowed ? [] : fields;

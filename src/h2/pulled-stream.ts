@@ -10,8 +10,11 @@ import type { Stream, StreamHandler, WriteOptions } from "./stream.ts";
 
 export class PulledStream implements StreamHandler, AsyncIterable<Buffer> {
   readonly stream: Stream;
-  readonly #response = Promise.withResolvers<HeaderList>();
-  readonly #reset = new AbortController();
+  /** Made when somebody asks: a stream that is reset at once should cost little. */
+  #response: PromiseWithResolvers<HeaderList> | undefined;
+  #answered: HeaderList | undefined;
+  #reset: AbortController | undefined;
+  #fault: Fault | undefined;
   #chunks: Buffer[] = [];
   #ended = false;
   #trailers: HeaderList | undefined;
@@ -23,11 +26,16 @@ export class PulledStream implements StreamHandler, AsyncIterable<Buffer> {
     this.stream = stream;
     this.#ended = ended;
     stream.handler = this;
-    this.#response.promise.catch(() => {}); // whoever waits for it hears of it; nobody has to
   }
 
   /** Client: the response's headers; 1xx are passed over. */
   get response(): Promise<HeaderList> {
+    if (!this.#response) {
+      this.#response = Promise.withResolvers();
+      this.#response.promise.catch(() => {}); // whoever waits for it hears of it; nobody has to
+      if (this.#answered) this.#response.resolve(this.#answered);
+      else if (this.#fault) this.#response.reject(this.#fault);
+    }
     return this.#response.promise;
   }
 
@@ -38,12 +46,16 @@ export class PulledStream implements StreamHandler, AsyncIterable<Buffer> {
 
   /** Aborted when the stream is reset, with the fault as its reason. */
   get signal(): AbortSignal {
+    if (!this.#reset) {
+      this.#reset = new AbortController();
+      if (this.#fault) this.#reset.abort(this.#fault);
+    }
     return this.#reset.signal;
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Buffer, void, undefined> {
     for (;;) {
-      this.signal.throwIfAborted();
+      this.#throwIfReset();
       const chunk = this.#chunks.shift();
       if (chunk !== undefined) {
         yield chunk;
@@ -58,17 +70,18 @@ export class PulledStream implements StreamHandler, AsyncIterable<Buffer> {
 
   /** Resolves when there is room for more; rejects when the stream was reset. */
   async write(bytes: Uint8Array, options: WriteOptions = {}): Promise<void> {
-    this.signal.throwIfAborted();
+    this.#throwIfReset();
     if (this.stream.write(bytes, options)) return;
     await new Promise<void>((wake) => {
       this.#wakeWriter = wake;
     });
-    this.signal.throwIfAborted();
+    this.#throwIfReset();
   }
 
   onHeaders(_stream: Stream, headers: HeaderList, ended: boolean): void {
     if (headers.status < 200) return;
-    this.#response.resolve(headers);
+    this.#answered = headers;
+    this.#response?.resolve(headers);
     if (ended) this.#end(undefined);
   }
 
@@ -90,10 +103,15 @@ export class PulledStream implements StreamHandler, AsyncIterable<Buffer> {
     const why = this.stream.lost ? "the connection is gone" : "the stream was reset";
     const fault = new Fault("unavailable", "use stream", { why, code: errorCodeName(code) });
     this.#chunks = [];
-    this.#reset.abort(fault);
-    this.#response.reject(fault);
+    this.#fault = fault;
+    this.#reset?.abort(fault);
+    this.#response?.reject(fault);
     this.#wakeReader?.();
     this.#wakeWriter?.();
+  }
+
+  #throwIfReset(): void {
+    if (this.#fault) throw this.#fault;
   }
 
   #end(trailers: HeaderList | undefined): void {
