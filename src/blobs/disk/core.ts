@@ -1,8 +1,10 @@
 /** What all parts of a disk store work on together. */
+import { statfsSync } from "node:fs";
 import type { Clock } from "#base/clock.ts";
 import type { DigestParts } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import { BlobFiles, fileName } from "./blob-files.ts";
+import { asDiskFault } from "./disk-fault.ts";
 import { HashThread } from "./file-hashing.ts";
 import { type Holdings, keyBytes } from "./holdings.ts";
 import { InlineGate } from "./inline-gate.ts";
@@ -33,6 +35,7 @@ export type CoreParts = {
 const secondsMax = 2 ** 32 - 1;
 /** How exactly times of access are known: touching a blob again within it costs nothing. */
 const accessCoarseSec = 60;
+const freeShare = 0.95;
 const keysPerRecordMax = 1_500;
 
 export class Core {
@@ -52,11 +55,14 @@ export class Core {
   readonly nameTurns = new Turns();
   /** Makes room for so much, if it can; the janitor's. */
   makeRoom: (bytes: number) => Promise<boolean> = () => Promise.resolve(false);
+  /** Taken for uploads that have not come yet. */
+  unwrittenBytes: () => number = () => 0;
   /** Told of entries whose use should be written down. */
   onTouched: (entry: number) => void = () => {};
   readonly #key: Key = new Uint32Array(keyWords);
   readonly #tenants = new Map<string, Promise<number>>();
   readonly #epochMs: number;
+  #roughSec: number;
 
   constructor(parts: CoreParts, filesFolder: string) {
     const { root, options, clock, holdings, segments, room, recovered } = parts;
@@ -68,6 +74,7 @@ export class Core {
     this.room = room;
     // A wall clock that was set back must not make anything older than it is, nor one that jumps let pins run out.
     this.#epochMs = Math.max(clock.wallMs(), holdings.lastSec * 1_000) - clock.monotonicMs();
+    this.#roughSec = this.nowSec();
     this.gate = new InlineGate(() => clock.monotonicMs());
     this.slabs = new Slabs(holdings.table, options.memoryBytesMax);
     this.reader = new RecordReader(segments, this.gate);
@@ -83,6 +90,7 @@ export class Core {
     };
     const { gate, slabs } = this;
     const { segmentBytes } = options;
+    this.measureDisk();
     this.log = new PackedLog({ segments, slabs, room, gate, segmentBytes, onWritten }, recovered.sequence);
   }
 
@@ -113,7 +121,18 @@ export class Core {
   }
 
   touch(entry: number): void {
-    if (this.holdings.table.touch(entry, this.nowSec(), accessCoarseSec)) this.onTouched(entry);
+    this.#roughSec = this.nowSec();
+    this.touchRoughly(entry);
+  }
+
+  /** By the time as it was a moment ago: for who asks for thousands at once. */
+  touchRoughly(entry: number): void {
+    if (this.holdings.table.touch(entry, this.#roughSec, accessCoarseSec)) this.onTouched(entry);
+  }
+
+  /** Called about once a second. */
+  lookAtClock(): void {
+    this.#roughSec = this.nowSec();
   }
 
   /** The tenant's number, given out and written down at the first need. */
@@ -141,14 +160,29 @@ export class Core {
     return number;
   }
 
-  /** Waits for the janitor when there is no room, once. */
-  async append(appending: Appending): Promise<number> {
+  append(appending: Appending): Promise<number> {
+    return this.withRoom(appending.bodyBytes + headerBytes, () => this.log.append(appending));
+  }
+
+  /** Waits for the janitor when there is no room, in the store or on the disk, and tries once more. */
+  async withRoom<T>(bytes: number, work: () => Promise<T>): Promise<T> {
     try {
-      return await this.log.append(appending);
+      return await work();
     } catch (error) {
-      if (!isFault(error, "exhausted") || !(await this.makeRoom(appending.bodyBytes + headerBytes))) throw error;
-      return await this.log.append(appending);
+      const fault = asDiskFault(error, "write");
+      if (fault.code !== "exhausted") throw error;
+      if (fault.facts["errno"] !== undefined) this.measureDisk();
+      if (!(await this.makeRoom(bytes))) throw fault;
+      return await work();
     }
+  }
+
+  /** The limit is what was configured, or what the disk has if that is less: all but a twentieth of what is free. */
+  measureDisk(): void {
+    const { bavail, bsize } = statfsSync(this.root);
+    const { room, options } = this;
+    const writtenBytes = room.usedBytes - this.unwrittenBytes();
+    room.resize(Math.floor(Math.min(options.sizeBytesMax, writtenBytes + bavail * bsize * freeShare)));
   }
 
   /** One record, or as many as it takes, that name these entries. */

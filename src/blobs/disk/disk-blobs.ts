@@ -188,13 +188,14 @@ function promptOf(core: Core, view: TenantView, find: (parts: DigestParts) => nu
       keyFromBytes(key, number, hash, at);
       const entry = table.find(key, number);
       if (entry === noEntry || table.sizeOf(entry) !== sizeBytes || !holdings.maySee(entry, tenant)) return false;
-      core.touch(entry);
+      core.touchRoughly(entry);
       return true;
     },
     bytes(digest) {
       const parts = parseDigest(digest);
       const entry = parts ? find(parts) : noEntry;
-      return entry === noEntry ? undefined : packedNow(core, entry);
+      if (entry === noEntry) return undefined;
+      return packedNow(core, entry) && core.slabs.shown(entry);
     },
   };
 }

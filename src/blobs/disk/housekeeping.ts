@@ -34,6 +34,8 @@ export class Housekeeping {
     this.touches = new Touches(core);
     this.strays = new Strays(core);
     core.spare.layBy();
+    core.room.takeOwn(core.spare.sizeBytes);
+    core.measureDisk();
     this.#wait();
   }
 
@@ -47,12 +49,14 @@ export class Housekeeping {
 
   async #work(): Promise<void> {
     this.#round += 1;
+    this.#core.lookAtClock();
     await this.touches.flush();
     if (this.#janitor.isDue || this.#round % seldom === 0) await this.#janitor.tidy();
     await this.#checkpoints.writeIfDue();
     if (this.#lookForStrays) this.#lookForStrays = !(await this.strays.lookOn());
     if (this.#round % seldom !== 0) return;
     await this.#partials.reclaim();
+    this.#core.measureDisk();
     this.#core.spare.layBy();
   }
 

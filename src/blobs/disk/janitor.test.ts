@@ -193,3 +193,18 @@ test("files that nobody knows are removed", async () => {
   );
   await rig.dispose();
 });
+
+test("bytes that were shown stay as they are, whatever is written and read afterwards", async () => {
+  const rig = await diskRig({ memoryBytesMax: 4 * MiB });
+  const { blobs } = rig.store.forTenant("mill");
+  const digests = await fill(blobs, { count: 50, sizeBytes: 50_000, seed: "shown" });
+  const shown = digests.map((digest) => blobs.prompt?.bytes(digest));
+  await fill(blobs, { count: 300, sizeBytes: 50_000, seed: "later" });
+  const again = digests.map((digest) => blobs.prompt?.bytes(digest));
+  await fill(blobs, { count: 300, sizeBytes: 50_000, seed: "and later" });
+  ok(shown.some((bytes) => bytes));
+  // A disk that is slow just now is not asked, and nothing is shown then.
+  for (const [i, digest] of digests.entries())
+    for (const bytes of [shown[i], again[i]]) if (bytes) equal(digestOf(bytes), digest);
+  await rig.dispose();
+});

@@ -50,6 +50,7 @@ export class Janitor {
   /** So that `bytes` more fit. False: there is too much that has to stay. */
   async makeRoom(bytes: number): Promise<boolean> {
     const { room } = this.#core;
+    this.#core.measureDisk();
     if (bytes > room.offeredBytes) return false;
     // Room for this one alone would have the next one wait again; and one that was under way may have wanted less.
     for (let tries = 0; tries < 2 && !room.fits(bytes); tries += 1)

@@ -9,7 +9,7 @@
  *   streams/    what running work says
  */
 import { randomUUID } from "node:crypto";
-import { mkdirSync } from "node:fs";
+import { mkdirSync, statfsSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "#base/clock.ts";
 import type { ActionIndex } from "#blobs/action-index.ts";
@@ -45,8 +45,9 @@ export type DiskStore = Store & {
 export type OpenDisk = Partial<DiskOptions> & { readonly clock: Clock };
 
 export async function openDiskStore(root: string, { clock, ...given }: OpenDisk): Promise<DiskStore> {
-  const options = diskOptions(given);
   for (const folder of ["log", "files"]) mkdirSync(join(root, folder), { recursive: true, mode: 0o700 });
+  const { blocks, bsize } = statfsSync(root);
+  const options = diskOptions(given, blocks * bsize);
   const unlock = lockStore(root);
   try {
     return openLocked(root, { clock, options, unlock });
@@ -62,14 +63,13 @@ function openLocked(root: string, { clock, options, unlock }: Locked): DiskStore
   const holdings = new Holdings();
   const segments = new Segments(join(root, "log"));
   const recovered = recover(root, holdings, segments);
-  const room = new Room(options.sizeBytesMax, Math.min(2 * options.segmentBytes, options.sizeBytesMax / 4));
+  holdings.endRecovery();
+  const room = new Room(options.sizeBytesMax, 2 * options.segmentBytes);
+  room.takeOwn(countAll(holdings, segments));
   holdings.accounts = {
     live: (segment, bytes) => segments.changeLive(segment, bytes),
     file: (bytes) => (bytes > 0 ? room.takeOwn(bytes) : room.give(-bytes)),
   };
-  holdings.endRecovery();
-  holdings.count();
-  for (const { sizeBytes } of segments.all()) room.takeOwn(sizeBytes);
   const core = new Core({ root, options, clock, holdings, segments, room, recovered }, join(root, "files"));
   const partials = new PartialUploads(core);
   const janitor = new Janitor(core);
@@ -102,6 +102,18 @@ function openLocked(root: string, { clock, options, unlock }: Locked): DiskStore
       unlock();
     },
   };
+}
+
+/** How much of each segment is of use, and what all of it takes on the disk. */
+function countAll(holdings: Holdings, segments: Segments): number {
+  let usedBytes = 0;
+  holdings.accounts = {
+    live: (segment, bytes) => segments.changeLive(segment, bytes),
+    file: (bytes) => (usedBytes += bytes),
+  };
+  holdings.count();
+  for (const { sizeBytes } of segments.all()) usedBytes += sizeBytes;
+  return usedBytes;
 }
 
 function tenantStore(core: Core, partials: PartialUploads, tenant: string): TenantStore {

@@ -36,13 +36,11 @@ export const diskOptionsDefault: DiskOptions = {
   report: () => {},
 };
 
-/** A small store has small segments, so that there is always room to tidy one up. */
-export function diskOptions(given: Partial<DiskOptions>): DiskOptions {
+/** A small store, or one on a small disk, has small segments, so that there is always room to tidy one up. */
+export function diskOptions(given: Partial<DiskOptions>, diskBytes: number): DiskOptions {
   const options = { ...diskOptionsDefault, ...given };
-  const segmentBytes = Math.min(
-    options.segmentBytes,
-    Math.max(MiB / 4, 2 ** Math.floor(Math.log2(options.sizeBytesMax / 16))),
-  );
+  const sixteenth = Math.min(options.sizeBytesMax, diskBytes) / 16;
+  const segmentBytes = Math.min(options.segmentBytes, Math.max(MiB / 4, 2 ** Math.floor(Math.log2(sixteenth))));
   const packedBytesMax = Math.min(options.packedBytesMax, segmentBytes / 4);
   return { ...options, segmentBytes, packedBytesMax };
 }

@@ -31,10 +31,10 @@ export async function writePacked(
 const payloadOf = (bytes: Buffer, { fn, bodyBytes }: Header): Buffer =>
   bytes.subarray(headerBytes + hashRoom(hashLength(fn)) + 8, headerBytes + bodyBytes);
 
-/** All of it. To be looked at only. */
+/** All of it: the reader's own. */
 export async function readPacked(core: Core, entry: number, parts: DigestParts): Promise<Buffer> {
   const held = packedNow(core, entry);
-  if (held) return held;
+  if (held) return Buffer.from(held);
   try {
     const { bytes, header } = await core.recordOf(entry);
     const payload = payloadOf(bytes, header);
@@ -58,7 +58,10 @@ async function readAgain(core: Core, parts: DigestParts): Promise<Buffer> {
   throw new Fault("not-found", "read blob", { digest: digestText(parts.fn, parts.hash, parts.sizeBytes) });
 }
 
-/** What can be had without waiting: from memory, or from a disk that has been quick. Undefined when in doubt. */
+/**
+ * What can be had without waiting: from memory, or from a disk that has been quick. Undefined when in doubt. To be looked
+ * at only, and only now.
+ */
 export function packedNow(core: Core, entry: number): Buffer | undefined {
   const { table } = core.holdings;
   if (table.has(entry, flags.file)) return undefined;

@@ -29,6 +29,7 @@ export class PartialUploads {
 
   constructor(core: Core) {
     this.#core = core;
+    core.unwrittenBytes = () => this.#unwrittenBytes;
     this.#folder = join(core.root, "uploads");
     mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
     for (const name of readdirSync(this.#folder)) this.#adopt(name);
@@ -59,6 +60,12 @@ export class PartialUploads {
   get reservedBytes(): number {
     let sum = 0;
     for (const { totalBytes } of this.#partials.values()) sum += totalBytes;
+    return sum;
+  }
+
+  get #unwrittenBytes(): number {
+    let sum = 0;
+    for (const { totalBytes, keptBytes } of this.#partials.values()) sum += totalBytes - keptBytes;
     return sum;
   }
 

@@ -1,13 +1,22 @@
 /** The hard limit: bytes are taken before they are written, and given back when they are gone. Pure. */
 export class Room {
-  readonly sizeBytesMax: number;
+  #sizeBytesMax: number;
   /** Kept free of what callers bring, so that the janitor has room to work in and news can be written down. */
-  readonly #reserveBytes: number;
+  readonly #reserveBytesMax: number;
   #usedBytes = 0;
 
-  constructor(sizeBytesMax: number, reserveBytes: number) {
-    this.sizeBytesMax = sizeBytesMax;
-    this.#reserveBytes = reserveBytes;
+  constructor(sizeBytesMax: number, reserveBytesMax: number) {
+    this.#sizeBytesMax = sizeBytesMax;
+    this.#reserveBytesMax = reserveBytesMax;
+  }
+
+  get sizeBytesMax(): number {
+    return this.#sizeBytesMax;
+  }
+
+  /** The disk has more or less to give than it had. */
+  resize(sizeBytesMax: number): void {
+    this.#sizeBytesMax = sizeBytesMax;
   }
 
   get usedBytes(): number {
@@ -16,7 +25,7 @@ export class Room {
 
   /** How much callers may use. */
   get offeredBytes(): number {
-    return this.sizeBytesMax - this.#reserveBytes;
+    return this.#sizeBytesMax - Math.min(this.#reserveBytesMax, this.#sizeBytesMax / 4);
   }
 
   fits(bytes: number): boolean {

@@ -1,7 +1,7 @@
 /**
  * Small blobs in memory: slabs of 1 MiB, the oldest of which is let go when there are too many. What is written to the
- * log is put together in a slab and simply stays there; what is read from the disk is copied into one. A slab is
- * never written to twice, so whoever still looks at bytes of one that was let go sees them unchanged.
+ * log is put together in a slab and simply stays there; what is read from the disk is copied into one. The memory of a
+ * slab that somebody outside may still look at is never written to again.
  */
 import { flags, type Table } from "./table.ts";
 
@@ -20,6 +20,8 @@ export type Slab = {
   readonly entries: number[];
   /** Something in it is still to be written to the disk. */
   isBusy: boolean;
+  /** Bytes of it were shown to somebody who may look at them for as long as they like. */
+  isShown: boolean;
 };
 
 export class Slabs {
@@ -45,8 +47,8 @@ export class Slabs {
     const old = this.#ring[slot];
     if (old) this.#letGo(old);
     this.#age += 1;
-    const buffer = Buffer.allocUnsafeSlow(slabBytes);
-    const slab: Slab = { slot, age: this.#age, buffer, usedBytes: 0, entries: [], isBusy: false };
+    const buffer = old && !old.isShown && !old.isBusy ? old.buffer : Buffer.allocUnsafeSlow(slabBytes);
+    const slab: Slab = { slot, age: this.#age, buffer, usedBytes: 0, entries: [], isBusy: false, isShown: false };
     this.#ring[slot] = slab;
     return slab;
   }
@@ -76,7 +78,17 @@ export class Slabs {
     this.place(entry, slab, at);
   }
 
-  /** The plain bytes of a packed blob, if they are in memory. To be looked at only. */
+  /** The same as `bytes`, for somebody who may look at them for as long as they like. */
+  shown(entry: number): Buffer | undefined {
+    const found = this.bytes(entry);
+    const slab = this.#ring[(this.#table.memory(entry) >>> offsetBits) - 1];
+    // A blob that was copied just now was found in its old slab.
+    if (!found || !slab) return found;
+    slab.isShown = true;
+    return slab.buffer.buffer === found.buffer ? found : this.bytes(entry);
+  }
+
+  /** The plain bytes of a packed blob, if they are in memory. To be looked at only, and only now. */
   bytes(entry: number): Buffer | undefined {
     const place = this.#table.memory(entry);
     if (place === 0 || this.#table.has(entry, flags.file)) return undefined;
