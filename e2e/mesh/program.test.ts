@@ -1,0 +1,69 @@
+/** The program itself in a mesh with a serf agent. */
+import { deepEqual, equal, match } from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { freePort } from "#test/free-port.ts";
+import { until } from "#test/until.ts";
+import { SerfAgent, serfMissing } from "./serf-agent.ts";
+
+const patience = { limitMs: 60_000, everyMs: 100 };
+const program = join(import.meta.dirname, "../../src/cli/main.ts");
+
+const title = "as a serf agent sees it: tags, peers, killed with -9, started again, stopped politely";
+
+test(`the program ${title}`, { skip: serfMissing }, async () => {
+  await using one = await SerfAgent.start("one");
+  const folder = await mkdtemp(join(tmpdir(), "millrace-mesh-"));
+  const port = await freePort();
+  const config = `node: { name: alpha }\nedge: { listen: ["127.0.0.1:0"] }\njournal: { kind: memory }\n`;
+  const mesh = `blobs: { kind: memory }\nmesh: { listen: "127.0.0.1:${port}", profile: local }\n`;
+  await writeFile(join(folder, "config.yaml"), config + mesh);
+  const start = () => {
+    const child = spawn(process.execPath, [program, "up", "--data", folder, "--join", one.address]);
+    const ended = new Promise<number | null>((resolve) => child.once("close", resolve));
+    return { child, ended };
+  };
+  const peers = () => spawnText([program, "peers", "--data", folder, "--json"]);
+  let node = start();
+  try {
+    await until("it is alive", async () => (await one.status("alpha")) === "alive", patience);
+    await until("its state is up", async () => (await one.members()).get("alpha")?.tags["state"] === "up", patience);
+    const { tags } = (await one.members()).get("alpha") ?? {};
+    equal(tags?.["role"], "millrace");
+    match(tags?.["load"] ?? "", /^0\/\d+$/);
+    match(tags?.["edge"] ?? "", /^127\.0\.0\.1:\d+$/);
+    const listed = (await fetch(`http://${tags?.["edge"]}/peers`).then((answer) => answer.json())) as {
+      peers: { name: string; state: string; kind: string }[];
+    };
+    deepEqual(
+      listed.peers.map(({ name, state, kind }) => ({ name, state, kind })),
+      [
+        { name: "alpha", state: "alive", kind: "millrace" },
+        { name: "one", state: "alive", kind: "other" },
+      ],
+    );
+    match(await peers(), /"name":"one"/);
+    node.child.kill("SIGKILL");
+    await node.ended;
+    await until("it has failed", async () => (await one.status("alpha")) === "failed", patience);
+    node = start();
+    await until("it is back", async () => (await one.status("alpha")) === "alive", patience);
+    node.child.kill("SIGTERM");
+    equal(await node.ended, 0);
+    await until("it has left", async () => (await one.status("alpha")) === "left", patience);
+  } finally {
+    node.child.kill("SIGKILL");
+    await node.ended;
+    await rm(folder, { recursive: true, force: true });
+  }
+});
+
+function spawnText(args: readonly string[]): Promise<string> {
+  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
+  let text = "";
+  child.stdout.on("data", (chunk: Buffer) => void (text += chunk.toString()));
+  return new Promise((resolve) => child.once("close", () => resolve(text)));
+}
