@@ -176,8 +176,12 @@ const isSameShape = (a: StageShape, b: StageSpec): boolean =>
   a.parallelMax === b.parallelMax &&
   isSameList(a.needs, b.needs);
 
-const isSameList = <T>(a: readonly T[], b: readonly T[]): boolean =>
-  a === b || (a.length === b.length && a.every((one, i) => one === b[i]));
+export function isSameList<T>(a: readonly T[], b: readonly T[]): boolean {
+  if (a === b) return true;
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i += 1) if (a[i] !== b[i]) return false;
+  return true;
+}
 
 export function shapeOf(state: State, spec: StageSpec): StageShape {
   const last = state.lastShape;

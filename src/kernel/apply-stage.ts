@@ -255,5 +255,6 @@ function holderOf(state: State, event: { readonly job: number; readonly stage: n
 }
 
 function forNeedingStages(job: Job, stage: Stage, visit: (next: Stage) => void): void {
+  if (job.stages.length === 1) return;
   for (const next of job.stages) if (next.shape.needs.includes(stage.index)) visit(next);
 }

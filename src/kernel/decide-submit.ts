@@ -119,7 +119,8 @@ function join(
 /** Refuses before the shard is in trouble, never after. */
 function noRoom(state: State, submit: Submit): Rejection | undefined {
   const { limits } = state;
-  const tasks = submit.stages.reduce((sum, stage) => sum + (stage.tasks?.tasks.length ?? 1), 0);
+  let tasks = 0;
+  for (const stage of submit.stages) tasks += stage.tasks?.tasks.length ?? 1;
   const { retryAfterMs } = limits;
   const tenant = state.tenants.get(submit.tenant);
   if (tenant && tenant.queuedMax > 0 && tenant.queued + tasks > tenant.queuedMax)
@@ -144,8 +145,9 @@ export function noRoomFor(state: State, tasks: number, bytes: number): Rejection
 const isNewClass = (state: State, stage: StageSpec): boolean =>
   !state.ready.hasClass(stage.tasks?.template.requires ?? stage.plan?.requires ?? []);
 
-export const weightOfTasks = (tasks: readonly TaskPlan[]): number =>
-  tasks.reduce((sum, { spec, key }) => sum + 500 + spec.length + key.length, 0);
+export const weightOfTasks = (tasks: readonly TaskPlan[]): number => tasks.reduce(addWeight, 0);
+
+const addWeight = (sum: number, { spec, key }: TaskPlan): number => sum + 500 + spec.length + key.length;
 
 function weightOf(submit: Submit): number {
   let bytes = 1_000 + submit.spec.length;

@@ -3,7 +3,8 @@ import type { State } from "./state.ts";
 
 /** The job that an event belongs to, for those who watch one; undefined for what concerns the shard. */
 export function jobOf(state: State, event: Event): number | undefined {
-  if ("job" in event) return event.job;
-  if ("task" in event) return state.tasks.get(event.task)?.stage.job.no ?? state.endedClaim?.task.stage.job.no;
+  const { job, task } = event as { readonly job?: number; readonly task?: number };
+  if (job !== undefined) return job;
+  if (task !== undefined) return state.tasks.get(task)?.stage.job.no ?? state.endedClaim?.task.stage.job.no;
   return undefined;
 }

@@ -222,7 +222,11 @@ describe("all input is hostile", () => {
         });
         const before = text(t.state);
         const outcome = step(t.state, command, t.nowMs);
-        deepEqual(outcome, { ok: false, events: [], rejection: { kind: "broken", why: "poison" } }, `${kind}.${name}`);
+        deepEqual(
+          outcome,
+          { ok: false, changes: 0, events: [], rejection: { kind: "broken", why: "poison" } },
+          `${kind}.${name}`,
+        );
         equal(text(t.state), before);
       }
     }

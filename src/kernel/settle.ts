@@ -27,8 +27,8 @@ function settleBlocked(state: State, stage: Stage, nowMs: number): readonly Even
   const { job, shape } = stage;
   if (stage.cancelled) return [ended(stage, stage.cancelled, stage.reason, nowMs)];
   if (stage.waiting > 0 || job.phase === "WAITING") return [];
-  const unmet = shape.after === "success" && shape.needs.find((need) => !isMet(job.stages[need] as Stage));
-  if (unmet !== false && unmet !== undefined) {
+  const unmet = shape.after === "success" ? firstUnmet(stage) : undefined;
+  if (unmet !== undefined) {
     const need = job.stages[unmet] as Stage;
     return [ended(stage, "SKIPPED", `${need.shape.name} ${need.phase}`, nowMs)];
   }
@@ -50,6 +50,11 @@ function settleBlocked(state: State, stage: Stage, nowMs: number): readonly Even
       nowMs,
     ),
   ];
+}
+
+function firstUnmet({ job, shape: { needs } }: Stage): number | undefined {
+  for (const need of needs) if (!isMet(job.stages[need] as Stage)) return need;
+  return undefined;
 }
 
 const isMet = (need: Stage): boolean => need.phase === "COMPLETED" || (need.phase === "FAILED" && need.shape.mayFail);
@@ -103,8 +108,12 @@ export function reusable(
 
 export function settleJob(job: Job, nowMs: number): readonly Event[] {
   if (isJobOver(job) || job.stagesOpen > 0) return [];
-  const failed = job.stages.find((stage) => stage.phase === "FAILED" && !stage.shape.mayFail);
-  const cancelled = job.stages.find((stage) => stage.phase === "CANCELLED");
+  let failed: Stage | undefined;
+  let cancelled: Stage | undefined;
+  for (const stage of job.stages) {
+    if (stage.phase === "FAILED" && !stage.shape.mayFail) failed ??= stage;
+    if (stage.phase === "CANCELLED") cancelled ??= stage;
+  }
   const phase: JobPhase = job.cancelled ?? (failed ? "FAILED" : cancelled ? "CANCELLED" : "SUCCEEDED");
   const culprit = failed ?? cancelled;
   const reason = job.cancelled ? job.reason : culprit ? `${culprit.shape.name}: ${culprit.reason}` : "";

@@ -22,9 +22,10 @@ import type { Rejection } from "./rejection.ts";
 import type { Reply } from "./reply.ts";
 import type { State } from "./state.ts";
 
+/** What came of a command. `changes` is how many events there were; they are listed only where nobody observed them. */
 export type Outcome =
-  | { readonly ok: true; readonly events: readonly Event[]; readonly reply: Reply }
-  | { readonly ok: false; readonly events: readonly Event[]; readonly rejection: Rejection };
+  | { readonly ok: true; readonly changes: number; readonly events: readonly Event[]; readonly reply: Reply }
+  | { readonly ok: false; readonly changes: number; readonly events: readonly Event[]; readonly rejection: Rejection };
 
 /** Hears of each event just after it has been applied: for history and watchers, who need the state just then. */
 export type Observer = { applied(event: Event): void };
@@ -56,9 +57,9 @@ function single(work: Work, command: SingleCommand): Outcome {
     return broken(error);
   }
   work.take(decision.events);
-  if (!decision.ok) return { ok: false, events: work.settled(), rejection: decision.rejection };
+  if (!decision.ok) return work.refused(decision.rejection);
   work.takeSoft(decision.soft);
-  return { ok: true, events: work.settled(), reply: decision.reply };
+  return work.done(decision.reply);
 }
 
 const none: readonly never[] = [];
@@ -66,6 +67,7 @@ const none: readonly never[] = [];
 /** What only looks has thrown: that is the answer, and nothing was done (K12). */
 const broken = (error: unknown): Outcome => ({
   ok: false,
+  changes: 0,
   events: none,
   rejection: { kind: "broken", why: whyOf(error) },
 });
@@ -92,12 +94,12 @@ function reserve(work: Work, command: CommandOf<"reserve">): Outcome {
   let before: readonly Grant[] | undefined;
   try {
     const wrong = wrongReserve(state, command, nowMs);
-    if (wrong) return { ok: false, events: none, rejection: wrong };
+    if (wrong) return { ok: false, changes: 0, events: none, rejection: wrong };
     before = grantedBefore(state, command);
   } catch (error) {
     return broken(error);
   }
-  if (before && before.length > 0) return { ok: true, events: none, reply: { grants: before } };
+  if (before && before.length > 0) return { ok: true, changes: 0, events: none, reply: { grants: before } };
   const { executor: id, offers, tenant } = command;
   work.takeSoft([{ kind: "executor-seen", executor: id, offers, tenant, at: nowMs }]);
   const executor = state.executor(id);
@@ -109,7 +111,7 @@ function reserve(work: Work, command: CommandOf<"reserve">): Outcome {
     const claim = executor.claims.get(event.token);
     if (claim) grants.push(grantOf(claim));
   }
-  return { ok: true, events: work.settled(), reply: { grants } };
+  return work.done({ grants });
 }
 
 function nextGrant(work: Work, command: CommandOf<"reserve">, executor: Executor): EventOf<"claimed"> | undefined {
@@ -145,10 +147,10 @@ function tick(work: Work): Outcome {
     work.takeSoft(due.soft);
   }
   work.takeSoft(oldKeys(state, nowMs));
-  const events = work.settled();
+  work.settle();
   more ||= !state.unsettled.isEmpty || state.locks.unsettled.size > 0;
   const nextDueInMs = Math.max(0, state.agenda.nextAtMs() - nowMs);
-  return { ok: true, events, reply: { more, nextDueInMs } };
+  return work.done({ more, nextDueInMs });
 }
 
 /** Which request keys leave memory now. */
@@ -170,7 +172,9 @@ function oldKeys(state: State, nowMs: number): readonly SoftEvent[] {
 class Work {
   readonly state: State;
   readonly nowMs: number;
-  readonly #events: Event[] = [];
+  #changes = 0;
+  /** Made when it is needed: a list for each of a hundred thousand commands a second that nobody looks at. */
+  #events: Event[] | undefined;
   readonly #observer: Observer | undefined;
 
   constructor(state: State, nowMs: number, observer: Observer | undefined) {
@@ -185,8 +189,9 @@ class Work {
 
   takeOne(event: Event): void {
     apply(this.state, event);
-    this.#events.push(event);
-    this.#observer?.applied(event);
+    this.#changes += 1;
+    if (this.#observer) this.#observer.applied(event);
+    else (this.#events ??= []).push(event);
   }
 
   takeSoft(events: readonly SoftEvent[]): void {
@@ -200,7 +205,7 @@ class Work {
   }
 
   /** Follows up until nothing is left to follow, or enough has been done: the next command or tick goes on. */
-  settled(): readonly Event[] {
+  settle(): void {
     const { unsettled, locks, limits } = this.state;
     for (let left = limits.settleStepsMax; left > 0; left -= 1) {
       const item = unsettled.shift();
@@ -214,7 +219,16 @@ class Work {
       if (events.length === 0) locks.unsettled.delete(lock);
       this.take(events);
     }
-    return this.#events;
+  }
+
+  done(reply: Reply): Outcome {
+    this.settle();
+    return { ok: true, changes: this.#changes, events: this.#events ?? none, reply };
+  }
+
+  refused(rejection: Rejection): Outcome {
+    this.settle();
+    return { ok: false, changes: this.#changes, events: this.#events ?? none, rejection };
   }
 
   #next(item: Stage | Job | Lock): readonly Event[] {

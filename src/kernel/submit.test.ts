@@ -76,9 +76,9 @@ describe("K1: a request key is bound to one job while it is kept", () => {
       deadlineMs: 1_000,
       keyFound: { job: 1, payloadHash: "h" },
     };
-    deepEqual(t.do(submit), { ok: true, events: [], reply: { job: 1, created: false, merged: false } });
+    deepEqual(t.do(submit), { ok: true, changes: 0, events: [], reply: { job: 1, created: false, merged: false } });
     const other = t.do({ ...submit, payloadHash: "other" });
-    deepEqual(other, { ok: false, events: [], rejection: { kind: "key-reused", key: "k", job: 1 } });
+    deepEqual(other, { ok: false, changes: 0, events: [], rejection: { kind: "key-reused", key: "k", job: 1 } });
   });
 });
 

@@ -242,9 +242,11 @@ export function wrongSteps(steps: readonly Step[], limits: Limits): Wrong {
   return undefined;
 }
 
+const needsNothing = (stage: StageSpec): boolean => stage.needs.length === 0;
+
 /** Takes away stages whose needs are all gone until none can be taken: what is left goes in circles. */
 function findCycle(stages: readonly StageSpec[]): Wrong {
-  if (stages.every((stage) => stage.needs.length === 0)) return undefined;
+  if (stages.every(needsNothing)) return undefined;
   const waiting = stages.map((stage) => stage.needs.length);
   const dependents: number[][] = stages.map(() => []);
   for (const [i, stage] of stages.entries()) for (const need of stage.needs) dependents[need]?.push(i);

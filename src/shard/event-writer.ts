@@ -4,7 +4,7 @@
  * What is not exactly as foreseen (a number that is none, a field of another type) goes as JSON, which has the last
  * word on what can be written at all.
  */
-import { isSameTemplate } from "#kernel/apply-job.ts";
+import { isSameList, isSameTemplate } from "#kernel/apply-job.ts";
 import type { Event, EventOf } from "#kernel/event.ts";
 import type { Result, StageSpec, TaskPlan, TaskSet, TaskTemplate } from "#kernel/model.ts";
 import * as code from "./event-code.ts";
@@ -14,7 +14,9 @@ export class EventWriter {
   readonly #bytes = new ByteWriter();
   #before = new code.Before();
   #count = 0;
-  #unwritable: { readonly error: unknown } | undefined;
+  #error: unknown;
+  /** How many events of the batch cannot be written down. */
+  unwritable = 0;
 
   add(event: Event): void {
     const bytes = this.#bytes;
@@ -30,18 +32,19 @@ export class EventWriter {
       bytes.byte(code.codes.json);
       bytes.text(json);
     } catch (error) {
-      this.#unwritable ??= { error };
+      this.#error = error;
+      this.unwritable += 1;
     }
   }
 
   /** The batch; the next one begins. Throws when one of its events cannot be written down. */
   finish(): Uint8Array {
-    const unwritable = this.#unwritable;
+    const isWhole = this.unwritable === 0;
     const payload = this.#bytes.take(code.version, this.#count);
     this.#before = new code.Before();
     this.#count = 0;
-    this.#unwritable = undefined;
-    if (unwritable) throw unwritable.error;
+    this.unwritable = 0;
+    if (!isWhole) throw this.#error;
     return payload;
   }
 
@@ -207,7 +210,7 @@ export class EventWriter {
     const bits = code.stageBits;
     const isSameShape = before.shape !== undefined && sameShape(before.shape, stage);
     const isSameSet = before.template !== undefined && isSameTemplate(before.template, set.template);
-    const hasAffinity = set.tasks.some(({ affinity }) => affinity !== undefined);
+    const hasAffinity = set.tasks.some(isChoosy);
     bytes.room(64);
     bytes.byte(
       (isSameShape ? bits.sameShape : 0) |
@@ -291,5 +294,6 @@ const sameShape = (a: code.Shape, b: code.Shape): boolean =>
   a.failFast === b.failFast &&
   a.mayFail === b.mayFail &&
   a.parallelMax === b.parallelMax &&
-  a.needs.length === b.needs.length &&
-  a.needs.every((need, i) => need === b.needs[i]);
+  isSameList(a.needs, b.needs);
+
+const isChoosy = ({ affinity }: TaskPlan): boolean => affinity !== undefined;

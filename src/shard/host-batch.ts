@@ -11,13 +11,20 @@ import type { Stamp } from "./protocol.ts";
 /** An answer that is known and not yet safe to give. */
 export type Parked = {
   readonly asker: Asker;
-  readonly said:
-    | { readonly kind: "reply"; readonly reply: Reply }
-    | { readonly kind: "answer"; readonly answer: Answer }
-    | { readonly kind: "rejected"; readonly rejection: Rejection };
-  /** The events of this very request: without them, nothing was done. */
-  readonly events: readonly Event[];
+  readonly said: Unsaid;
+  /** Whether this very request led to events: without them, nothing was done. */
+  readonly changed: boolean;
+  /** One of its events cannot be written down. */
+  readonly spoilt: boolean;
 };
+
+/** An answer as it will be given, all but its stamp, which is put in when it may be. */
+export type Unsaid =
+  | { readonly kind: "reply"; stamp: Stamp; readonly reply: Reply }
+  | { readonly kind: "answer"; stamp: Stamp; readonly answer: Answer }
+  | { readonly kind: "rejected"; stamp: Stamp; readonly rejection: Rejection };
+
+export const unstamped: Stamp = { epoch: 0, seq: 0 };
 
 export class OpenBatch {
   readonly events: Event[] = [];
@@ -52,14 +59,8 @@ export type SealedBatch = {
 } & Pick<OpenBatch, "events" | "jobs" | "keys" | "rows" | "parked" | "atRelease" | "atLoss" | "needsConfirm">;
 
 export function speak({ asker, said }: Parked, stamp: Stamp): void {
-  switch (said.kind) {
-    case "reply":
-      return asker.settle({ kind: "reply", stamp, reply: said.reply });
-    case "answer":
-      return asker.settle({ kind: "answer", stamp, answer: said.answer });
-    case "rejected":
-      return asker.settle({ kind: "rejected", stamp, rejection: said.rejection });
-  }
+  said.stamp = stamp;
+  asker.settle(said);
 }
 
 /** Refusals that say something is not there: only the shard's true owner may say so. */

@@ -10,7 +10,7 @@ import type { Rejection } from "#kernel/rejection.ts";
 import type { Replies } from "#kernel/reply.ts";
 import { step, type Outcome } from "#kernel/step.ts";
 import { type Asker, type Asking, nobody } from "./host-asking.ts";
-import { tellsAbsence, type Parked } from "./host-batch.ts";
+import { tellsAbsence, unstamped, type Unsaid } from "./host-batch.ts";
 import type { HostedShard } from "./host-shard.ts";
 import type { ShardResponse } from "./protocol.ts";
 import type { Waiter } from "./waiters.ts";
@@ -47,7 +47,7 @@ export class Desk {
   query(shard: HostedShard, query: Query, asker: Asker): void {
     try {
       const outcome = answer(shard.state, query, shard.nowMs());
-      if (outcome.ok) this.#park(shard, asker, { kind: "answer", answer: outcome.answer });
+      if (outcome.ok) this.#park(shard, asker, { kind: "answer", stamp: unstamped, answer: outcome.answer });
       else this.reject(shard, asker, outcome.rejection);
     } catch (error) {
       this.#ports.report("answer a query", error);
@@ -57,7 +57,7 @@ export class Desk {
 
   /** A refusal waits for its batch like any other answer. */
   reject(shard: HostedShard, asker: Asker, rejection: Rejection): void {
-    this.#park(shard, asker, { kind: "rejected", rejection });
+    this.#park(shard, asker, refusal(rejection));
   }
 
   /** Lets time pass, and answers those who have waited long enough. */
@@ -71,13 +71,15 @@ export class Desk {
   }
 
   #step(shard: HostedShard, command: Command, asker: Asker, hold: Hold | undefined): void {
+    const { unwritable } = shard.writer;
     const outcome = this.#decide(shard, command);
-    const { events } = outcome;
-    if (!outcome.ok) return this.#park(shard, asker, { kind: "rejected", rejection: outcome.rejection }, events);
+    const changed = outcome.changes > 0;
+    const spoilt = shard.writer.unwritable > unwritable;
+    if (!outcome.ok) return this.#park(shard, asker, refusal(outcome.rejection), changed, spoilt);
     const { reply } = outcome;
     switch (command.kind) {
       case "reserve":
-        if (events.length > 0 || !hold || (reply as Replies["reserve"]).grants.length > 0) break;
+        if (changed || !hold || (reply as Replies["reserve"]).grants.length > 0) break;
         return this.#hold(shard, command, hold);
       case "renew":
         // Hearing that a claim is lost an executor stops its work: as grave as a refusal.
@@ -85,20 +87,20 @@ export class Desk {
         break;
       case "tick":
         this.#ticked(shard, reply as Replies["tick"]);
-        if (events.length > 0) break;
+        if (changed) break;
         return;
       default:
     }
-    this.#park(shard, asker, { kind: "reply", reply }, events);
+    this.#park(shard, asker, { kind: "reply", stamp: unstamped, reply }, changed, spoilt);
   }
 
   #decide(shard: HostedShard, command: Command): Outcome {
     return step(shard.state, command, shard.nowMs(), shard.absorber);
   }
 
-  #park(shard: HostedShard, asker: Asker, said: Parked["said"], events: Parked["events"] = []): void {
+  #park(shard: HostedShard, asker: Asker, said: Unsaid, changed = false, spoilt = false): void {
     if (said.kind === "rejected" && tellsAbsence(said.rejection)) shard.open.needsConfirm = true;
-    shard.open.parked.push({ asker, said, events });
+    shard.open.parked.push({ asker, said, changed, spoilt });
     this.#ports.touch(shard);
   }
 
@@ -148,18 +150,23 @@ export class Desk {
 
   /** False when there is no work for this one after all. */
   #serve(shard: HostedShard, waiter: Waiter): boolean {
+    const { unwritable } = shard.writer;
     const outcome = this.#decide(shard, waiter.command);
-    const { ok, events } = outcome;
+    const { ok } = outcome;
+    const changed = outcome.changes > 0;
     if (ok && (outcome.reply as Replies["reserve"]).grants.length === 0) {
-      if (events.length > 0) this.#ports.touch(shard);
+      if (changed) this.#ports.touch(shard);
       return false;
     }
     shard.waiters.remove(waiter);
-    if (ok) this.#park(shard, waiter, { kind: "reply", reply: outcome.reply }, events);
-    else this.#park(shard, waiter, { kind: "rejected", rejection: outcome.rejection }, events);
+    const spoilt = shard.writer.unwritable > unwritable;
+    const said: Unsaid = ok ? { kind: "reply", stamp: unstamped, reply: outcome.reply } : refusal(outcome.rejection);
+    this.#park(shard, waiter, said, changed, spoilt);
     return true;
   }
 }
+
+const refusal = (rejection: Rejection): Unsaid => ({ kind: "rejected", stamp: unstamped, rejection });
 
 export const broken = (error: unknown): Rejection => ({
   kind: "broken",

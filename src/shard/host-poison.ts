@@ -19,7 +19,7 @@ export class Poisons {
 const fingerprint = (command: Command): number => (isPlain(command) ? hash32(JSON.stringify(command)) : -1);
 
 /** Whether it can be written down at all. */
-export function isPlain(value: object): boolean {
+function isPlain(value: object): boolean {
   try {
     JSON.stringify(value);
     return true;

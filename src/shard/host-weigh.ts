@@ -1,5 +1,5 @@
 import type { Command } from "#kernel/command.ts";
-import type { TaskSet } from "#kernel/model.ts";
+import type { StageSpec, TaskSet } from "#kernel/model.ts";
 import type { ShardRequest } from "./protocol.ts";
 
 const base = 200;
@@ -8,18 +8,17 @@ const perTask = 64;
 export function weighRequest(request: ShardRequest): number {
   if (request.kind === "command") return weigh(request.command);
   if (request.kind !== "commands" || !Array.isArray(request.commands)) return 0;
-  return request.commands.reduce((sum: number, command: Command) => sum + weigh(command), 0);
+  return request.commands.reduce(addCommand, 0);
 }
+
+const addCommand = (sum: number, command: Command): number => sum + weigh(command);
 
 /** About how many bytes the command takes up on its way through memory and log; cheap rather than exact. */
 function weigh(command: Command): number {
   try {
     switch (command.kind) {
       case "submit":
-        return command.stages.reduce(
-          (sum, { tasks }) => sum + base + (tasks ? weighTasks(tasks) : 0),
-          base + command.spec.length + (command.reuse?.length ?? 0) * base,
-        );
+        return command.stages.reduce(addStage, base + command.spec.length + (command.reuse?.length ?? 0) * base);
       case "record-plan":
         return base + (command.plan.kind === "tasks" ? weighTasks(command.plan.set) : 0);
       case "commit":
@@ -40,6 +39,8 @@ function weigh(command: Command): number {
     return base;
   }
 }
+
+const addStage = (sum: number, { tasks }: StageSpec): number => sum + base + (tasks ? weighTasks(tasks) : 0);
 
 function weighTasks({ tasks }: TaskSet): number {
   let bytes = 0;

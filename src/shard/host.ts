@@ -19,7 +19,7 @@ import { Committer } from "./host-committer.ts";
 import { broken, Desk, type Hold } from "./host-desk.ts";
 import { Load } from "./host-load.ts";
 import type { ShardObserver } from "./host-observer.ts";
-import { isPlain, Poisons } from "./host-poison.ts";
+import { Poisons } from "./host-poison.ts";
 import { Preparer, type Prepared } from "./host-prepare.ts";
 import { Pulse } from "./host-pulse.ts";
 import { defaultHostSettings, type HostSettings } from "./host-settings.ts";
@@ -262,8 +262,8 @@ export class ShardHost implements ShardService {
   /** What was decided cannot be written down. Nothing of it was: those who did it are refused, the others try again. */
   #unsealable(shard: HostedShard, error: unknown): void {
     this.#ports.report(`shard ${shard.shard} cannot be written down: it is rebuilt from its log`, error);
-    for (const { asker, events } of shard.open.parked)
-      if (!isPlain(events)) asker.settle({ kind: "rejected", stamp: shard.stamp, rejection: broken(error) });
+    for (const { asker, spoilt } of shard.open.parked)
+      if (spoilt) asker.settle({ kind: "rejected", stamp: shard.stamp, rejection: broken(error) });
     this.#drop(shard, "broken", true, undefined);
   }
 
@@ -279,8 +279,8 @@ export class ShardHost implements ShardService {
     // One that broke comes back here.
     const nothingDone = why === "broken" ? this.#overloaded() : notOwner;
     const interrupted: ShardResponse = { kind: "interrupted", why: `the owner lost its say (${why})` };
-    for (const { asker, events } of inFlight?.parked ?? [])
-      asker.settle(doubtful && events.length > 0 ? interrupted : nothingDone);
+    for (const { asker, changed } of inFlight?.parked ?? [])
+      asker.settle(doubtful && changed ? interrupted : nothingDone);
     for (const { asker } of open.parked) asker.settle(nothingDone);
     for (const waiter of shard.waiters.clear()) waiter.settle(nothingDone);
     shard.watchers.moved(where);
