@@ -11,7 +11,8 @@ import type { Replies } from "#kernel/reply.ts";
 import type { Router, Settled } from "#shard/router.ts";
 import { badCommands } from "./bad-commands.ts";
 import type { Life } from "./machine.ts";
-import { poisoned, type Poison } from "./poison.ts";
+import { greedy, poisoned, poisons, type Poison } from "./poison.ts";
+import { queriesOf } from "./queries.ts";
 import { shapes, type Drawn, type ShapeName } from "./workloads.ts";
 
 export type ClientPorts = {
@@ -278,15 +279,8 @@ export class Client {
       poisoned({ kind: "signal", job, stage: 0, signal }, { path: ["signal", "name"], reads: 0 }),
       3_000,
     );
-    const reserve = {
-      kind: "reserve" as const,
-      executor: "poisoner",
-      offers: [...this.#habits.labels, "os=plan9", "plan=sim-1"],
-      prefer: ["host-0"],
-      count: 1,
-      start: false,
-      nonce: "",
-    };
+    const offers = [...this.#habits.labels, "os=plan9", "plan=sim-1"];
+    const reserve: Command = { ...greedy, offers };
     await this.ask(shard, poisoned(reserve, { path: ["offers", "0"], reads: 0 }), 3_000);
     // As many mistakes as a shard remembers, and more.
     for (let i = random.chance(0.1) ? 120 : 1; i > 0; i -= 1)
@@ -333,38 +327,3 @@ export class Client {
     }
   }
 }
-
-const queriesOf = (job: number): readonly Query[] => [
-  { kind: "job", job },
-  { kind: "job", job },
-  { kind: "job", job: job + 1_000 },
-  { kind: "jobs", limit: 10 },
-  { kind: "why", job },
-  { kind: "why", job },
-  { kind: "why", job },
-  { kind: "task", task: job },
-  { kind: "stats" },
-  { kind: "executors" },
-  { kind: "job", job, tenant: "tenant-0", tasksMax: 1 },
-  { kind: "job", job, tenant: "nobody" },
-  { kind: "jobs", limit: 2, before: job, door: "sim", tenant: "tenant-0" },
-  { kind: "jobs", limit: 1, door: "elsewhere" },
-  { kind: "task", task: job, tenant: "nobody" },
-  { kind: "plan-inputs", task: job, token: 1, limit: 1 },
-  { kind: "plan-inputs", task: job + 1_000, token: 1, limit: 1 },
-  { kind: "nothing" } as unknown as Query,
-];
-
-/** Where a submission may be poisoned: each is read at another point of deciding. */
-const poisons: readonly { readonly path: readonly string[] }[] = [
-  { path: ["name"] },
-  { path: ["spec"] },
-  { path: ["priority"] },
-  { path: ["stages"] },
-  { path: ["stages", "0"] },
-  { path: ["stages", "0", "needs"] },
-  { path: ["stages", "0", "tasks"] },
-  { path: ["stages", "0", "name"] },
-  { path: ["deadlineMs"] },
-  { path: ["payloadHash"] },
-];

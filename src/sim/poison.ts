@@ -49,3 +49,27 @@ export function plantPoison(request: ShardRequest, dose: Dose): ShardRequest {
 
 /** How everything begins that a poison makes the code complain of. */
 export const poisonWord = "poisoned";
+
+/** Where a submission may be poisoned: each is read at another point of deciding. */
+export const poisons: readonly { readonly path: readonly string[] }[] = [
+  { path: ["name"] },
+  { path: ["spec"] },
+  { path: ["priority"] },
+  { path: ["stages"] },
+  { path: ["stages", "0"] },
+  { path: ["stages", "0", "needs"] },
+  { path: ["stages", "0", "tasks"] },
+  { path: ["stages", "0", "name"] },
+  { path: ["deadlineMs"] },
+  { path: ["payloadHash"] },
+];
+
+/** Wants whatever there is. */
+export const greedy = {
+  kind: "reserve",
+  executor: "poisoner",
+  prefer: ["host-0"],
+  count: 1,
+  start: false,
+  nonce: "",
+} as const;

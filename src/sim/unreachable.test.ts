@@ -10,7 +10,7 @@ test("what no seed reached is told by where it is, but for assertions and what h
   const rest = { file: "apply.ts", line: 4, code: "return;" };
   const assertion = { file: "apply.ts", line: 5, code: "default: return unreachable(event);" };
   const verdict = judge([decide, rest, assertion, excused], [excuse]);
-  deepEqual(verdict, { decide: [decide], rest: [rest], assertions: 1, excused: 1, wrongExcuses: [] });
+  deepEqual(verdict, { decide: [decide], rest: [rest], assertions: 1, excused: [excuse], wrongExcuses: [] });
   equal(describeVerdict(verdict)[0], "branches of decide that no seed hit: 1");
 });
 

@@ -36,7 +36,7 @@ export type Verdict = {
   /** Of what applies and answers. */
   readonly rest: readonly Block[];
   readonly assertions: number;
-  readonly excused: number;
+  readonly excused: readonly Excuse[];
   readonly wrongExcuses: readonly Excuse[];
 };
 
@@ -44,13 +44,14 @@ export function judge(blocks: readonly Block[], excuses = unreachable): Verdict 
   const isAssertion = ({ code }: Block): boolean => asserts.test(code);
   const fits = ({ file, code }: Excuse, block: Block): boolean => block.file === file && block.code === code;
   const isExcused = (block: Block): boolean => excuses.some((excuse) => fits(excuse, block));
+  const isRight = (excuse: Excuse): boolean => blocks.some((block) => fits(excuse, block));
   const open = blocks.filter((block) => !isAssertion(block) && !isExcused(block));
   return {
     decide: open.filter(({ file }) => decides.test(file)),
     rest: open.filter(({ file }) => !decides.test(file)),
     assertions: blocks.filter(isAssertion).length,
-    excused: blocks.filter(isExcused).length,
-    wrongExcuses: excuses.filter((excuse) => !blocks.some((block) => fits(excuse, block))),
+    excused: excuses.filter(isRight),
+    wrongExcuses: excuses.filter((excuse) => !isRight(excuse)),
   };
 }
 
@@ -64,7 +65,8 @@ export function describeVerdict({ decide, rest, assertions, excused, wrongExcuse
       ? "and every branch of what applies and answers"
       : `branches of what applies and answers that no seed hit: ${rest.length}`,
     ...rest.map(show),
-    `not counted: ${assertions} assertions that held, ${excused} excused in unreachable.ts`,
+    `not counted: ${assertions} assertions, which held, and what unreachable.ts excuses:`,
+    ...excused.map(({ file, code, why }) => `  ${file}  ${code.slice(0, 60)}: ${why}`),
     ...wrongExcuses.map(({ file, code }) => `FAILED excused, but reached or no longer there: ${file}  ${code}`),
   ];
 }
