@@ -1,7 +1,7 @@
 /** A stock serf agent among our nodes: each sees the other come, say what it is, go and fail. */
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { describe, test } from "node:test";
+import { test } from "node:test";
 import { isFault } from "#base/fault.ts";
 import { Random } from "#base/random.ts";
 import { systemClock } from "#app/system-clock.ts";
@@ -39,106 +39,105 @@ async function meet(agent: SerfAgent, mesh: Mesh): Promise<void> {
   deepEqual({ ...seen?.tags }, { role: "lab" });
 }
 
-describe("a serf agent and a Millrace node", { skip: serfMissing }, () => {
-  const key = Buffer.from(new Uint8Array(32).fill(65)).toString("base64");
-  const ways = [
-    { title: "in clear", args: ["-disable-compression"], options: { compresses: false } },
-    { title: "compressed", args: [], options: { compresses: true } },
-    { title: "it compresses, we do not", args: [], options: { compresses: false } },
-    {
-      title: "sealed",
-      args: [`-encrypt=${key}`, "-disable-compression"],
-      options: { keys: [Buffer.from(key, "base64")] },
-    },
-    { title: "sealed and compressed", args: [`-encrypt=${key}`], options: { keys: [Buffer.from(key, "base64")] } },
-  ];
+const needsSerf = { skip: serfMissing };
+const key = Buffer.from(new Uint8Array(32).fill(65)).toString("base64");
+const ways = [
+  { title: "in clear", args: ["-disable-compression"], options: { compresses: false } },
+  { title: "compressed", args: [], options: { compresses: true } },
+  { title: "it compresses, we do not", args: [], options: { compresses: false } },
+  {
+    title: "sealed",
+    args: [`-encrypt=${key}`, "-disable-compression"],
+    options: { keys: [Buffer.from(key, "base64")] },
+  },
+  { title: "sealed and compressed", args: [`-encrypt=${key}`], options: { keys: [Buffer.from(key, "base64")] } },
+];
 
-  for (const { title, args, options } of ways)
-    test(`${title}: it joins us, another of ours joins it, tags change, both leave`, async () => {
-      await using one = await SerfAgent.start("one", ...args);
-      await using mill = await openMesh("mill", options);
-      await one.join(addressText(mill.address));
-      await meet(one, mill);
-      await using race = await openMesh("race", { ...options, seeds: [one.address] });
-      await meet(one, race);
-      await until("ours know each other", () => stateAt(mill, "race") === "alive", patience);
-
-      mill.setTags({ role: "millrace", load: "4/4", state: "draining" });
-      const tags = async () => (await one.members()).get("mill")?.tags["state"];
-      await until("it sees our new tags", async () => (await tags()) === "draining", patience);
-      await one.says("tags", "-set", "colour=blue");
-      const colour = () => mill.members().find(({ name }) => name === "one")?.tags["colour"];
-      await until("we see its new tags", () => colour() === "blue", patience);
-
-      await race.leave();
-      await until("it sees that ours left", async () => (await one.status("race")) === "left", patience);
-      await one.says("leave");
-      await until("we see that it left", () => stateAt(mill, "one") === "left", patience);
-      equal(mill.status().counts.deaths, 0);
-      deepEqual(one.complaints(), []);
-    });
-
-  test("killed with -9: it sees ours fail, we see it fail", async () => {
-    await using one = await SerfAgent.start("one");
-    await using two = await SerfAgent.start("two", `-join=${one.address}`);
-    await using mill = await openMesh("mill", { seeds: [two.address] });
-    await using race = await openMesh("race", { seeds: [one.address] });
-    for (const mesh of [mill, race]) for (const agent of [one, two]) await meet(agent, mesh);
-    await race.close(); // no farewell
-    await two.kill();
-    await until("it sees ours as failed", async () => (await one.status("race")) === "failed", patience);
-    await until("we see its fellow as failed", () => stateAt(mill, "two") === "dead", patience);
-    equal(await one.status("mill"), "alive");
-    equal(stateAt(mill, "one"), "alive");
-  });
-
-  test("a failed one that comes back under its name is alive again, on both sides", async () => {
-    await using one = await SerfAgent.start("one");
-    const first = await openMesh("mill", { seeds: [one.address] });
-    await meet(one, first);
-    const { address } = first;
-    await first.close();
-    await until("it sees ours as failed", async () => (await one.status("mill")) === "failed", patience);
-    await using again = await openMesh("mill", { listen: address, seeds: [one.address] });
-    await meet(one, again);
-  });
-
-  test("its commands count us: reachability, queries, keys that are changed under way", async () => {
-    const fresh = Buffer.from(new Uint8Array(16).fill(66)).toString("base64");
-    await using one = await SerfAgent.start("one", `-encrypt=${key}`);
-    await using mill = await openMesh("mill", { keys: [Buffer.from(key, "base64")], seeds: [one.address] });
+for (const { title, args, options } of ways)
+  test(`${title}: it joins us, another of ours joins it, tags change, both leave`, needsSerf, async () => {
+    await using one = await SerfAgent.start("one", ...args);
+    await using mill = await openMesh("mill", options);
+    await one.join(addressText(mill.address));
     await meet(one, mill);
-    match(await one.says("reachability"), /Successfully contacted all live nodes/);
-    match(await one.says("query", "-timeout=2s", "-node=mill", "hello"), /Ack from 'mill'/);
-    await one.says("keys", `-install=${fresh}`);
-    await one.says("keys", `-use=${fresh}`);
-    await one.says("keys", `-remove=${key}`);
-    match(await one.says("keys", "-list"), /\[2\/2\]/);
-    equal(mill.keyring.keys.length, 1);
-    await using stale = await openMesh("stale", { keys: [Buffer.from(key, "base64")] });
-    await rejects(stale.join([one.address]), (error) => isFault(error, "unavailable"));
-    await one.says("event", "deploy", "now");
-    equal(await one.status("mill"), "alive");
-    equal(stateAt(mill, "one"), "alive");
-  });
+    await using race = await openMesh("race", { ...options, seeds: [one.address] });
+    await meet(one, race);
+    await until("ours know each other", () => stateAt(mill, "race") === "alive", patience);
 
-  test("our own messages: it drops them without a word, and its clocks stand where they stood", async () => {
-    await using one = await SerfAgent.start("one");
-    await using mill = await openMesh("mill", { seeds: [one.address] });
-    await meet(one, mill);
-    await until("it has heard our intent to join", () => one.log.includes("messageJoinType: mill"), patience);
-    const clocks = async () => {
-      const { member_time, event_time, query_time } = await one.info("serf");
-      return { member_time, event_time, query_time };
-    };
-    const seen = (): number => one.log.split("messageJoinType: one").length;
-    const [before, seenBefore] = [await clocks(), seen()];
-    for (let i = 0; i < 50; i += 1) await mill.send("one", new Uint8Array(200).fill(i));
-    await mill.send("one", new Uint8Array(50_000));
-    await until("it has read them all", () => seen() >= seenBefore + 51, patience);
-    deepEqual(await clocks(), before);
+    mill.setTags({ role: "millrace", load: "4/4", state: "draining" });
+    const tags = async () => (await one.members()).get("mill")?.tags["state"];
+    await until("it sees our new tags", async () => (await tags()) === "draining", patience);
+    await one.says("tags", "-set", "colour=blue");
+    const colour = () => mill.members().find(({ name }) => name === "one")?.tags["colour"];
+    await until("we see its new tags", () => colour() === "blue", patience);
+
+    await race.leave();
+    await until("it sees that ours left", async () => (await one.status("race")) === "left", patience);
+    await one.says("leave");
+    await until("we see that it left", () => stateAt(mill, "one") === "left", patience);
+    equal(mill.status().counts.deaths, 0);
     deepEqual(one.complaints(), []);
-    ok(!/unknown type/.test(one.log));
-    equal(await one.status("mill"), "alive");
   });
+
+test("killed with -9: it sees ours fail, we see it fail", needsSerf, async () => {
+  await using one = await SerfAgent.start("one");
+  await using two = await SerfAgent.start("two", `-join=${one.address}`);
+  await using mill = await openMesh("mill", { seeds: [two.address] });
+  await using race = await openMesh("race", { seeds: [one.address] });
+  for (const mesh of [mill, race]) for (const agent of [one, two]) await meet(agent, mesh);
+  await race.close(); // no farewell
+  await two.kill();
+  await until("it sees ours as failed", async () => (await one.status("race")) === "failed", patience);
+  await until("we see its fellow as failed", () => stateAt(mill, "two") === "dead", patience);
+  equal(await one.status("mill"), "alive");
+  equal(stateAt(mill, "one"), "alive");
+});
+
+test("a failed one that comes back under its name is alive again, on both sides", needsSerf, async () => {
+  await using one = await SerfAgent.start("one");
+  const first = await openMesh("mill", { seeds: [one.address] });
+  await meet(one, first);
+  const { address } = first;
+  await first.close();
+  await until("it sees ours as failed", async () => (await one.status("mill")) === "failed", patience);
+  await using again = await openMesh("mill", { listen: address, seeds: [one.address] });
+  await meet(one, again);
+});
+
+test("its commands count us: reachability, queries, keys that are changed under way", needsSerf, async () => {
+  const fresh = Buffer.from(new Uint8Array(16).fill(66)).toString("base64");
+  await using one = await SerfAgent.start("one", `-encrypt=${key}`);
+  await using mill = await openMesh("mill", { keys: [Buffer.from(key, "base64")], seeds: [one.address] });
+  await meet(one, mill);
+  match(await one.says("reachability"), /Successfully contacted all live nodes/);
+  match(await one.says("query", "-timeout=2s", "-node=mill", "hello"), /Ack from 'mill'/);
+  await one.says("keys", `-install=${fresh}`);
+  await one.says("keys", `-use=${fresh}`);
+  await one.says("keys", `-remove=${key}`);
+  match(await one.says("keys", "-list"), /\[2\/2\]/);
+  equal(mill.keyring.keys.length, 1);
+  await using stale = await openMesh("stale", { keys: [Buffer.from(key, "base64")] });
+  await rejects(stale.join([one.address]), (error) => isFault(error, "unavailable"));
+  await one.says("event", "deploy", "now");
+  equal(await one.status("mill"), "alive");
+  equal(stateAt(mill, "one"), "alive");
+});
+
+test("our own messages: it drops them without a word, and its clocks stand where they stood", needsSerf, async () => {
+  await using one = await SerfAgent.start("one");
+  await using mill = await openMesh("mill", { seeds: [one.address] });
+  await meet(one, mill);
+  await until("it has heard our intent to join", () => one.log.includes("messageJoinType: mill"), patience);
+  const clocks = async () => {
+    const { member_time, event_time, query_time } = await one.info("serf");
+    return { member_time, event_time, query_time };
+  };
+  const seen = (): number => one.log.split("messageJoinType: one").length;
+  const [before, seenBefore] = [await clocks(), seen()];
+  for (let i = 0; i < 50; i += 1) await mill.send("one", new Uint8Array(200).fill(i));
+  await mill.send("one", new Uint8Array(50_000));
+  await until("it has read them all", () => seen() >= seenBefore + 51, patience);
+  deepEqual(await clocks(), before);
+  deepEqual(one.complaints(), []);
+  ok(!/unknown type/.test(one.log));
+  equal(await one.status("mill"), "alive");
 });

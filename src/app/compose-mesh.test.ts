@@ -1,0 +1,82 @@
+/** Two nodes in one mesh, and what they tell of it over HTTP. */
+import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { isFault } from "#base/fault.ts";
+import { until } from "#test/until.ts";
+import { startNode, type Running } from "./compose.ts";
+import { Config } from "./config.ts";
+import { dataFolder } from "./data-folder.ts";
+
+type Peers = { readonly peers: readonly { readonly name: string; readonly state: string; readonly kind: string }[] };
+
+const patience = { limitMs: 30_000, everyMs: 50 };
+
+async function start(folder: string, name: string, mesh: object | undefined, edge: object = {}): Promise<Running> {
+  const config = Config.parse({
+    node: { name },
+    edge: { listen: ["127.0.0.1:0"], ...edge },
+    journal: { kind: "memory" },
+    blobs: { kind: "memory" },
+    worker: { enabled: false },
+    ...(mesh && { mesh: { listen: "127.0.0.1:0", profile: "local", ...mesh } }),
+  });
+  return await startNode(config, dataFolder(join(folder, name)), { log: () => {} });
+}
+
+const ask = (node: Running, init: RequestInit = {}): Promise<Response> =>
+  fetch(`http://127.0.0.1:${node.edgePorts[0]}/peers`, init);
+
+const peersOf = async (node: Running): Promise<Peers["peers"]> => ((await (await ask(node)).json()) as Peers).peers;
+
+test("nodes in a mesh list each other at /peers; one that stops has left", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "millrace-peers-"));
+  await using undo = new AsyncDisposableStack();
+  undo.defer(() => rm(folder, { recursive: true, force: true }));
+  const keys = [Buffer.from(new Uint8Array(16).fill(3)).toString("base64")];
+  const keysFile = join(folder, "keys.json");
+  await writeFile(keysFile, JSON.stringify(keys));
+  const alpha = await start(folder, "alpha", { keys, label: "test" });
+  undo.defer(() => alpha.stop());
+  const seed = alpha.mesh?.peers().address ?? "";
+  const beta = await start(folder, "beta", { keysFile, label: "test", join: [seed] });
+  await using betaStop = new AsyncDisposableStack();
+  betaStop.defer(() => beta.stop());
+
+  const areAlive = async (node: Running): Promise<boolean> =>
+    (await peersOf(node)).filter(({ state, kind }) => state === "alive" && kind === "millrace").length === 2;
+  await until("each lists both", async () => (await areAlive(alpha)) && (await areAlive(beta)), patience);
+  deepEqual(
+    (await peersOf(beta)).map(({ name }) => name),
+    ["alpha", "beta"],
+  );
+
+  await betaStop.disposeAsync();
+  const stateOfBeta = async () => (await peersOf(alpha)).find(({ name }) => name === "beta")?.state;
+  await until("beta has left", async () => (await stateOfBeta()) === "left", patience);
+});
+
+test("/peers: none without a mesh, nothing but GET, nothing for strangers; a bad keys file shows no key", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "millrace-peers-"));
+  await using undo = new AsyncDisposableStack();
+  undo.defer(() => rm(folder, { recursive: true, force: true }));
+  const alone = await start(folder, "alone", undefined);
+  undo.defer(() => alone.stop());
+  equal((await ask(alone)).status, 404);
+  match(await (await ask(alone)).text(), /in no mesh/);
+  equal((await ask(alone, { method: "POST" })).status, 405);
+
+  const identity = { tokens: [{ name: "op", tenant: "*", roles: ["operator"], sha256: "0".repeat(64) }] };
+  const guarded = await start(folder, "guarded", {}, { identity });
+  undo.defer(() => guarded.stop());
+  equal((await ask(guarded)).status, 401);
+
+  const keysFile = join(folder, "keys.json");
+  await writeFile(keysFile, '["secret-secret-secret"]');
+  await rejects(start(folder, "bad", { keysFile }), (error) => {
+    ok(isFault(error, "invalid") && !String(error).includes("secret-secret"), String(error));
+    return true;
+  });
+});
