@@ -1,0 +1,53 @@
+/** Names and paths as the Remote Execution API allows them (checklist 70, 75, 76). Text in, text or a Fault out. */
+import { Fault } from "#base/fault.ts";
+
+const refuse = (doing: string, facts: Readonly<Record<string, string>>): never => {
+  throw new Fault("invalid", doing, facts);
+};
+
+/** 70: one name in a directory. */
+export function checkName(name: string, where: string): void {
+  const isBad = name === "" || name === "." || name === ".." || name.includes("/") || name.includes("\0");
+  if (isBad) refuse("read directory", { where, name: shown(name), why: "no name for a file" });
+  if (Buffer.byteLength(name) > nameBytesMax) refuse("read directory", { where, why: "a name is too long" });
+}
+
+/** What file systems take. */
+const nameBytesMax = 255;
+const pathBytesMax = 4_000;
+
+/** 75: below the input root, whether it exists is for the tree to say. "" is the root. */
+export function checkWorkingDirectory(path: string): string {
+  if (path === "") return "";
+  const parts = path.split("/");
+  const isBad = path.includes("\0") || Buffer.byteLength(path) > pathBytesMax;
+  if (isBad || parts.some((part) => part === "" || part === "." || part === ".."))
+    refuse("read command", { workingDirectory: shown(path), why: "not a plain relative path" });
+  return path;
+}
+
+/**
+ * 75: an output's path, given relative to the working directory, as one relative to the root. `..` is fine as long as it
+ * stays inside. "" is the working directory itself.
+ */
+export function resolveOutput(workingDirectory: string, path: string): string {
+  const bad = (why: string): never => refuse("read command", { output: shown(path), why });
+  if (path.startsWith("/")) bad("absolute");
+  if (path !== "" && path.endsWith("/")) bad("ends with a slash");
+  if (path.includes("\0") || Buffer.byteLength(path) > pathBytesMax) bad("no path");
+  const parts = workingDirectory === "" ? [] : workingDirectory.split("/");
+  for (const part of path === "" ? [] : path.split("/")) {
+    if (part === "" || part === ".") continue;
+    if (part !== "..") parts.push(part);
+    else if (parts.pop() === undefined) bad("leads out of the input root");
+  }
+  return parts.join("/");
+}
+
+/** Every folder above it, outermost first: "a/b/c" has "a" and "a/b". */
+export function parentsOf(path: string): readonly string[] {
+  const parts = path.split("/");
+  return parts.slice(1).map((_, index) => parts.slice(0, index + 1).join("/"));
+}
+
+const shown = (text: string): string => JSON.stringify(text.slice(0, 100));

@@ -1,0 +1,49 @@
+/** Input trees for tests, in words: { "a/b.txt": "bytes", "run.sh*": executable, "to@": a link's target, "d/": empty }. */
+import type { Digest } from "#base/digest.ts";
+import { createMemoryBlobs, type MemoryBlobs } from "#blobs/memory.ts";
+import { sha256Digest } from "#blobs/sha256.ts";
+import { encode } from "#wire/message.ts";
+import { Directory } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
+import { rigClock } from "#worker/process/rig.ts";
+
+export type Words = Readonly<Record<string, string>>;
+
+export const memoryBlobs = (): MemoryBlobs => createMemoryBlobs({ clock: rigClock, sizeBytesMax: 1_000_000_000 });
+
+export async function put(blobs: MemoryBlobs, bytes: Uint8Array | string): Promise<Digest> {
+  const all = typeof bytes === "string" ? Buffer.from(bytes) : bytes;
+  await blobs.write(sha256Digest(all), all);
+  return sha256Digest(all);
+}
+
+export const wireDigest = (digest: Digest): { hash: string; sizeBytes: number } => {
+  const [hash = "", size] = digest.split("/");
+  return { hash, sizeBytes: Number(size) };
+};
+
+/** Puts all of it into the store, and gives the root's digest. */
+export async function putTree(blobs: MemoryBlobs, words: Words): Promise<Digest> {
+  return await put(blobs, encode(Directory, await directoryOf(blobs, words)));
+}
+
+async function directoryOf(blobs: MemoryBlobs, words: Words): Promise<Directory> {
+  const files = [];
+  const symlinks = [];
+  const below = new Map<string, Record<string, string>>();
+  for (const [path, value] of Object.entries(words)) {
+    const [first = "", ...rest] = path.split("/");
+    if (rest.length > 0) {
+      const inside = below.get(first) ?? {};
+      if (rest.join("/") !== "") inside[rest.join("/")] = value;
+      below.set(first, inside);
+    } else if (path.endsWith("@")) symlinks.push({ name: path.slice(0, -1), target: value });
+    else {
+      const isExecutable = path.endsWith("*");
+      const digest = wireDigest(await put(blobs, value));
+      files.push({ name: isExecutable ? path.slice(0, -1) : path, digest, isExecutable });
+    }
+  }
+  const directories = [];
+  for (const [name, inside] of below) directories.push({ name, digest: wireDigest(await putTree(blobs, inside)) });
+  return { files, directories, symlinks };
+}

@@ -1,0 +1,222 @@
+/**
+ * An input tree laid out flat: what folders, files and links to make, in which order. Made of directories by digest, each
+ * fetched, read and checked once and remembered.
+ *
+ * T1 Names are checked before anything is made of them (70).
+ * T2 What a tree would come to is counted before it is laid out: directories can be shared, so a few can mean millions (73).
+ * T3 Everything that is missing is told at once.
+ */
+import { digestText, type Digest, type DigestFunction } from "#base/digest.ts";
+import { Fault, isFault } from "#base/fault.ts";
+import type {
+  Digest as WireDigest,
+  Directory,
+  NodeProperties,
+} from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
+import { checkName } from "./paths.ts";
+
+/** Where directories come from. Throws Fault "not-found" for one that is not there. */
+export type DirectorySource = {
+  directory(digest: Digest): Promise<Directory>;
+  /** Which blobs are not there, for telling all of them at once. */
+  missing?(digests: readonly Digest[]): Promise<readonly Digest[]>;
+};
+
+export type FileEntry = {
+  readonly path: string;
+  readonly digest: Digest;
+  readonly executable: boolean;
+  readonly properties: NodeProperties | undefined;
+};
+export type LinkEntry = { readonly path: string; readonly target: string };
+
+export type Tree = {
+  /** Parents come first. The root is not among them. */
+  readonly folders: readonly string[];
+  readonly files: readonly FileEntry[];
+  readonly links: readonly LinkEntry[];
+  /** Of the directories themselves, each once. */
+  readonly directories: readonly Digest[];
+};
+
+export type TreeLimits = {
+  readonly depthMax: number;
+  /** Of all kinds, with those of shared directories counted as often as they occur. */
+  readonly entriesMax: number;
+  /** Directories that are remembered. */
+  readonly keptMax: number;
+  readonly fetchesMax: number;
+};
+
+export const treeLimitsDefault: TreeLimits = { depthMax: 256, entriesMax: 500_000, keptMax: 100_000, fetchesMax: 32 };
+
+/** Blobs that have to be there for an action to be run, and are not. */
+export class MissingInputs extends Fault {
+  readonly digests: readonly Digest[];
+  constructor(digests: readonly Digest[]) {
+    super("not-found", "stage inputs", { missing: digests.length, first: digests[0] });
+    this.name = "MissingInputs";
+    this.digests = digests;
+  }
+}
+
+export type SymlinkRule = { readonly absoluteLinks: "allowed" | "refused" };
+
+/** A directory, read and checked. */
+type Node = {
+  readonly files: readonly {
+    name: string;
+    digest: Digest;
+    executable: boolean;
+    properties: NodeProperties | undefined;
+  }[];
+  readonly links: readonly { readonly name: string; readonly target: string }[];
+  readonly folders: readonly { readonly name: string; readonly digest: Digest }[];
+};
+
+export class Trees {
+  readonly #limits: TreeLimits;
+  /** The least recently used first. */
+  readonly #nodes = new Map<Digest, Node>();
+
+  constructor(limits: Partial<TreeLimits> = {}) {
+    this.#limits = { ...treeLimitsDefault, ...limits };
+  }
+
+  async layOut(root: Digest, source: DirectorySource, fn: DigestFunction, rule: SymlinkRule): Promise<Tree> {
+    const nodes = await this.#gather(root, source, fn);
+    if (rule.absoluteLinks === "refused") refuseAbsolute(nodes);
+    this.#count(root, nodes);
+    return flat(root, nodes);
+  }
+
+  /** Everything below the root, level by level, several at once. */
+  async #gather(root: Digest, source: DirectorySource, fn: DigestFunction): Promise<ReadonlyMap<Digest, Node>> {
+    const nodes = new Map<Digest, Node>();
+    const missing: Digest[] = [];
+    let level: readonly Digest[] = [root];
+    for (let depth = 0; level.length > 0; depth += 1) {
+      if (depth > this.#limits.depthMax) throw tooMuch("depth", this.#limits.depthMax);
+      if (nodes.size + level.length > this.#limits.entriesMax) throw tooMuch("directories", this.#limits.entriesMax);
+      const next = new Set<Digest>();
+      const { fetchesMax } = this.#limits;
+      for (let at = 0; at < level.length; at += fetchesMax) {
+        const some = level.slice(at, at + fetchesMax);
+        const found = await Promise.all(some.map((digest) => this.#node(digest, source, fn)));
+        for (const [index, node] of found.entries()) {
+          const digest = some[index] ?? "";
+          if (!node) missing.push(digest);
+          else nodes.set(digest, node);
+          for (const { digest: below } of node?.folders ?? []) if (!nodes.has(below)) next.add(below);
+        }
+      }
+      level = [...next];
+    }
+    if (missing.length === 0) return nodes;
+    const files = [...nodes.values()].flatMap((node) => node.files.map(({ digest }) => digest));
+    throw new MissingInputs([...missing, ...((await source.missing?.([...new Set(files)])) ?? [])]);
+  }
+
+  async #node(digest: Digest, source: DirectorySource, fn: DigestFunction): Promise<Node | undefined> {
+    const kept = this.#nodes.get(digest);
+    if (kept) {
+      this.#nodes.delete(digest);
+      this.#nodes.set(digest, kept);
+      return kept;
+    }
+    try {
+      const node = nodeOf(await source.directory(digest), digest, fn);
+      this.#nodes.set(digest, node);
+      for (const oldest of this.#nodes.keys()) {
+        if (this.#nodes.size <= this.#limits.keptMax) break;
+        this.#nodes.delete(oldest);
+      }
+      return node;
+    } catch (error) {
+      if (isFault(error, "not-found")) return undefined;
+      throw error;
+    }
+  }
+
+  /** T2. A digest cannot contain itself, so this ends. */
+  #count(root: Digest, nodes: ReadonlyMap<Digest, Node>): void {
+    const counted = new Map<Digest, { entries: number; depth: number }>();
+    const { entriesMax, depthMax } = this.#limits;
+    const visit = (digest: Digest): { entries: number; depth: number } => {
+      const known = counted.get(digest);
+      if (known) return known;
+      const { files = [], links = [], folders = [] } = nodes.get(digest) ?? {};
+      const below = folders.map((folder) => visit(folder.digest));
+      const entries = below.reduce((sum, one) => sum + one.entries, files.length + links.length + folders.length);
+      const depth = 1 + Math.max(0, ...below.map((one) => one.depth));
+      if (entries > entriesMax) throw tooMuch("entries", entriesMax);
+      if (depth > depthMax) throw tooMuch("depth", depthMax);
+      counted.set(digest, { entries, depth });
+      return { entries, depth };
+    };
+    visit(root);
+  }
+}
+
+const tooMuch = (what: string, max: number): Fault =>
+  new Fault("invalid", "stage inputs", { why: `more ${what} than an input tree may have`, max });
+
+function nodeOf(directory: Directory, where: Digest, fn: DigestFunction): Node {
+  const names = new Set<string>();
+  const checked = (name: string): string => {
+    checkName(name, where);
+    if (names.has(name))
+      throw new Fault("invalid", "read directory", { where, name: JSON.stringify(name), why: "twice" });
+    names.add(name);
+    return name;
+  };
+  const digestIn = (digest: WireDigest | undefined): Digest => {
+    if (!digest) throw new Fault("invalid", "read directory", { where, why: "an entry without a digest" });
+    return digestText(fn, digest.hash, digest.sizeBytes);
+  };
+  return {
+    files: directory.files.map((file) => ({
+      name: checked(file.name),
+      digest: digestIn(file.digest),
+      executable: file.isExecutable,
+      properties: file.nodeProperties,
+    })),
+    folders: directory.directories.map(({ name, digest }) => ({ name: checked(name), digest: digestIn(digest) })),
+    links: directory.symlinks.map(({ name, target }) => {
+      if (target === "" || target.includes("\0"))
+        throw new Fault("invalid", "read directory", {
+          where,
+          name: JSON.stringify(name),
+          why: "a link without a target",
+        });
+      return { name: checked(name), target };
+    }),
+  };
+}
+
+/** 74 */
+function refuseAbsolute(nodes: ReadonlyMap<Digest, Node>): void {
+  for (const [where, { links }] of nodes)
+    for (const { name, target } of links)
+      if (target.startsWith("/"))
+        throw new Fault("invalid", "read directory", { where, name: JSON.stringify(name), why: "an absolute link" });
+}
+
+function flat(root: Digest, nodes: ReadonlyMap<Digest, Node>): Tree {
+  const folders: string[] = [];
+  const files: FileEntry[] = [];
+  const links: LinkEntry[] = [];
+  const visit = (digest: Digest, prefix: string): void => {
+    const node = nodes.get(digest);
+    if (!node) return;
+    for (const { name, digest: content, executable, properties } of node.files)
+      files.push({ path: prefix + name, digest: content, executable, properties });
+    for (const { name, target } of node.links) links.push({ path: prefix + name, target });
+    for (const { name, digest: below } of node.folders) {
+      folders.push(prefix + name);
+      visit(below, `${prefix}${name}/`);
+    }
+  };
+  visit(root, "");
+  return { folders, files, links, directories: [...nodes.keys()] };
+}
