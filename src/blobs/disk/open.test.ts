@@ -2,6 +2,7 @@ import { deepEqual, equal, rejects } from "node:assert/strict";
 import { test } from "node:test";
 import { isFault } from "#base/fault.ts";
 import { exerciseIndex, type IndexRig } from "#blobs/exercise-index.ts";
+import { exerciseStreams, type StreamsRig } from "#blobs/exercise-streams.ts";
 import { exerciseUploads, type UploadsRig } from "#blobs/exercise-uploads.ts";
 import { exerciseBlobs, put, text } from "#blobs/exercise.ts";
 import { openDiskStore } from "./open.ts";
@@ -33,6 +34,18 @@ const indexRig = (rig: DiskRig): IndexRig => ({
   reopened: async () => {
     await rig.reopen();
     return { index: rig.store.index };
+  },
+  dispose: () => rig.dispose(),
+});
+
+exerciseStreams("the disk store", async () => streamsRig(await diskRig()));
+
+const streamsRig = (rig: DiskRig): StreamsRig => ({
+  streams: rig.store.streams,
+  blobs: rig.store.forTenant("mill").blobs,
+  reopened: async () => {
+    await rig.reopen();
+    return { streams: rig.store.streams, blobs: rig.store.forTenant("mill").blobs };
   },
   dispose: () => rig.dispose(),
 });

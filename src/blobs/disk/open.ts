@@ -14,11 +14,13 @@ import { join } from "node:path";
 import type { Clock } from "#base/clock.ts";
 import type { ActionIndex } from "#blobs/action-index.ts";
 import type { BlobStore, Store, TenantStore } from "#blobs/store.ts";
+import type { Streams } from "#blobs/streams.ts";
 import type { Upkeep } from "#blobs/upkeep.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import { Core } from "./core.ts";
 import { createDiskBlobs, nodeView, viewOf, type TenantView, type WriteLarge } from "./disk-blobs.ts";
 import { createDiskIndex } from "./disk-index.ts";
+import { createDiskStreams } from "./disk-streams.ts";
 import { createDiskUpkeep } from "./disk-upkeep.ts";
 import { openUpload } from "./disk-upload.ts";
 import { Holdings } from "./holdings.ts";
@@ -36,6 +38,7 @@ export type DiskStore = Store & {
   /** The node's own view: everything is visible, and what is written through it is given to no tenant. */
   readonly all: BlobStore;
   readonly index: ActionIndex;
+  readonly streams: Streams;
   readonly recovered: Recovered;
   readonly upkeep: Upkeep;
   /** What it does by itself in time. */
@@ -80,14 +83,17 @@ function openLocked(root: string, { clock, options, unlock }: Locked): DiskStore
   const views = new Map<string, TenantStore>();
   let isClosed = false;
 
+  const forTenant = (tenant: string): TenantStore => {
+    let view = views.get(tenant);
+    if (!view) views.set(tenant, (view = tenantStore(core, partials, tenant)));
+    return view;
+  };
+
   return {
-    forTenant(tenant) {
-      let view = views.get(tenant);
-      if (!view) views.set(tenant, (view = tenantStore(core, partials, tenant)));
-      return view;
-    },
+    forTenant,
     all: createDiskBlobs(core, nodeView, writerOf(core, partials, nodeView)),
     index,
+    streams: createDiskStreams(core, (tenant) => forTenant(tenant).blobs),
     recovered,
     upkeep: createDiskUpkeep(core, janitor, partials),
     housekeeping,
