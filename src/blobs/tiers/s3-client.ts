@@ -178,10 +178,10 @@ function urlOf({ endpoint, bucket, virtualHost = false }: S3Options, { key, quer
 
 function faultOf(status: number, code: string | undefined, method: string, key: string | undefined): Fault {
   const facts = { status, code, method, key };
-  if (status >= 500 || status === 429 || status === 408 || code === "RequestTimeout" || code === "SlowDown")
-    return new Fault("unavailable", "call S3", facts);
+  const isPassing = status >= 500 && status !== 501 && status !== 507;
   // 409: somebody else writes the same key at this moment.
-  if (status === 409) return new Fault("unavailable", "call S3", facts);
+  if (isPassing || [408, 409, 429].includes(status) || code === "RequestTimeout")
+    return new Fault("unavailable", "call S3", facts);
   if (status === 404) return new Fault("not-found", "call S3", facts);
   return new Fault(status === 507 ? "exhausted" : "internal", "call S3", facts);
 }

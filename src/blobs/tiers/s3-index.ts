@@ -3,9 +3,8 @@
  * stone with its last version, so that no version comes twice. It needs a bucket that honours If-Match and
  * If-None-Match when it is written to; `checkConditions` finds out.
  */
-import { randomUUID } from "node:crypto";
-import { hash } from "node:crypto";
-import { Fault } from "#base/fault.ts";
+import { hash, randomUUID } from "node:crypto";
+import { Fault, isFault } from "#base/fault.ts";
 import type { ActionIndex, Entry, EntryKey, NewEntry, Written } from "#blobs/action-index.ts";
 import { checkEntry } from "#blobs/memory-index.ts";
 import { bytesOf } from "./http-call.ts";
@@ -122,12 +121,16 @@ function objectOf(root: string, { tenant, space, name }: EntryKey): string {
 /** Throws unless the bucket refuses a conditional write that it has to refuse. */
 export async function checkConditions(client: S3Client, prefix: string): Promise<void> {
   const object = `${prefix}names/check-${randomUUID()}`;
-  const write = (condition: object) => client.put(object, Buffer.from("{}"), condition);
+  const write = (condition: object) =>
+    client.put(object, Buffer.from("{}"), condition).catch((error: unknown) => {
+      if (isFault(error, "internal") && error.facts["status"] === 501) return "unheard of" as const;
+      throw error;
+    });
   try {
     const first = await write({ ifNoneMatch: "*" });
     const second = await write({ ifNoneMatch: "*" });
     const third = await write({ ifMatch: '"00000000000000000000000000000000"' });
-    if (first === "conflict" || second !== "conflict" || third !== "conflict")
+    if (typeof first !== "object" || second !== "conflict" || third !== "conflict")
       throw new Fault("invalid", "use a bucket for names", {
         why: "it does not honour If-Match and If-None-Match on PUT; keep the names in PostgreSQL instead",
       });
