@@ -25,8 +25,8 @@ export const MeshConfig = z
   .strictObject({
     listen: Address.default(meshListenDefault).describe("UDP and TCP on one port. Port 0: any that is free."),
     advertise: Address.optional().describe(
-      "What other members are told, when it is not `listen`: an IP address and a port. Left out with a `listen` of all " +
-        "addresses: this machine's first.",
+      "What other members are told, when it is not `listen`: an IP address and a port. Left out with a `listen` of " +
+        "all addresses: this machine's first.",
     ),
     join: z
       .array(z.string().min(1).max(300))

@@ -107,7 +107,7 @@ describe("probing", () => {
 });
 
 describe("suspicion and refutation", () => {
-  test("accused itself, it says that it is alive under a higher incarnation", () => {
+  test("M1: accused itself, it says that it is alive under a higher incarnation", () => {
     const rig = company(2);
     rig.hear("a", rig.says("suspect", "a", "me", 1));
     rig.pass(300);
@@ -287,7 +287,7 @@ describe("names and addresses", () => {
 });
 
 describe("news", () => {
-  test("goes out so many times, then no more", () => {
+  test("M3: goes out so many times, then no more", () => {
     const rig = new Rig({ times: { probeIntervalMs: 1e9 } });
     for (const name of "abcde") rig.hear(name, rig.alive(name));
     rig.pass(30_000);
