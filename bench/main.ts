@@ -8,13 +8,15 @@ import { attacks } from "./attacks.ts";
 import { cache } from "./cache.ts";
 import { canonical } from "./canonical.ts";
 import { edge } from "./edge.ts";
+import { streams } from "./edge-streams.ts";
 import { growth } from "./growth.ts";
 import { kernel } from "./kernel.ts";
 import { protobuf } from "./protobuf.ts";
 import { exitCodes, Report } from "./report.ts";
+import { store } from "./store.ts";
 import type { Suite } from "./suite.ts";
 
-const suites: readonly Suite[] = [canonical, kernel, edge, attacks, cache, growth, protobuf];
+const suites: readonly Suite[] = [canonical, kernel, edge, streams, attacks, cache, store, growth, protobuf];
 
 async function main(args: readonly string[]): Promise<number> {
   let given;
