@@ -1,6 +1,7 @@
 /**
- * What goes around messages. A packet, from the outside in: the label, the seal, a checksum, compression, and a compound
- * of several messages; each of them may be missing. A stream: the label, the seal with its length, compression.
+ * What goes around messages. A packet, from the outside in: the label, the seal, a checksum, compression, and a
+ * compound of several messages; each of them may be missing. A stream: the label, the seal with its length,
+ * compression.
  */
 import { crc32 } from "node:zlib";
 import { Fault } from "#base/fault.ts";

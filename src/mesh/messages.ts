@@ -1,6 +1,7 @@
 /**
  * What members say to each other: memberlist's messages as types, and their bytes. A message is one byte for its kind
- * and a MessagePack map with the field names of memberlist's Go structs. Names come in the order in which Go writes them.
+ * and a MessagePack map with the field names of memberlist's Go structs. Names come in the order in which Go writes
+ * them.
  */
 import { Fault } from "#base/fault.ts";
 import { ipBytes, type Address } from "./address.ts";

@@ -130,8 +130,8 @@ export class Rumours {
   }
 
   /**
-   * Tells the suspect to its face, a few times: it refutes at once, or says again what it said when we did not hear it. So
-   * a false suspicion ends by two packets between two members, and not only by the luck of gossip.
+   * Tells the suspect to its face, a few times: it refutes at once, or says again what it said when we did not hear it.
+   * So a false suspicion ends by two packets between two members, and not only by the luck of gossip.
    */
   #challenge(member: Member, suspicion: Suspicion, times: number): void {
     const { name, timers, nowMs } = this.#core;
@@ -154,8 +154,8 @@ export class Rumours {
   }
 
   /**
-   * One that answered us since then is not dead, even when its refutation was lost on the way to us: it is given until it
-   * must have been probed again.
+   * One that answered us since then is not dead, even when its refutation was lost on the way to us: it is given until
+   * it must have been probed again.
    */
   #endOf({ answeredAtMs = Number.NEGATIVE_INFINITY }: Member, suspicion: Suspicion): number {
     const { endsAtMs, startedAtMs, span } = suspicion;

@@ -1,4 +1,6 @@
-/** Sends packets, each with as much news as still fits in, and gossips the news even when there is nothing else to say. */
+/**
+ * Sends packets, each with as much news as still fits in, and gossips the news even when there is nothing else to say.
+ */
 import type { Address } from "./address.ts";
 import type { Core } from "./core.ts";
 import { compoundOverheadBytes } from "./envelope.ts";

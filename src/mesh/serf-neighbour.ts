@@ -1,7 +1,8 @@
 /**
  * A good neighbour to serf agents. They keep logical clocks and announce who joins and who means to leave; what we hear
- * of that we keep, pass on once, and tell in our own state, and we announce our own coming and going the same way. Their
- * events and queries are passed on, too, so that a fleet with few agents among many nodes works as one of agents only.
+ * of that we keep, pass on once, and tell in our own state, and we announce our own coming and going the same way.
+ * Their events and queries are passed on, too, so that a fleet with few agents among many nodes works as one of agents
+ * only.
  */
 import { hash32 } from "#base/random.ts";
 import type { Core } from "./core.ts";

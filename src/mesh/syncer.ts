@@ -1,6 +1,6 @@
 /**
- * Whole states, exchanged over streams: to join, and now and then with any member, so that what gossip lost is made good;
- * and with members that failed, for they may be back, or we may have been the ones that were cut off.
+ * Whole states, exchanged over streams: to join, and now and then with any member, so that what gossip lost is made
+ * good; and with members that failed, for they may be back, or we may have been the ones that were cut off.
  */
 import { Fault, isFault } from "#base/fault.ts";
 import { addressText, type Address } from "./address.ts";

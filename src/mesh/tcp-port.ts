@@ -1,4 +1,6 @@
-/** The streams' sockets: one message in, at most one out, then it is closed; all within a time and a number of bytes. */
+/**
+ * The streams' sockets: one message in, at most one out, then it is closed; all within a time and a number of bytes.
+ */
 import { connect, createServer, type Server, type Socket } from "node:net";
 import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";

@@ -1,6 +1,6 @@
 /**
- * One machine with a manual clock, driven and read as text. For tests: what it sends is opened and told in words, what it
- * hears is written in words.
+ * One machine with a manual clock, driven and read as text. For tests: what it sends is opened and told in words, what
+ * it hears is written in words.
  */
 import { Random } from "#base/random.ts";
 import { addressText, type Address } from "./address.ts";

@@ -1,7 +1,7 @@
 /**
- * Meshes on a simulated network: the real protocol machines, with packets that are late, lost, doubled or cut off, streams
- * that are slow where packets are lost, and nodes that are killed, stopped for a while, or started again under their old
- * name. Everything is drawn from one seed.
+ * Meshes on a simulated network: the real protocol machines, with packets that are late, lost, doubled or cut off,
+ * streams that are slow where packets are lost, and nodes that are killed, stopped for a while, or started again under
+ * their old name. Everything is drawn from one seed.
  */
 import { must } from "#base/assert.ts";
 import { hash32, Random } from "#base/random.ts";
