@@ -193,7 +193,8 @@ describe("staging", () => {
         await rig.stageRoot(root);
         return [];
       } catch (error) {
-        return error instanceof MissingInputs ? error.digests.toSorted() : Promise.reject(error);
+        if (!(error instanceof MissingInputs)) throw error;
+        return error.digests.toSorted();
       }
     };
     deepEqual(await missingOf(), gone.toSorted());
