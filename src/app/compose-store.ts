@@ -1,5 +1,7 @@
 /** The store of a node, as configured: what the kernel pins and reads, and what doors keep bytes and names in. */
+import { randomUUID } from "node:crypto";
 import type { Clock } from "#base/clock.ts";
+import { Random } from "#base/random.ts";
 import type { ActionIndex } from "#blobs/action-index.ts";
 import { openDiskStore, type DiskStore } from "#blobs/disk/open.ts";
 import { openDiskBlobs } from "#blobs/disk.ts";
@@ -10,6 +12,7 @@ import type { BlobStore, Store } from "#blobs/store.ts";
 import type { Config } from "./config.ts";
 import type { DataFolder } from "./data-folder.ts";
 import { BlobsConfig, type DiskConfig } from "./store-config.ts";
+import type { TierConfig } from "./tier-config.ts";
 
 export type ComposedStore = {
   /** The node's own: artifacts of jobs and archived logs, whosever they are. */
@@ -25,7 +28,8 @@ export async function openStore({ blobs }: Config, folder: DataFolder, ports: St
   switch (blobs.kind) {
     case "disk": {
       const store = await openDisk(blobs, folder, ports);
-      return { blobs: store.all, store, index: store.index, close: () => store.close() };
+      const disk = { blobs: store.all, store, index: store.index, close: () => store.close() };
+      return blobs.authoritative ? await overTier(disk, blobs.authoritative, ports) : disk;
     }
     case "directory": {
       // What nodes share; what doors keep beside it is each node's own.
@@ -41,6 +45,12 @@ export async function openStore({ blobs }: Config, folder: DataFolder, ports: St
     default:
       return blobs satisfies never;
   }
+}
+
+/** Imported when needed: a node by itself does not wait for clients of other stores. */
+async function overTier(disk: ComposedStore, tier: TierConfig, { clock }: StorePorts): Promise<ComposedStore> {
+  const { composeTiers } = await import("./compose-tiers.ts");
+  return await composeTiers(disk, tier, { clock, random: new Random(randomUUID()), env: process.env });
 }
 
 const diskDefault = BlobsConfig.parse({ kind: "disk" }) as DiskConfig;

@@ -1,5 +1,5 @@
 /** Two nodes' stores over one tier of each kind: what one has, the other reads; what one names, the other finds. */
-import { deepEqual, equal, match, rejects } from "node:assert/strict";
+import { deepEqual, doesNotMatch, equal, match, rejects } from "node:assert/strict";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -19,6 +19,7 @@ import { Log } from "#edge/log.ts";
 import { composeBuild } from "./compose-build.ts";
 import type { ComposedStore } from "./compose-store.ts";
 import { composeTiers } from "./compose-tiers.ts";
+import { Config, withoutSecrets } from "./config.ts";
 import { systemClock as clock } from "./system-clock.ts";
 import { TierConfig } from "./tier-config.ts";
 
@@ -120,4 +121,12 @@ test("B5: another Millrace, where each tenant has its token; without tokens it i
   await alone.close();
   await edge.close();
   await rm(folder, { recursive: true });
+});
+
+test("the password of the names' server is never shown", () => {
+  const names = { kind: "postgres", url: "postgres://mill:secret@db/names" };
+  const authoritative = { kind: "directory", directory: "/shared", names };
+  const shown = JSON.stringify(withoutSecrets(Config.parse({ blobs: { kind: "disk", authoritative } })));
+  match(shown, /postgres:\/\/mill:\*\*\*@db\/names/);
+  doesNotMatch(shown, /secret/);
 });

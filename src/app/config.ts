@@ -12,6 +12,7 @@ import { BuildConfig } from "./build-config.ts";
 import { EdgeConfig } from "./edge-config.ts";
 import { MeshConfig } from "./mesh-config.ts";
 import { BlobsConfig } from "./store-config.ts";
+import type { TierConfig } from "./tier-config.ts";
 
 const Name = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/, "write letters, digits, dots and dashes only");
 const Label = z.string().regex(/^[^=\s]{1,100}=[^\s]{0,100}$/, 'write a label as name=value, such as "gpu=yes"');
@@ -126,12 +127,19 @@ export type Config = z.output<typeof Config>;
 
 /** For people and logs: the same without secrets. */
 export function withoutSecrets(config: Config): Config {
-  const { journal, mesh } = config;
+  const { journal, mesh, blobs } = config;
+  const tier = blobs.kind === "disk" ? blobs.authoritative : undefined;
   return {
     ...config,
     ...(journal.kind === "postgres" && { journal: { ...journal, url: hidePassword(journal.url) } }),
     ...(mesh && { mesh: { ...mesh, keys: mesh.keys.map(() => "***") } }),
+    ...(tier && { blobs: { ...blobs, authoritative: withoutTierSecrets(tier) } as Config["blobs"] }),
   };
+}
+
+function withoutTierSecrets(tier: TierConfig): TierConfig {
+  const { names } = tier;
+  return names.kind === "postgres" ? { ...tier, names: { ...names, url: hidePassword(names.url) } } : tier;
 }
 
 export function hidePassword(url: string): string {

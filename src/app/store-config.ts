@@ -1,6 +1,7 @@
 /** Where bytes are kept, as settings. */
 import { z } from "zod";
 import { Duration, Size } from "#edge/config-words.ts";
+import { TierConfig } from "./tier-config.ts";
 
 const Share = z.number().min(0.1).max(1);
 
@@ -26,6 +27,9 @@ const Disk = z
     uploadsKept: Duration({ min: "1m" })
       .prefault("24h")
       .describe("How long an upload that broke off can be gone on with."),
+    authoritative: TierConfig.optional().describe(
+      "A tier that all nodes reach and whose word counts; the disk is a cache over it then. Left out: the disk's does.",
+    ),
   })
   .refine(({ lowWatermark, highWatermark }) => lowWatermark < highWatermark, {
     path: ["lowWatermark"],
