@@ -10,7 +10,9 @@ import { ByteStream } from "#wire/generated/google/bytestream/bytestream.ts";
 import { freePort } from "#test/free-port.ts";
 import type { Asked, Did } from "./edge-load.ts";
 import type { ServerKind } from "./edge-server.ts";
+import type { StreamsAsked, StreamsDid } from "./edge-streams-load.ts";
 import { processCpuUs, processMb } from "./measure.ts";
+import { fileVariable } from "./peers/blobs.ts";
 import { findProgram } from "./peers/install.ts";
 
 /** A server that runs, perhaps in several processes, each with a port of its own. */
@@ -89,12 +91,33 @@ export const isOpen = (port: number): Promise<boolean> =>
     socket.once("error", () => resolve(false));
   });
 
+/** What is read as "file", by servers that are started inside: in the page cache, for it was just written. */
+export async function withBenchFile(mib: number, body: () => Promise<void>): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), "millrace-bench-file-"));
+  try {
+    const path = join(folder, "blob");
+    for (let i = 0; i < mib; i += 1) writeFileSync(path, Buffer.alloc(2 ** 20, i), { flag: "a" });
+    process.env[fileVariable] = path;
+    await body();
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
 /** Whoever makes the load, in a process of its own. */
 export class LoadProcess {
   readonly #child = fork(join(import.meta.dirname, "edge-load.ts"));
 
   async ask(asked: Asked): Promise<Did> {
-    const answer = once(this.#child, "message") as Promise<[{ did?: Did; failed?: string }]>;
+    return await this.#ask<Did>(asked);
+  }
+
+  async streams(asked: StreamsAsked): Promise<StreamsDid> {
+    return await this.#ask<StreamsDid>({ kind: "streams", ...asked });
+  }
+
+  async #ask<T>(asked: Asked): Promise<T> {
+    const answer = once(this.#child, "message") as Promise<[{ did?: T; failed?: string }]>;
     this.#child.send(asked);
     const [{ did, failed }] = await answer;
     if (!did) throw new Error(`${asked.kind}: ${failed}`);

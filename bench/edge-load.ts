@@ -16,6 +16,7 @@ import {
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { decode } from "#wire/message.ts";
 import { chunkSizes, type ChunkSize } from "./peers/blobs.ts";
+import { runStreams, type StreamsAsked, type StreamsDid } from "./edge-streams-load.ts";
 import { bearer, prepareLoad, type Load } from "./h2-load.ts";
 import { percentile } from "./measure.ts";
 
@@ -29,7 +30,8 @@ export type Asked =
       readonly tls?: boolean;
     }
   | { readonly kind: "connect"; readonly port: number; readonly connections: number }
-  | { readonly kind: "hang-up" };
+  | { readonly kind: "hang-up" }
+  | ({ readonly kind: "streams" } & StreamsAsked);
 
 /** `count` is calls or MiB. */
 export type Did = {
@@ -161,7 +163,7 @@ function hangUp(): Did {
   return whole(0, 0, 0);
 }
 
-async function perform(asked: Asked): Promise<Did> {
+async function perform(asked: Asked): Promise<Did | StreamsDid> {
   switch (asked.kind) {
     case "unary":
       return await unary(asked);
@@ -173,6 +175,11 @@ async function perform(asked: Asked): Promise<Did> {
       return await connectMany(asked.port, asked.connections);
     case "hang-up":
       return hangUp();
+    case "streams":
+      return await runStreams(asked, {
+        path: ContentAddressableStorage.methods.findMissingBlobs.path,
+        messages: [findBody],
+      });
   }
 }
 

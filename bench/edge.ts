@@ -1,9 +1,6 @@
 /** The front door: what a call and a MiB cost the server, beside other servers in the same run. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { LoadProcess, startNghttpd, startServer, type Serving } from "./edge-contestants.ts";
-import { fileVariable, type ChunkSize } from "./peers/blobs.ts";
+import { LoadProcess, startNghttpd, startServer, withBenchFile, type Serving } from "./edge-contestants.ts";
+import type { ChunkSize } from "./peers/blobs.ts";
 import type { ServerKind } from "./edge-server.ts";
 import type { Profile } from "./h2-load.ts";
 import { median } from "./measure.ts";
@@ -27,7 +24,7 @@ export const edge: Suite = {
     try {
       await unary(bench);
       await twoProcesses(bench);
-      await withFile(sizes.mib, () => bulk(bench));
+      await withBenchFile(sizes.mib, () => bulk(bench));
       await tls(bench);
       await idle(bench);
     } finally {
@@ -237,19 +234,6 @@ const bulkKinds = [
   ["write", "64K"],
   ["write", "1M"],
 ] as const satisfies readonly (readonly ["read" | "write", ChunkSize | "file"])[];
-
-/** What is read as "file", for all servers: in the page cache, for it was just written. */
-async function withFile(mib: number, body: () => Promise<void>): Promise<void> {
-  const folder = mkdtempSync(join(tmpdir(), "millrace-bench-file-"));
-  try {
-    const path = join(folder, "blob");
-    for (let i = 0; i < mib; i += 1) writeFileSync(path, Buffer.alloc(2 ** 20, i), { flag: "a" });
-    process.env[fileVariable] = path;
-    await body();
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
-}
 
 async function bulk(bench: Bench): Promise<void> {
   const { report, load, sizes } = bench;

@@ -26,7 +26,7 @@ export function serveFetch(
 
 async function answer(pulled: PulledStream, headers: HeaderList, ended: boolean, handle: FetchHandler): Promise<void> {
   // What came together is read together first: a request that is called off at once is not even made.
-  await undefined;
+  await Promise.resolve();
   if (!pulled.stream.isOpen) return;
   const response = await handle(requestOf(pulled, headers, ended));
   const fields: [string, string][] = [[":status", String(response.status)]];

@@ -6,11 +6,11 @@ import { h2LimitsDefault } from "#h2/limits.ts";
 import { listenH2, type H2Server } from "#h2/server.ts";
 import { realClock } from "#h2/testing.ts";
 import { ByteStream, type ReadRequest, type WriteRequest } from "#wire/generated/google/bytestream/bytestream.ts";
-import type { Message } from "#wire/message.ts";
+import type { Message, Method } from "#wire/message.ts";
 import { readResponseHeadBytesMax, writeReadResponseHead } from "#wire/read-response.ts";
 import { writeRequest } from "#wire/write-request.ts";
 import { GrpcClient } from "./client.ts";
-import { laidHeadBytes, LaidMessage } from "./outgoing.ts";
+import { laidHeadBytes, LaidMessage, OnlyMessage } from "./outgoing.ts";
 import { GrpcServer } from "./server.ts";
 
 const { read, write } = ByteStream.methods;
@@ -56,6 +56,9 @@ describe("bulk", () => {
         return { committedSize };
       },
     });
+    grpc.addMethod({ ...read, path: "/only" } as Method<unknown, unknown>, (request) => {
+      return new OnlyMessage({ data: patterned((request as ReadRequest).readLimit) });
+    });
     const inParts = { ...write, path: "/parts", request: writeRequest as Message<unknown> };
     grpc.addMethod(inParts, async (requests) => {
       let committedSize = 0;
@@ -95,6 +98,17 @@ describe("bulk", () => {
       }
       deepEqual(got, sizes);
     });
+
+  test("an only message is answered as a stream of one", limited, async () => {
+    for (const size of [0, 10, 100_000]) {
+      const got: Buffer[] = [];
+      const method = { ...read, path: "/only" };
+      const request = { resourceName: "", readOffset: 0, readLimit: size };
+      for await (const { data } of client.serverStream(method, request)) got.push(Buffer.from(data));
+      equal(got.length, 1);
+      ok(patterned(size).equals(got[0] ?? Buffer.alloc(0)));
+    }
+  });
 
   test("memory that was lent is given back", () => equal(released, sizes.length));
 

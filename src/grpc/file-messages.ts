@@ -51,10 +51,10 @@ export async function* fileMessages(range: FileRange): AsyncGenerator<LaidMessag
   let position = offset;
 
   async function readNext(): Promise<Filled | undefined> {
-    const wanted = Math.min(left, messageBytes);
-    if (wanted <= 0 || !(await outstanding.room())) return undefined;
-    const chunk = Chunk.take(framesFor(wanted));
+    if (left <= 0 || !(await outstanding.room())) return undefined;
+    const chunk = Chunk.take(framesFor(Math.min(left, messageBytes)));
     try {
+      const wanted = Math.min(left, messageBytes, chunk.dataBytes);
       const slots = slotsFor(chunk, wanted);
       const bytes = await readFully(file, slots, wanted, position);
       if (bytes < wanted && length !== Number.POSITIVE_INFINITY)

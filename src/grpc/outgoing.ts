@@ -92,6 +92,15 @@ export class LentMessage {
   }
 }
 
+/** The answer of a handler of a stream that has one message to send, and has it now: sent as that of a unary call is. */
+export class OnlyMessage<T> {
+  readonly message: T;
+
+  constructor(message: T) {
+    this.message = message;
+  }
+}
+
 /** A message that is bytes already. */
 export function frameBytes(bytes: Uint8Array, compressed: boolean): Buffer {
   const framed = Buffer.allocUnsafe(prefixBytes + bytes.length);

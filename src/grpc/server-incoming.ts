@@ -10,7 +10,7 @@ import { encodingsTaken, gzipBytesMin, pack, unpack } from "./compression.ts";
 import { Inbox } from "./inbox.ts";
 import { PartInbox, type Item } from "./part-inbox.ts";
 import { MessageReader, prefixBytes, type Framed } from "./message-reader.ts";
-import { frame, frameBriefly, frameBytes, LaidMessage, LentMessage } from "./outgoing.ts";
+import { frame, frameBriefly, frameBytes, LaidMessage, LentMessage, OnlyMessage } from "./outgoing.ts";
 import { ServerCall } from "./server-call.ts";
 import type { Bound } from "./service.ts";
 import { errorOf, grpcCode, GrpcError, statusFields } from "./status.ts";
@@ -24,6 +24,9 @@ export type CallOwner = {
 };
 
 const headroom: WriteOptions = { headroom: true };
+
+/** Made once: nearly every upload ends with its inbox empty and nobody there to hear it. */
+const callIsOver = new GrpcError(grpcCode.cancelled, "the call is over");
 
 export class Incoming<P> {
   readonly #server: CallOwner;
@@ -146,7 +149,7 @@ export class Incoming<P> {
   #end(code: number): void {
     this.#over = true;
     this.#cancelTimer?.();
-    this.#inbox?.fail(new GrpcError(grpcCode.cancelled, "the call is over"));
+    this.#inbox?.fail(callIsOver);
     const tookMs = this.#server.clock.monotonicMs() - this.#beganMono;
     this.#server.ended(this.#bound.method.path, code, tookMs, this.#bytesIn, this.#bytesOut);
   }
@@ -170,10 +173,12 @@ export class Incoming<P> {
     if (!message) return this.fail(new GrpcError(grpcCode.internal, "the request ended without a message"));
     if (this.#deadlineMono <= this.#beganMono) return this.fail(new GrpcError(grpcCode.deadlineExceeded, "too late"));
     this.#only = undefined;
-    if (message.compressed || this.#bound.method.streams === "server") return this.#run(message);
+    if (message.compressed) return this.#run(message);
     this.#running = true;
     try {
       const answer = this.#bound.handler(this.#decode(message.bytes), this.#call);
+      if (answer instanceof OnlyMessage) return this.#answer(answer.message);
+      if (this.#bound.method.streams === "server") return this.#answerAll(answer as AsyncIterable<unknown>);
       if (!(answer instanceof Promise)) return this.#answer(answer);
       this.#armDeadline();
       answer.then(
@@ -239,16 +244,29 @@ export class Incoming<P> {
     );
   }
 
+  #answerAll(answers: AsyncIterable<unknown>): void {
+    this.#armDeadline();
+    this.#sendAll(answers).then(
+      () => this.#finish(),
+      (error: unknown) => this.fail(error),
+    );
+  }
+
+  async #sendAll(answers: AsyncIterable<unknown>): Promise<void> {
+    for await (const message of answers) {
+      await this.#send(message);
+      if (this.#over) return;
+    }
+  }
+
   async #work(packed: Framed | undefined): Promise<void> {
     const call = this.#call as ServerCall<P>;
     const { method, handler } = this.#bound;
     const input = packed ? await this.#read(packed) : this.#requests();
     const answer = handler(input, call);
     if (method.streams === "none" || method.streams === "client") return await this.#send(await answer);
-    for await (const message of answer as AsyncIterable<unknown>) {
-      await this.#send(message);
-      if (this.#over) return;
-    }
+    if (answer instanceof OnlyMessage) return await this.#send(answer.message);
+    await this.#sendAll(answer as AsyncIterable<unknown>);
   }
 
   async *#requests(): AsyncGenerator<unknown> {

@@ -34,7 +34,8 @@
  * - a `LentMessage` (outgoing.ts) around bytes that are somebody else's, such as those of a store that wants them back
  *   before it gives more: the handler goes on when they have left;
  * - a `LaidMessage` around memory of its own with room before it, and be told when it is free.
- * None of them is copied. When the caller leaves, the handler's generator is ended where it is (its `finally` runs).
+ * Where there is but one small message and it is at hand, it may answer with an `OnlyMessage` instead of a stream.
+ * None of the bulk is copied. When the caller leaves, the handler's generator is ended where it is (its `finally` runs).
  */
 import type { Clock } from "#base/clock.ts";
 import type { HeaderList } from "#h2/header-list.ts";

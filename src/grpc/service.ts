@@ -1,6 +1,6 @@
 /** What is served: methods with their handlers. */
 import type { Method, Service } from "#wire/message.ts";
-import type { LaidMessage, LentMessage } from "./outgoing.ts";
+import type { LaidMessage, LentMessage, OnlyMessage } from "./outgoing.ts";
 import type { ServerCall } from "./server-call.ts";
 
 /** May answer at once: then nothing is allocated for waiting. */
@@ -8,7 +8,7 @@ export type UnaryHandler<Q, R, P> = (request: Q, call: ServerCall<P>) => R | Pro
 export type ServerStreamHandler<Q, R, P> = (
   request: Q,
   call: ServerCall<P>,
-) => AsyncIterable<R | LaidMessage | LentMessage>;
+) => AsyncIterable<R | LaidMessage | LentMessage> | OnlyMessage<R>;
 export type ClientStreamHandler<Q, R, P> = (requests: AsyncIterable<Q>, call: ServerCall<P>) => Promise<R>;
 export type DuplexHandler<Q, R, P> = (requests: AsyncIterable<Q>, call: ServerCall<P>) => AsyncIterable<R>;
 
