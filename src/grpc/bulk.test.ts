@@ -4,9 +4,9 @@ import { after, before, describe, test } from "node:test";
 import { connectH2 } from "#h2/client.ts";
 import { h2LimitsDefault } from "#h2/limits.ts";
 import { listenH2, type H2Server } from "#h2/server.ts";
-import { realClock } from "#h2/testing.ts";
+import { realClock } from "#test/real-clock.ts";
 import { ByteStream, type ReadRequest, type WriteRequest } from "#wire/generated/google/bytestream/bytestream.ts";
-import type { Message, Method } from "#wire/message.ts";
+import type { Message } from "#wire/message.ts";
 import { readResponseHeadBytesMax, writeReadResponseHead } from "#wire/read-response.ts";
 import { writeRequest } from "#wire/write-request.ts";
 import { GrpcClient } from "./client.ts";
@@ -56,7 +56,7 @@ describe("bulk", () => {
         return { committedSize };
       },
     });
-    grpc.addMethod({ ...read, path: "/only" } as Method<unknown, unknown>, (request) => {
+    grpc.addMethod({ ...read, path: "/only" }, (request) => {
       return new OnlyMessage({ data: patterned((request as ReadRequest).readLimit) });
     });
     const inParts = { ...write, path: "/parts", request: writeRequest as Message<unknown> };

@@ -82,6 +82,7 @@ const nibbles = new Uint8Array(256).fill(0xff);
 for (const [i, digit] of Array.from("0123456789abcdef").entries()) nibbles[digit.charCodeAt(0)] = i;
 
 const scratch = new Uint8Array(64);
+const words = new Int32Array(scratch.buffer);
 const answer = new Writer(Buffer.allocUnsafe(64 * 1024));
 const answerKeptBytesMax = 4 * 1024 * 1024;
 
@@ -92,7 +93,8 @@ const answerKeptBytesMax = 4 * 1024 * 1024;
 export function answerRaw({ bytes, start, end }: RawFindMissing, lookup: RawLookup): Uint8Array {
   if (answer.bytes.length > answerKeptBytesMax) answer.bytes = Buffer.allocUnsafe(64 * 1024);
   answer.pos = 0;
-  const told = new ToldDigests();
+  // A digest of the shortest kind takes its hash, two bytes before that, and its own tag and length.
+  told.begin(Math.ceil((end - start) / (lookup.hexLength + 4)));
   const from = new Reader(end === bytes.length ? bytes : bytes.subarray(0, end));
   from.pos = start;
   while (from.pos < end) {
@@ -105,7 +107,8 @@ export function answerRaw({ bytes, start, end }: RawFindMissing, lookup: RawLook
     const length = from.length();
     const digestAt = from.pos;
     const sizeBytes = readDigest(from, digestAt + length, lookup);
-    if (sizeBytes === 0 || lookup.has(scratch, sizeBytes) || told.before(sizeBytes, lookup.hexLength / 2)) continue;
+    if (sizeBytes === 0 || lookup.has(scratch, sizeBytes)) continue;
+    if (told.before(bytes, hashPlace, lookup.hexLength, sizeBytes)) continue;
     const whole = digestAt + length - at + 1;
     answer.room(whole);
     answer.bytes[answer.pos] = tags.digest;
@@ -115,7 +118,10 @@ export function answerRaw({ bytes, start, end }: RawFindMissing, lookup: RawLook
   return answer.bytes.subarray(0, answer.pos);
 }
 
-/** Leaves the hash in `scratch`; answers the size. */
+/** Where the hash that was read last lies. */
+let hashPlace = 0;
+
+/** Leaves the hash in `scratch` and its place in `hashPlace`; answers the size. */
 function readDigest(from: Reader, end: number, lookup: RawLookup): number {
   const { bytes } = from;
   let sizeBytes = 0;
@@ -132,6 +138,7 @@ function readDigest(from: Reader, end: number, lookup: RawLookup): number {
   }
   if (from.pos !== end) from.fail("a field goes beyond its message");
   if (hashAt === -1) throw notADigest("no hash");
+  hashPlace = hashAt;
   if (sizeBytes < 0) throw notADigest("a negative size");
   let wrong = 0;
   for (let i = 0, half = lookup.hexLength / 2; i < half; i += 1) {
@@ -147,63 +154,70 @@ function readDigest(from: Reader, end: number, lookup: RawLookup): number {
 
 const notADigest = (why: string): Fault => new Fault("invalid", "read digest", { why });
 
-/** Which digests are in the answer already: each is told once, however often it was asked for. */
+/**
+ * Which digests are in the answer already: each is told once, however often it was asked for. Its memory is kept from
+ * one call to the next; digests are compared where they lie in the request.
+ */
 class ToldDigests {
-  #slots = new Int32Array(0);
-  #hashes = new Uint8Array(0);
-  #sizes = new Float64Array(0);
+  /** One more than the number of a digest; 0 where there is none. */
+  #slots = new Int32Array(1024);
+  #mask = 0;
+  /** Where the hash of each lies in the request, and the key that it was put by. */
+  #places = new Int32Array(512);
+  #keys = new Int32Array(512);
+  #sizes = new Float64Array(512);
   #count = 0;
 
-  /** Whether the digest in `scratch` was there before; it is from now on. */
-  before(sizeBytes: number, hashBytes: number): boolean {
-    if (this.#count * 2 >= this.#slots.length) this.#grow(hashBytes);
-    const mask = this.#slots.length - 1;
-    let slot = keyAt(scratch, 0, hashBytes) & mask;
-    for (; this.#slots[slot] !== 0; slot = (slot + 1) & mask)
-      if (this.#isAt((this.#slots[slot] as number) - 1, sizeBytes, hashBytes)) return true;
-    this.#slots[slot] = this.#count + 1;
-    this.#hashes.set(scratch.subarray(0, hashBytes), this.#count * hashBytes);
+  /** For a request of so many digests at most. */
+  begin(countMax: number): void {
+    let slots = 64;
+    while (slots < countMax * 2) slots *= 2;
+    this.#count = 0;
+    this.#mask = slots - 1;
+    if (slots <= this.#slots.length && this.#slots.length <= Math.max(slots, slotsKeptMax)) {
+      this.#slots.fill(0, 0, slots);
+      return;
+    }
+    this.#slots = new Int32Array(slots);
+    this.#places = new Int32Array(slots / 2);
+    this.#keys = new Int32Array(slots / 2);
+    this.#sizes = new Float64Array(slots / 2);
+  }
+
+  /** Whether the digest in `scratch`, whose hash lies at `place` of the request, was told; it is from now on. */
+  before(bytes: Uint8Array, place: number, hexLength: number, sizeBytes: number): boolean {
+    const key = keyOfScratch(hexLength / 2);
+    let slot = key & this.#mask;
+    for (let told = this.#slots[slot] as number; told !== 0; told = this.#slots[slot] as number) {
+      const isSame = this.#keys[told - 1] === key && this.#sizes[told - 1] === sizeBytes;
+      if (isSame && areEqual(bytes, place, this.#places[told - 1] as number, hexLength)) return true;
+      slot = (slot + 1) & this.#mask;
+    }
+    this.#places[this.#count] = place;
+    this.#keys[this.#count] = key;
     this.#sizes[this.#count] = sizeBytes;
     this.#count += 1;
+    this.#slots[slot] = this.#count;
     return false;
   }
+}
 
-  #isAt(index: number, sizeBytes: number, hashBytes: number): boolean {
-    if (this.#sizes[index] !== sizeBytes) return false;
-    const at = index * hashBytes;
-    for (let i = 0; i < hashBytes; i += 1) if (this.#hashes[at + i] !== scratch[i]) return false;
-    return true;
-  }
+/** More than this is not kept for the next call. */
+const slotsKeptMax = 256 * 1024;
+const told = new ToldDigests();
 
-  #grow(hashBytes: number): void {
-    const places = Math.max(64, this.#slots.length * 2);
-    const hashes = new Uint8Array((places / 2) * hashBytes);
-    const sizes = new Float64Array(places / 2);
-    hashes.set(this.#hashes);
-    sizes.set(this.#sizes);
-    this.#hashes = hashes;
-    this.#sizes = sizes;
-    this.#slots = new Int32Array(places);
-    for (let index = 0; index < this.#count; index += 1) {
-      let slot = keyAt(hashes, index * hashBytes, hashBytes) & (places - 1);
-      while (this.#slots[slot] !== 0) slot = (slot + 1) & (places - 1);
-      this.#slots[slot] = index + 1;
-    }
-  }
+function areEqual(bytes: Uint8Array, one: number, other: number, length: number): boolean {
+  for (let i = 0; i < length; i += 1) if (bytes[one + i] !== bytes[other + i]) return false;
+  return true;
 }
 
 /** Clients choose the hashes, so where they fall must be none of their business. */
 const secret = randomInt(1, 0x7fff_ffff);
 
-function keyAt(bytes: Uint8Array, at: number, hashBytes: number): number {
+function keyOfScratch(hashBytes: number): number {
   let key = secret;
-  for (let i = at; i < at + hashBytes; i += 4) {
-    const word =
-      (bytes[i] as number) |
-      ((bytes[i + 1] as number) << 8) |
-      ((bytes[i + 2] as number) << 16) |
-      ((bytes[i + 3] as number) << 24);
-    key = Math.imul(key ^ word, 0x9e3779b1);
+  for (let i = 0; i < hashBytes >> 2; i += 1) {
+    key = Math.imul(key ^ (words[i] as number), 0x9e3779b1);
     key ^= key >>> 15;
   }
   return key;

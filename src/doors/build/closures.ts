@@ -7,17 +7,18 @@ const digestsMax = 1_000_000;
 
 export class Closures {
   // A Map keeps the order of insertion; putting one in again moves it to the young end.
-  readonly #known = new Map<string, Closure>();
+  readonly #known = new Map<Digest, Closure>();
   #digests = 0;
 
+  /** Of a result that is looked at as one of that function; hardly any is ever looked at as one of two. */
   get(result: Digest, fn: DigestFunction): Closure | undefined {
-    return this.#known.get(`${fn} ${result}`);
+    const closure = this.#known.get(result);
+    return closure?.fn === fn ? closure : undefined;
   }
 
   keep(result: Digest, closure: Closure): void {
-    const name = `${closure.fn} ${result}`;
-    if (this.#known.has(name) || closure.size > digestsMax / 10) return;
-    this.#known.set(name, closure);
+    if (this.#known.has(result) || closure.size > digestsMax / 10) return;
+    this.#known.set(result, closure);
     this.#digests += closure.size + 1;
     for (const [oldest, { size }] of this.#known) {
       if (this.#digests <= digestsMax) break;

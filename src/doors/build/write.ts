@@ -72,9 +72,12 @@ class Writing {
     if (request.resourceName !== "" && request.resourceName !== this.#resourceName)
       throw invalid(`another resource in the middle of an upload: ${shown(request.resourceName)}`);
     if (!this.#upload) {
+      const isWhole = request.finishWrite && request.writeOffset === 0;
+      // To write what is there already changes nothing and costs nothing, so nobody asks first.
+      if (isWhole && name.form === "plain") return await this.#whole(name, request);
       const early = await this.#early(name);
       if (early) return early;
-      if (request.finishWrite && request.writeOffset === 0) return await this.#whole(name, request);
+      if (isWhole) return await this.#whole(name, request);
       await this.#open(name, request.writeOffset);
     }
     const upload = this.#upload as Upload;
