@@ -10,13 +10,11 @@ export type Packable =
   | readonly Packable[]
   | { readonly [field: string]: Packable | undefined };
 
-const encoder = new TextEncoder();
-
 /** A field that is undefined is left out, as Go's `omitempty` does. */
 export function pack(value: Packable): Uint8Array {
-  const parts: Uint8Array[] = [];
-  write(value, parts);
-  return joined(parts);
+  const writer = new Writer();
+  writer.value(value);
+  return writer.bytes();
 }
 
 export function joined(parts: readonly Uint8Array[]): Uint8Array {
@@ -30,53 +28,89 @@ export function joined(parts: readonly Uint8Array[]): Uint8Array {
   return out;
 }
 
-function write(value: Packable, parts: Uint8Array[]): void {
-  if (value === null) parts.push(Uint8Array.of(0xc0));
-  else if (typeof value === "boolean") parts.push(Uint8Array.of(value ? 0xc3 : 0xc2));
-  else if (typeof value === "number") parts.push(integer(value));
-  else if (typeof value === "string") writeRaw(encoder.encode(value), parts);
-  else if (value instanceof Uint8Array) writeRaw(value, parts);
-  else if (isList(value)) {
-    parts.push(header(value.length, { small: 0x90, smallMax: 15, wide: 0xdc }));
-    for (const item of value) write(item, parts);
-  } else writeMap(value, parts);
+/** Most messages fit in; it is used again for each, and given away never. */
+let scratch = Buffer.allocUnsafe(16 * 1024);
+
+class Writer {
+  #at = 0;
+
+  bytes(): Uint8Array {
+    return Uint8Array.from(scratch.subarray(0, this.#at));
+  }
+
+  value(value: Packable): void {
+    if (value === null) this.#byte(0xc0);
+    else if (typeof value === "boolean") this.#byte(value ? 0xc3 : 0xc2);
+    else if (typeof value === "number") this.#integer(value);
+    else if (typeof value === "string") this.#text(value);
+    else if (value instanceof Uint8Array) this.#raw(value);
+    else if (isList(value)) {
+      this.#header(value.length, 0x90, 15, 0xdc);
+      for (const item of value) this.value(item);
+    } else this.#map(value);
+  }
+
+  #map(value: { readonly [field: string]: Packable | undefined }): void {
+    const fields = Object.entries(value).filter(([, field]) => field !== undefined);
+    this.#header(fields.length, 0x80, 15, 0xde);
+    for (const [name, field] of fields) {
+      this.#text(name);
+      this.value(field ?? null);
+    }
+  }
+
+  #text(text: string): void {
+    const length = Buffer.byteLength(text);
+    this.#header(length, 0xa0, 31, 0xda);
+    this.#room(length);
+    this.#at += scratch.write(text, this.#at);
+  }
+
+  #raw(bytes: Uint8Array): void {
+    this.#header(bytes.length, 0xa0, 31, 0xda);
+    this.#room(bytes.length);
+    scratch.set(bytes, this.#at);
+    this.#at += bytes.length;
+  }
+
+  /** A length: in the tag itself when it is small, else in 2 or 4 bytes behind a tag of its own. */
+  #header(length: number, small: number, smallMax: number, wide: number): void {
+    if (length <= smallMax) this.#byte(small | length);
+    else if (length < 0x1_0000) this.#unsigned(wide, length, 2);
+    else this.#unsigned(wide + 1, length, 4);
+  }
+
+  #integer(value: number): void {
+    assert(Number.isSafeInteger(value) && value >= 0, "only whole numbers from zero up are sent");
+    if (value < 0x80) this.#byte(value);
+    else if (value < 0x100) this.#unsigned(0xcc, value, 1);
+    else if (value < 0x1_0000) this.#unsigned(0xcd, value, 2);
+    else if (value < 0x1_0000_0000) this.#unsigned(0xce, value, 4);
+    else this.#unsigned(0xcf, value, 8);
+  }
+
+  #unsigned(tag: number, value: number, size: 1 | 2 | 4 | 8): void {
+    this.#byte(tag);
+    this.#room(size);
+    let rest = value;
+    for (let i = size - 1; i >= 0; i -= 1) {
+      scratch[this.#at + i] = rest % 256;
+      rest = Math.floor(rest / 256);
+    }
+    this.#at += size;
+  }
+
+  #byte(byte: number): void {
+    this.#room(1);
+    scratch[this.#at++] = byte;
+  }
+
+  #room(bytes: number): void {
+    if (this.#at + bytes <= scratch.length) return;
+    const wider = Buffer.allocUnsafe(Math.max(scratch.length * 2, this.#at + bytes));
+    wider.set(scratch.subarray(0, this.#at));
+    scratch = wider;
+  }
 }
 
 const isList = (value: Packable): value is readonly Packable[] => Array.isArray(value);
-
-function writeMap(value: { readonly [field: string]: Packable | undefined }, parts: Uint8Array[]): void {
-  const fields = Object.entries(value).filter(([, field]) => field !== undefined);
-  parts.push(header(fields.length, { small: 0x80, smallMax: 15, wide: 0xde }));
-  for (const [name, field] of fields) {
-    writeRaw(encoder.encode(name), parts);
-    write(field ?? null, parts);
-  }
-}
-
-function writeRaw(bytes: Uint8Array, parts: Uint8Array[]): void {
-  parts.push(header(bytes.length, { small: 0xa0, smallMax: 31, wide: 0xda }), bytes);
-}
-
-function header(length: number, { small, smallMax, wide }: { small: number; smallMax: number; wide: number }) {
-  if (length <= smallMax) return Uint8Array.of(small | length);
-  return length < 0x1_0000 ? unsigned(wide, length, 2) : unsigned(wide + 1, length, 4);
-}
-
-function integer(value: number): Uint8Array {
-  assert(Number.isSafeInteger(value) && value >= 0, "only whole numbers from zero up are sent");
-  if (value < 0x80) return Uint8Array.of(value);
-  if (value < 0x100) return unsigned(0xcc, value, 1);
-  if (value < 0x1_0000) return unsigned(0xcd, value, 2);
-  return value < 0x1_0000_0000 ? unsigned(0xce, value, 4) : unsigned(0xcf, value, 8);
-}
-
-function unsigned(tag: number, value: number, size: 1 | 2 | 4 | 8): Uint8Array {
-  const out = new Uint8Array(1 + size);
-  out[0] = tag;
-  let rest = value;
-  for (let at = size; at > 0; at -= 1) {
-    out[at] = rest % 256;
-    rest = Math.floor(rest / 256);
-  }
-  return out;
-}
