@@ -1,5 +1,11 @@
-/** A node with its HTTP caches, for clients that are programs of others. */
-import { startRig, tokenOf } from "#app/http-caches-testing.ts";
+/** A node as it is installed, with a store on disk and tokens, for clients that are programs of others. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { startNode } from "#app/compose.ts";
+import { Config } from "#app/config.ts";
+import { dataFolder } from "#app/data-folder.ts";
+import { tokenSha256 } from "#edge/bearer.ts";
 
 export type Caches = AsyncDisposable & {
   readonly url: string;
@@ -7,12 +13,29 @@ export type Caches = AsyncDisposable & {
   readonly readOnlyToken: string;
 };
 
+const token = "writer-token-0123456789-0123456789";
+const readOnlyToken = "reader-token-0123456789-0123456789";
+
+const tokens = [
+  { name: "ci", tenant: "mill", roles: ["action-cache-writer"], sha256: tokenSha256(token) },
+  { name: "laptop", tenant: "mill", roles: ["cache-reader"], sha256: tokenSha256(readOnlyToken) },
+];
+
 export async function startCaches(): Promise<Caches> {
-  const rig = await startRig();
+  const folder = await mkdtemp(join(tmpdir(), "millrace-caches-"));
+  const config = Config.parse({
+    cluster: { shards: 1 },
+    worker: { enabled: false },
+    edge: { listen: ["127.0.0.1:0"], identity: { tokens } },
+  });
+  const node = await startNode(config, dataFolder(folder), { log: () => {} });
   return {
-    url: rig.url,
-    token: tokenOf("writer"),
-    readOnlyToken: tokenOf("reader"),
-    [Symbol.asyncDispose]: () => rig[Symbol.asyncDispose](),
+    url: `http://${node.edgeAddresses[0]}`,
+    token,
+    readOnlyToken,
+    async [Symbol.asyncDispose]() {
+      await node.stop();
+      await rm(folder, { recursive: true });
+    },
   };
 }
