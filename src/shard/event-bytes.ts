@@ -1,9 +1,10 @@
 /** Numbers and texts of the log's second encoding, into one buffer that serves batch after batch. */
 import { textKinds } from "./event-code.ts";
 
-const firstBytes = 64 * 1024;
+/** Every shard of a node has one, and most of them are idle. */
+const firstBytes = 4 * 1024;
 /** A buffer that had to grow beyond this is let go of again. */
-const keptBytesMax = 4 * 1024 * 1024;
+const keptBytesMax = 512 * 1024;
 /** Room for the version and the count before the events. */
 const headBytes = 12;
 /** Up to so many characters a loop is faster than a call into the runtime. */
