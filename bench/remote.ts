@@ -17,6 +17,7 @@ import { notAsked } from "./rivals.ts";
 import type { BenchOptions } from "./suite.ts";
 
 const full = { tasks: 24_000, oneByOne: 8_000, rounds: 3 };
+const warmUp = 2;
 const brief = { tasks: 1_000, oneByOne: 200, rounds: 1 };
 
 export async function remote(
@@ -38,7 +39,8 @@ export async function remote(
     how,
     async run() {
       using node = await RemoteNode.start(await server.freshDatabase(), history);
-      await node.measure(load, { ...work, tasks: work.tasks / 2 }, cpu); // on code that is not compiled yet
+      // A node that runs for days is not judged by its first seconds, on code that is not compiled yet.
+      await node.measure(load, { ...work, tasks: work.tasks * warmUp }, cpu);
       await quiet(cpu);
       return await node.measure(load, work, cpu);
     },
