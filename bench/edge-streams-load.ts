@@ -6,7 +6,7 @@ import { connectH2 } from "#h2/client.ts";
 import type { HeaderList } from "#h2/header-list.ts";
 import type { H2Socket } from "#h2/socket.ts";
 import type { Stream, StreamHandler } from "#h2/stream.ts";
-import { realClock } from "#h2/testing.ts";
+import { systemClock as realClock } from "#app/system-clock.ts";
 import { ByteStream, ReadRequest, WriteRequest } from "#wire/generated/google/bytestream/bytestream.ts";
 import { bearer } from "./h2-load.ts";
 import { percentile } from "./measure.ts";

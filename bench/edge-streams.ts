@@ -24,13 +24,11 @@ export const streams: Suite = {
         const cpuUs = (serving.cpuUs - before) / did.calls;
         // In the first half the server warms up: its young generation alone grows by 128 MB.
         const quarter = Math.floor(samples.length / 4);
-        const [early = Number.NaN, late = Number.NaN] = [
-          median(samples.slice(2 * quarter, 3 * quarter)),
-          median(samples.slice(-quarter)),
-        ];
+        const early = median(samples.slice(2 * quarter, 3 * quarter));
+        const late = median(samples.slice(-quarter));
         const grown = late - early;
         report.table(
-          `${connections} connections x ${each} streams for ${forMs / 1_000} s; of the calls 60% small, the rest reads and writes`,
+          `${connections} connections x ${each} streams for ${forMs / 1_000} s: small calls, reads and writes`,
           [
             "at once",
             "calls",

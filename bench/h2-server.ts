@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { ConstantHeaders } from "#h2/hpack-encoder.ts";
 import { listenH2 } from "#h2/server.ts";
 import type { Stream, StreamHandler } from "#h2/stream.ts";
-import { realClock } from "#h2/testing.ts";
+import { systemClock as realClock } from "#app/system-clock.ts";
 
 const headers = new ConstantHeaders([
   [":status", "200"],

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { connectH2 } from "#h2/client.ts";
 import { PulledStream } from "#h2/pulled-stream.ts";
-import { realClock } from "#h2/testing.ts";
+import { systemClock as realClock } from "#app/system-clock.ts";
 import { prepareLoad, type Profile } from "./h2-load.ts";
 
 type Usage = { readonly cpu: NodeJS.CpuUsage; readonly rss: number };

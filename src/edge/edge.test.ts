@@ -7,7 +7,7 @@ import * as grpc from "@grpc/grpc-js";
 import { GrpcClient } from "#grpc/client.ts";
 import { grpcCode } from "#grpc/status.ts";
 import { connectH2 } from "#h2/client.ts";
-import { realClock as clock } from "#h2/testing.ts";
+import { realClock as clock } from "#test/real-clock.ts";
 import { decode, encode } from "#wire/message.ts";
 import { Health, HealthCheckRequest, HealthCheckResponse } from "#wire/generated/grpc/health/v1/health.ts";
 import { ServerReflection } from "#wire/generated/grpc/reflection/v1/reflection.ts";

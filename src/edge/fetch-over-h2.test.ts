@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { clientPreface } from "#h2/frame.ts";
 import { Rig, rst, settings, settingsAck } from "#h2/rig.ts";
 import { listenH2 } from "#h2/server.ts";
-import { realClock } from "#h2/testing.ts";
+import { realClock } from "#test/real-clock.ts";
 import { serveFetch } from "./fetch-over-h2.ts";
 
 test("a request that is called off in the read in which it came is not handled", { timeout: 20_000 }, async () => {

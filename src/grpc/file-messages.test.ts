@@ -8,7 +8,7 @@ import fc from "fast-check";
 import { isFault } from "#base/fault.ts";
 import { connectH2 } from "#h2/client.ts";
 import { listenH2, type H2Server } from "#h2/server.ts";
-import { realClock } from "#h2/testing.ts";
+import { realClock } from "#test/real-clock.ts";
 import { until } from "#test/until.ts";
 import { ByteStream, ReadResponse } from "#wire/generated/google/bytestream/bytestream.ts";
 import { decode } from "#wire/message.ts";

@@ -92,7 +92,7 @@ export class LentMessage {
   }
 }
 
-/** The answer of a handler of a stream that has one message to send, and has it now: sent as that of a unary call is. */
+/** The answer of a handler of a stream that has one message to send, and has it now: sent as a unary call's is. */
 export class OnlyMessage<T> {
   readonly message: T;
 

@@ -1,5 +1,5 @@
 /**
- * The inbox of a call whose long messages are told as several short ones while they come (`inParts` of wire/message.ts):
+ * The inbox of a call whose long messages are told as several short ones while they come (`inParts`, wire/message.ts):
  * a handler begins with what is there, and nothing has to be put together. The bytes are copied out of the socket's
  * memory once, into memory of this call's.
  *

@@ -8,7 +8,7 @@
  *
  * Messages belong to their handler: it may keep them, and what is in them, for as long as it likes.
  *
- * **Uploads.** A method whose request type has `inParts` (wire/write-request.ts, for ByteStream.Write) is the exception:
+ * **Uploads.** A method whose request type has `inParts` (wire/write-request.ts: ByteStream.Write) is the exception:
  *
  *     const methods = { ...ByteStream.methods, write: { ...ByteStream.methods.write, request: writeRequest } };
  *     server.add({ ...ByteStream, methods }, {
@@ -21,11 +21,11 @@
  *     });
  *
  * A long request comes as several, while it arrives: each has the `resourceName` of the whole, a `writeOffset` that
- * goes on from the one before, at most 64 KiB of `data`, and only the last has `finishWrite`. `data` is a view of memory
- * that is used again. It stays as it is until the handler asks for the next request (the next turn of `for await`), or
- * until it ends; also when the call is called off meanwhile. Whoever needs it longer copies it. The caller may send as
- * much more as has been dealt with, so a handler that waits for its disk slows its caller down, and no more than a
- * window's worth of bytes lies here. From socket to handler every byte is copied once.
+ * goes on from the one before, at most 64 KiB of `data`, and only the last has `finishWrite`. `data` is a view of
+ * memory that is used again. It stays as it is until the handler asks for the next request (the next turn of
+ * `for await`), or until it ends; also when the call is called off meanwhile. Whoever needs it longer copies it. The
+ * caller may send as much more as has been dealt with, so a handler that waits for its disk slows its caller down, and
+ * no more than a window's worth of bytes lies here. From socket to handler every byte is copied once.
  *
  * When the caller leaves, the deadline passes or the connection is lost, the iteration throws a GrpcError.
  *
@@ -35,7 +35,7 @@
  *   before it gives more: the handler goes on when they have left;
  * - a `LaidMessage` around memory of its own with room before it, and be told when it is free.
  * Where there is but one small message and it is at hand, it may answer with an `OnlyMessage` instead of a stream.
- * None of the bulk is copied. When the caller leaves, the handler's generator is ended where it is (its `finally` runs).
+ * None of the bulk is copied. When the caller leaves, the handler's generator is ended where it is: its `finally` runs.
  */
 import type { Clock } from "#base/clock.ts";
 import type { HeaderList } from "#h2/header-list.ts";

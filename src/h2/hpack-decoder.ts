@@ -1,8 +1,8 @@
 /**
  * HPACK decoding (RFC 7541): a header block in, fields out. What breaks the code is a ConnectionError
  * COMPRESSION_ERROR, since after it both ends hold different tables. What is merely too much is not: the rest of the
- * block is read for the tables' sake and its fields are dropped, so that only the stream suffers (`overflowed`). A bomb,
- * a few bytes that mean megabytes, is not read to its end: it costs the connection.
+ * block is read for the tables' sake and its fields are dropped, so that only the stream suffers (`overflowed`). A
+ * bomb, a few bytes that mean megabytes, is not read to its end: it costs the connection.
  *
  * Values are decoded at once, not on demand: a table counts the decoded length and the rules look at the characters,
  * so the work is due anyway, and a string of 170 characters costs less than the object that would put it off.

@@ -15,7 +15,8 @@ import type { HeaderPairs } from "./hpack-encoder.ts";
 import { looksLikeHttp2 } from "./preface.ts";
 import { H2Socket } from "./socket.ts";
 import type { Stream } from "./stream.ts";
-import { echoServer, isInstalled, realClock, selfSigned, type EchoServer } from "./testing.ts";
+import { echoServer, isInstalled, selfSigned, type EchoServer } from "./testing.ts";
+import { realClock } from "#test/real-clock.ts";
 
 const bounded = { timeout: 30_000 };
 const host = "127.0.0.1";
@@ -80,7 +81,7 @@ describe("a node:http2 client and our server", bounded, () => {
   let server: EchoServer;
   let session: http2.ClientHttp2Session;
   before(async () => {
-    server = await echoServer();
+    server = await echoServer(realClock);
     session = http2.connect(`http://${host}:${server.port}`, { maxSessionMemory: 1_000 });
   });
   after(async () => {
@@ -124,7 +125,7 @@ describe("a node:http2 client and our server", bounded, () => {
   });
 
   test("a drain lets the open stream end, and then closes", async () => {
-    const draining = await echoServer();
+    const draining = await echoServer(realClock);
     const client = http2.connect(`http://${host}:${draining.port}`);
     const stream = client.request({ ":method": "POST", ":path": "/echo" });
     await once(stream, "response");
@@ -139,7 +140,7 @@ describe("a node:http2 client and our server", bounded, () => {
   });
 
   test("TLS with ALPN; a client that offers only HTTP/1.1 is shown the door", { skip: needsOpenssl }, async () => {
-    const secure = await echoServer({ tls: { ...certificate } });
+    const secure = await echoServer(realClock, { tls: { ...certificate } });
     const client = http2.connect(`https://localhost:${secure.port}`, { ca: certificate?.cert });
     const body = Buffer.alloc(3_000_000, "tls");
     ok((await nodeAsks(client, "/echo", body)).body.equals(body));
@@ -247,7 +248,7 @@ describe("our client and our server", bounded, () => {
     let sent = 0;
     const total = 32 * 1024 * 1024;
     const chunk = Buffer.alloc(64 * 1024, "x");
-    const server = await echoServer({
+    const server = await echoServer(realClock, {
       onRequest(stream) {
         stream.sendHeaders([[":status", "200"]]);
         const go = (): void => {
@@ -295,7 +296,7 @@ describe("our client and our server", bounded, () => {
   });
 
   test("a peer that speaks something else is told so, and hung up on", async () => {
-    const server = await echoServer();
+    const server = await echoServer(realClock);
     const socket = connectSocket(server.port, host);
     socket.write("GET / HTTP/1.1\r\nhost: x\r\n\r\n");
     const chunks: Buffer[] = [];
@@ -321,7 +322,7 @@ const missing = (program: string): string | false => !isInstalled(program) && `n
 describe("tools of others against our server", bounded, () => {
   let server: EchoServer;
   before(async () => {
-    server = await echoServer();
+    server = await echoServer(realClock);
   });
   after(async () => await server.close());
 
@@ -341,7 +342,7 @@ describe("tools of others against our server", bounded, () => {
   });
 
   test("curl over TLS", { skip: missing("curl") || needsOpenssl }, async () => {
-    const secure = await echoServer({ tls: { ...certificate } });
+    const secure = await echoServer(realClock, { tls: { ...certificate } });
     const said = await run(
       "curl",
       "-sSk",
@@ -357,7 +358,7 @@ describe("tools of others against our server", bounded, () => {
 
   test("h2spec, all of it and strictly", { skip: missing("h2spec") }, async () => {
     // It wants an answer with content, sent when the request is complete.
-    const answering = await echoServer({
+    const answering = await echoServer(realClock, {
       onRequest(stream, _headers, ended) {
         const answer = (): void => stream.sendUnary([[":status", "200"]], Buffer.alloc(200), [["x", "1"]]);
         if (ended) answer();

@@ -8,7 +8,8 @@ import { connectH2 } from "./client.ts";
 import { clientPreface } from "./frame.ts";
 import { PulledStream } from "./pulled-stream.ts";
 import { data, ping, request, Rig, settings, settingsAck } from "./rig.ts";
-import { echoServer, heldBytes, realClock, type EchoServer } from "./testing.ts";
+import { echoServer, heldBytes, type EchoServer } from "./testing.ts";
+import { realClock } from "#test/real-clock.ts";
 
 const host = "127.0.0.1";
 const hello = Buffer.concat([clientPreface, settings(), settingsAck]);
@@ -21,7 +22,7 @@ async function attack(port: number, next: Attack): Promise<void> {
 describe("while one connection attacks", { timeout: 60_000 }, () => {
   let server: EchoServer;
   before(async () => {
-    server = await echoServer();
+    server = await echoServer(realClock);
   });
   after(async () => await server.close());
 

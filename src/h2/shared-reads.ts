@@ -12,7 +12,7 @@ import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
 import { assert } from "#base/assert.ts";
 
-/** Larger ones bring nothing: this is about what a socket holds, and what fits into the cache beside everything else. */
+/** About what a socket holds, and what fits into a processor's cache beside everything else. */
 const readBytes = 256 * 1024;
 
 type Properties = Record<symbol, unknown>;

@@ -1,4 +1,4 @@
-/** What the tests of this room share: a clock, a server that echoes, and a certificate. */
+/** What the tests of this room share: a server that echoes, and a certificate. */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,17 +9,6 @@ import type { Clock } from "#base/clock.ts";
 import { ConstantHeaders } from "./hpack-encoder.ts";
 import { listenH2, type H2Server, type H2ServerOptions } from "./server.ts";
 import type { Stream, StreamHandler } from "./stream.ts";
-
-export const realClock: Clock = {
-  monotonicMs: () => performance.now(),
-  wallMs: () => Date.now(),
-  sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
-  after(ms, run) {
-    const timer = setTimeout(run, ms);
-    timer.unref();
-    return () => clearTimeout(timer);
-  },
-};
 
 const okHeaders = new ConstantHeaders([
   [":status", "200"],
@@ -56,13 +45,13 @@ class Echo implements StreamHandler {
 export type EchoServer = H2Server & { readonly resets: number[]; readonly requests: string[] };
 
 /** "/silent" is never answered, "/refuse" is reset, all else is echoed. */
-export async function echoServer(options: Partial<H2ServerOptions> = {}): Promise<EchoServer> {
+export async function echoServer(clock: Clock, options: Partial<H2ServerOptions> = {}): Promise<EchoServer> {
   const resets: number[] = [];
   const requests: string[] = [];
   const server = await listenH2({
     host: "127.0.0.1",
     port: 0,
-    clock: realClock,
+    clock,
     onRequest(stream, headers, ended) {
       requests.push(`${headers.method} ${headers.path}`);
       const silent: StreamHandler = { onData() {}, onReset: (_stream, code) => void resets.push(code) };

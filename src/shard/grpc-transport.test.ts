@@ -4,7 +4,7 @@ import { isFault } from "#base/fault.ts";
 import { GrpcServer } from "#grpc/server.ts";
 import { grpcCode, GrpcError } from "#grpc/status.ts";
 import { listenH2 } from "#h2/server.ts";
-import { realClock } from "#h2/testing.ts";
+import { realClock } from "#test/real-clock.ts";
 import { serveWork, type WorkServing } from "./grpc-serve.ts";
 import { createGrpcTransport, parseGrpcAddress, type GrpcTransport } from "./grpc-transport.ts";
 import type { ShardService } from "./protocol.ts";

@@ -6,7 +6,7 @@ import { Random } from "#base/random.ts";
 import { exerciseIndex } from "#blobs/exercise-index.ts";
 import { bytes } from "#blobs/exercise.ts";
 import { digestOf } from "#blobs/hashing.ts";
-import { realClock } from "#h2/testing.ts";
+import { realClock } from "#test/real-clock.ts";
 import { createS3Client, type S3Client } from "./s3-client.ts";
 import { checkConditions, s3Index } from "./s3-index.ts";
 import { LittleS3, littleCredentials } from "./testing/little-s3.ts";

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { isFault } from "#base/fault.ts";
 import { ManualClock } from "#base/manual-clock.ts";
 import { Random } from "#base/random.ts";
-import { realClock } from "#h2/testing.ts";
+import { realClock } from "#test/real-clock.ts";
 import { bytes, exerciseBlobs, put, text } from "#blobs/exercise.ts";
 import { digestOf } from "#blobs/hashing.ts";
 import type { BlobStore } from "#blobs/store.ts";
