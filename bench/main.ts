@@ -14,9 +14,10 @@ import { kernel } from "./kernel.ts";
 import { protobuf } from "./protobuf.ts";
 import { exitCodes, Report } from "./report.ts";
 import { store } from "./store.ts";
+import { spawn } from "./spawn.ts";
 import type { Suite } from "./suite.ts";
 
-const suites: readonly Suite[] = [canonical, kernel, edge, streams, attacks, cache, store, growth, protobuf];
+const suites: readonly Suite[] = [canonical, kernel, edge, streams, attacks, cache, store, growth, protobuf, spawn];
 
 async function main(args: readonly string[]): Promise<number> {
   let given;

@@ -131,6 +131,10 @@ export class Sandbox implements AsyncDisposable {
     return this.#spawner.found;
   }
 
+  get launcherPid(): number {
+    return this.#spawner.launcherPid;
+  }
+
   /** Folders that neither a run that was found nor anybody else needs. Before the first attempt. */
   reclaim(kept: readonly string[]): Promise<number> {
     return reclaimAttempts(this.#options.home, new Set(kept));
