@@ -1,5 +1,6 @@
 /** Pages that lie are worse than none: every block marked `sh run` is run, in order, in a folder of its own. */
 import { execFile, type ExecFileException } from "node:child_process";
+import { existsSync } from "node:fs";
 import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
@@ -15,7 +16,7 @@ const python = findPython();
 for (const path of await pages("docs/start", "docs/how-to")) {
   const text = await readFile(join(root, path), "utf8");
   const blocks = runnable(text);
-  const skip = noShell || (text.includes("python3 ") && python.skip);
+  const skip = noShell || (text.includes("python3 ") && python.skip) || lacking(text);
   const isTutorial = path.startsWith("docs/start");
   if (blocks.length > 0 || isTutorial)
     test(`${isTutorial ? "the tutorial " : ""}${path} runs`, { skip, timeout: 180_000 }, async () => {
@@ -30,6 +31,14 @@ for (const path of await pages("docs/start", "docs/how-to")) {
         await rm(folder, { recursive: true, force: true, maxRetries: 5 });
       }
     });
+}
+
+/** A page says which programs of others it needs, in a comment: `<!-- needs: ccache g++ -->`. */
+function lacking(text: string): string | false {
+  const programs = /^<!-- needs: ([\w+ -]+) -->$/m.exec(text)?.[1]?.split(" ") ?? [];
+  const folders = (process.env["PATH"] ?? "").split(delimiter);
+  const missing = programs.find((program) => !folders.some((folder) => existsSync(join(folder, program))));
+  return missing === undefined ? false : `needs ${missing}: not on the path`;
 }
 
 async function pages(...folders: readonly string[]): Promise<string[]> {

@@ -9,8 +9,22 @@ import { makeCheckout, temporaryFolder, treeText, type Files } from "./workspace
 
 const version = "@moonrepo/cli@2.5.5";
 const projects = ["wheat", "rye"];
-const script =
-  "mkdir -p out/sub; cp src.txt out/copy.txt; chmod +x out/copy.txt; : >out/empty.txt; (cat src.txt; head -c 6000000 /dev/zero) >out/sub/big.bin";
+const script = [
+  "mkdir -p out/sub",
+  "cp src.txt out/copy.txt",
+  "chmod +x out/copy.txt",
+  ": >out/empty.txt",
+  "(cat src.txt; head -c 6000000 /dev/zero) >out/sub/big.bin",
+].join("\n");
+
+const project = `language: bash
+tasks:
+  build:
+    command: 'sh b.sh'
+    toolchains: [system]
+    inputs: ['src.txt', 'b.sh']
+    outputs: ['out']
+`;
 
 const files = (host: string): Files => ({
   ".moon/workspace.yml": [
@@ -28,10 +42,7 @@ const files = (host: string): Files => ({
   ].join("\n"),
   ...Object.fromEntries(
     projects.flatMap((name) => [
-      [
-        `p/${name}/moon.yml`,
-        "language: bash\ntasks:\n  build:\n    command: 'sh b.sh'\n    toolchains: [system]\n    inputs: ['src.txt', 'b.sh']\n    outputs: ['out']\n",
-      ],
+      [`p/${name}/moon.yml`, project],
       [`p/${name}/src.txt`, `${name}\n`],
       [`p/${name}/b.sh`, script],
     ]),

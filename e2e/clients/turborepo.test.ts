@@ -9,8 +9,14 @@ import { makeCheckout, temporaryFolder, treeText, type Files } from "./workspace
 
 const version = "turbo@2.11.10";
 const packages = ["wheat", "rye", "oats"];
-const script =
-  "echo grinding; mkdir -p out/sub; cp src.txt out/copy.txt; chmod +x out/copy.txt; ln -sf copy.txt out/link.txt; head -c 200000 /dev/zero >out/sub/z.bin";
+const script = [
+  "echo grinding",
+  "mkdir -p out/sub",
+  "cp src.txt out/copy.txt",
+  "chmod +x out/copy.txt",
+  "ln -sf copy.txt out/link.txt",
+  "head -c 200000 /dev/zero >out/sub/z.bin",
+].join("\n");
 
 const files = (seed: string, signature: boolean): Files => ({
   "package.json": '{"name":"mill","private":true,"packageManager":"npm@10.0.0","workspaces":["p/*"]}',
