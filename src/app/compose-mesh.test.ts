@@ -9,6 +9,7 @@ import { until } from "#test/until.ts";
 import { startNode, type Running } from "./compose.ts";
 import { Config } from "./config.ts";
 import { dataFolder } from "./data-folder.ts";
+import { meshListenDefault } from "./mesh-config.ts";
 
 type Peers = { readonly peers: readonly { readonly name: string; readonly state: string; readonly kind: string }[] };
 
@@ -56,6 +57,21 @@ test("nodes in a mesh list each other at /peers; one that stops has left", async
   await betaStop.disposeAsync();
   const stateOfBeta = async () => (await peersOf(alpha)).find(({ name }) => name === "beta")?.state;
   await until("beta has left", async () => (await stateOfBeta()) === "left", patience);
+});
+
+test("a node that was told no port takes another when the usual one is taken; one that was told says so", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "millrace-peers-"));
+  await using undo = new AsyncDisposableStack();
+  undo.defer(() => rm(folder, { recursive: true, force: true }));
+  const first = await start(folder, "first", { listen: meshListenDefault });
+  undo.defer(() => first.stop());
+  const address = first.mesh?.peers().address ?? "";
+  const second = await start(folder, "second", { listen: meshListenDefault, join: [address] });
+  undo.defer(() => second.stop());
+  await until("they found each other", async () => (await peersOf(first)).length === 2, patience);
+  await rejects(start(folder, "third", { listen: second.mesh?.peers().address }), (error) =>
+    isFault(error, "exhausted"),
+  );
 });
 
 test("/peers: none without a mesh, nothing but GET, nothing for strangers; a bad keys file shows no key", async () => {

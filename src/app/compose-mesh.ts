@@ -3,13 +3,14 @@ import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { z } from "zod";
 import type { Clock } from "#base/clock.ts";
-import { Fault } from "#base/fault.ts";
+import { Fault, isFault } from "#base/fault.ts";
 import type { Random } from "#base/random.ts";
+import { addressText, type Address } from "#mesh/address.ts";
 import type { MeshEvent } from "#mesh/core.ts";
-import { Mesh, type MeshStatus } from "#mesh/mesh.ts";
+import { Mesh, type MeshOptions, type MeshStatus } from "#mesh/mesh.ts";
 import { profiles } from "#mesh/profile.ts";
 import { parseEdgeAddress } from "./edge-config.ts";
-import { MeshKey, meshKeyBytes, type MeshConfig } from "./mesh-config.ts";
+import { MeshKey, meshKeyBytes, meshListenDefault, type MeshConfig } from "./mesh-config.ts";
 import { peerOf, tagsOf, type NodeFacts, type PeerView } from "./mesh-tags.ts";
 
 export type MeshParts = {
@@ -35,9 +36,9 @@ const factsEveryMs = 1_000;
 
 export async function startMesh(config: MeshConfig, parts: MeshParts): Promise<RunningMesh> {
   const { name, clock, random, facts, log } = parts;
-  const mesh = await Mesh.open({
+  const mesh = await openSomewhere(config, log, async (listen) => ({
     name,
-    listen: parseEdgeAddress(config.listen),
+    listen,
     advertise: config.advertise === undefined ? undefined : parseEdgeAddress(config.advertise),
     tags: ({ host }) => tagsOf(facts(host)),
     times: profiles[config.profile],
@@ -49,7 +50,7 @@ export async function startMesh(config: MeshConfig, parts: MeshParts): Promise<R
     random: random.fork("mesh"),
     randomBytes: (count) => new Uint8Array(randomBytes(count)),
     log,
-  });
+  }));
   mesh.listen((event) => {
     const line = lineOf(event);
     if (line !== undefined) log(`mesh: ${line}`);
@@ -64,6 +65,23 @@ export async function startMesh(config: MeshConfig, parts: MeshParts): Promise<R
       await mesh.close();
     },
   };
+}
+
+/** A node that was not told a port takes another when the usual one is taken: by another node here, most likely. */
+async function openSomewhere(
+  config: MeshConfig,
+  log: (line: string) => void,
+  options: (listen: Address) => Promise<MeshOptions>,
+): Promise<Mesh> {
+  const listen = parseEdgeAddress(config.listen);
+  try {
+    return await Mesh.open(await options(listen));
+  } catch (error) {
+    if (config.listen !== meshListenDefault || !isFault(error, "exhausted")) throw error;
+  }
+  const mesh = await Mesh.open(await options({ ...listen, port: 0 }));
+  log(`mesh: another program listens on ${config.listen}: this node is at ${addressText(mesh.address)} instead`);
+  return mesh;
 }
 
 const byName = (a: PeerView, b: PeerView): number => (a.name < b.name ? -1 : 1);

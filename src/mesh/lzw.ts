@@ -123,8 +123,8 @@ class BitReader {
 }
 
 export function compress(bytes: Uint8Array): Uint8Array {
-  const bits = new BitWriter();
-  const codes = new Map<number, number>();
+  const bits = new BitWriter(bytes.length);
+  codes.clear();
   let width = widthMin;
   let high = endCode;
   bits.write(clearCode, width);
@@ -147,8 +147,8 @@ export function compress(bytes: Uint8Array): Uint8Array {
       continue;
     }
     const key = (code << 8) | byte;
-    const known = codes.get(key);
-    if (known !== undefined) {
+    const known = codes.find(key);
+    if (known !== 0) {
       code = known;
       continue;
     }
@@ -160,24 +160,59 @@ export function compress(bytes: Uint8Array): Uint8Array {
   return bits.bytes();
 }
 
+/** From a code and the byte behind it to the code of both: 20 bits of key and 12 of code in each place. */
+class Codes {
+  static readonly places = 1 << 14; // four times as many as there are codes: mostly the first look finds it
+  readonly #table = new Uint32Array(Codes.places);
+
+  clear(): void {
+    this.#table.fill(0);
+  }
+
+  /** 0 for none. */
+  find(key: number): number {
+    for (let at = placeOf(key); ; at = (at + 1) & (Codes.places - 1)) {
+      const entry = this.#table[at] ?? 0;
+      if (entry === 0) return 0;
+      if (entry >>> 12 === key) return entry & codeMax;
+    }
+  }
+
+  set(key: number, code: number): void {
+    let at = placeOf(key);
+    while (this.#table[at] !== 0) at = (at + 1) & (Codes.places - 1);
+    this.#table[at] = ((key << 12) | code) >>> 0;
+  }
+}
+
+const placeOf = (key: number): number => (Math.imul(key, 0x9e3779b1) >>> 18) & (Codes.places - 1);
+
+/** One for all: compressing never waits in the middle. */
+const codes = new Codes();
+
 class BitWriter {
-  readonly #out: number[] = [];
+  readonly #out: Uint8Array;
+  #size = 0;
   #held = 0;
   #count = 0;
+
+  constructor(bytesIn: number) {
+    this.#out = new Uint8Array(Math.ceil(bytesIn * 1.6) + 16); // 12 bits for 8 at worst, and now and then a clear
+  }
 
   write(code: number, width: number): void {
     this.#held |= code << this.#count;
     this.#count += width;
     while (this.#count >= 8) {
-      this.#out.push(this.#held & 0xff);
+      this.#out[this.#size++] = this.#held & 0xff;
       this.#held >>>= 8;
       this.#count -= 8;
     }
   }
 
   bytes(): Uint8Array {
-    if (this.#count > 0) this.#out.push(this.#held & 0xff);
+    if (this.#count > 0) this.#out[this.#size++] = this.#held & 0xff;
     this.#held = this.#count = 0;
-    return Uint8Array.from(this.#out);
+    return this.#out.subarray(0, this.#size);
   }
 }

@@ -253,7 +253,7 @@ export class Machine {
     const message = encodeUserMessage(to, name, bytes);
     const id = nextId();
     if (!sure && message.length + 1 <= this.#sender.messageBytesMax) {
-      this.#sender.send(member.address, [encodeUser(message)], member);
+      this.#sender.send(member.address, [encodeUser(message)]);
       effect({ kind: "sent", id, why: undefined });
       return id;
     }

@@ -114,7 +114,8 @@ export class Mesh implements AsyncDisposable {
 
   /** Everybody known, ourselves included. */
   members(): readonly MemberView[] {
-    return this.#machine.members(this.#options.clock.monotonicMs());
+    const now = this.run((machine, nowMs) => machine.members(nowMs));
+    return now ?? this.#machine.members(this.#options.clock.monotonicMs());
   }
 
   status(): MeshStatus {

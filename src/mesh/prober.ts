@@ -76,7 +76,7 @@ export class Prober {
     // One that is suspected hears so with the ping, so that it can refute at once.
     const { incarnation, name } = member;
     const accusation = encodeMessage({ kind: "suspect", incarnation, node: name, from: this.#core.name });
-    this.#sender.send(member.address, member.state === "alive" ? [ping] : [ping, accusation], member);
+    this.#sender.send(member.address, member.state === "alive" ? [ping] : [ping, accusation]);
     probe.stop = timers.set(startedAtMs + times.probeTimeoutMs, () => this.#askOthers(probe));
   }
 
@@ -106,7 +106,7 @@ export class Prober {
         wantsNack,
         source: this.#source,
       };
-      this.#sender.send(helper.address, [encodeMessage(request)], helper);
+      this.#sender.send(helper.address, [encodeMessage(request)]);
     }
     if ((member.versions?.[1] ?? 0) >= streamPingFrom) {
       const id = nextId();

@@ -4,7 +4,7 @@
  * their incarnation is forgotten, so that they may begin anew, but they are still shown and tried again.
  */
 import type { Random } from "#base/random.ts";
-import type { Address } from "./address.ts";
+import { addressText, type Address } from "./address.ts";
 import type { MeshLimits } from "./limits.ts";
 import type { MemberState, Versions } from "./messages.ts";
 
@@ -26,6 +26,7 @@ export class Roster {
   readonly #limits: MeshLimits;
   readonly #random: Random;
   readonly #byName = new Map<string, Member>();
+  readonly #byAddress = new Map<string, Member>();
   readonly #departed = new Map<string, Member>();
   #list: Member[] = [];
   #next = 0;
@@ -56,6 +57,22 @@ export class Roster {
     return this.#byName.get(name);
   }
 
+  /** Who is at this address, as far as is known. */
+  at(address: Address): Member | undefined {
+    return this.#byAddress.get(addressText(address));
+  }
+
+  move(member: Member, address: Address): void {
+    this.#forgetAddress(member);
+    member.address = address;
+    this.#byAddress.set(addressText(address), member);
+  }
+
+  #forgetAddress(member: Member): void {
+    const key = addressText(member.address);
+    if (this.#byAddress.get(key) === member) this.#byAddress.delete(key);
+  }
+
   /** Among those that departed, too. */
   find(name: string): Member | undefined {
     return this.#byName.get(name) ?? this.#departed.get(name);
@@ -66,6 +83,7 @@ export class Roster {
     if (this.#list.length >= this.#limits.membersMax) return false;
     this.#departed.delete(member.name);
     this.#byName.set(member.name, member);
+    this.#byAddress.set(addressText(member.address), member);
     const at = this.#random.below(this.#list.length + 1);
     this.#list.push(member);
     const last = this.#list.length - 1;
@@ -106,6 +124,7 @@ export class Roster {
     const retired = this.#list.filter((member) => isGone(member) && member.changedAtMs < goneBeforeMs);
     for (const member of retired) {
       this.#byName.delete(member.name);
+      this.#forgetAddress(member);
       this.#departed.set(member.name, member);
     }
     if (retired.length > 0) this.#list = this.#list.filter((member) => this.#byName.has(member.name));

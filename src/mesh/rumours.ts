@@ -67,7 +67,7 @@ export class Rumours {
     const saysMore = Buffer.compare(member.meta, news.meta) !== 0 || !sameAddress(member.address, news.address);
     member.incarnation = news.incarnation;
     member.meta = news.meta;
-    member.address = news.address;
+    if (!sameAddress(member.address, news.address)) core.roster.move(member, news.address);
     if (news.versions) member.versions = news.versions;
     if (member.state !== "alive") {
       member.state = "alive";
@@ -138,7 +138,7 @@ export class Rumours {
     if (times === 0 || this.#suspicions.get(member.name)?.suspicion !== suspicion) return;
     const { incarnation, name: node } = member;
     const accusation = encodeMessage({ kind: "suspect", incarnation, node, from: name });
-    this.#sender.send(member.address, [accusation], member);
+    this.#sender.send(member.address, [accusation]);
     const againMs = suspicion.span.minMs / challenges;
     timers.set(nowMs() + againMs, () => this.#challenge(member, suspicion, times - 1));
   }
@@ -170,8 +170,8 @@ export class Rumours {
     const { name, self, hasLeft, roster } = this.#core;
     if (news.node !== name || news.incarnation >= self.incarnation || hasLeft()) return this[news.kind](news);
     // Only to members: strangers get no answer that is larger than what they sent.
-    const member = roster.all.find(({ address }) => sameAddress(address, from));
-    if (member) this.#sender.send(from, [encodeMessage(aliveOf(self))], member);
+    const member = roster.at(from);
+    if (member) this.#sender.send(from, [encodeMessage(aliveOf(self))]);
   }
 
   dead(news: Accusation): void {

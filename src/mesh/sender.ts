@@ -29,8 +29,10 @@ export class Sender {
     );
   }
 
-  /** `member` is whom it is for, when that is known: then it may carry what that one understands. */
-  send(to: Address, messages: readonly Uint8Array[], member?: Member): void {
+  /** Only members are told the news as well, and only to them may it carry what they understand. */
+  send(to: Address, messages: readonly Uint8Array[]): void {
+    const member = this.#core.roster.at(to);
+    if (!member) return this.#put(to, messages, undefined);
     const used = messages.reduce((sum, { length }) => sum + length + compoundOverheadBytes, compoundHeaderBytes);
     const all = [...messages, ...this.#news(this.#spaceBytes - used, compoundPartsMax - messages.length)];
     this.#put(to, all, member);
