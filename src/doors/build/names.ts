@@ -39,7 +39,7 @@ export function parseReadName(name: string): BlobName {
   if (at === -1) throw notAName(name, "a name to read");
   const { digest, form, end } = blobAt(parts, at, name);
   if (end !== parts.length) throw notAName(name, "a name to read");
-  return { instance: checkedInstance(parts.slice(0, at).join("/")), digest, form };
+  return { instance: instanceOf(parts, at), digest, form };
 }
 
 /** `[instance/]uploads/uuid/(blobs|compressed-blobs/zstd)/[function/]hash/size[/anything]` */
@@ -51,12 +51,18 @@ export function parseWriteName(name: string): UploadName {
   if (at === -1 || uuid === undefined || uuid === "" || (kind !== "blobs" && kind !== "compressed-blobs"))
     throw notAName(name, "a name to write");
   const { digest, form } = blobAt(parts, at + 2, name);
-  return { instance: checkedInstance(parts.slice(0, at).join("/")), uuid, digest, form };
+  return { instance: instanceOf(parts, at), uuid, digest, form };
 }
 
 function partsOf(name: string): readonly string[] {
   if (name.length > nameLengthMax) throw invalid(`a resource's name has at most ${nameLengthMax} characters`);
   return name.split("/");
+}
+
+/** Without a name there is no slash either. */
+function instanceOf(parts: readonly string[], end: number): string {
+  if (end > 0 && parts[0] === "") throw invalid("a name does not begin with a slash");
+  return checkedInstance(parts.slice(0, end).join("/"));
 }
 
 function blobAt(parts: readonly string[], kindAt: number, name: string) {
