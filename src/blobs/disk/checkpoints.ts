@@ -6,22 +6,24 @@ import type { Recovered } from "./recovery.ts";
 export class Checkpoints {
   readonly #core: Core;
   #writing: Promise<void> | undefined;
-  /** Log since the last one. */
+  /** Where the log was at the last one. */
   #sequence: number;
-  #segment = 0;
+  #loggedBytes: number;
   #sizeBytes = 0;
   #isDue: boolean;
 
   constructor(core: Core, recovered: Recovered) {
     this.#core = core;
     this.#sequence = recovered.sequence;
-    this.#segment = core.log.applied.segment;
+    this.#loggedBytes = core.log.writtenBytes;
     this.#isDue = !recovered.fromCheckpoint || recovered.scannedBytes > core.options.segmentBytes;
   }
 
-  /** A full segment since the last one is worth one. */
+  /** When the log has grown by as much as one takes: then it costs little beside what was written anyway. */
   async writeIfDue(): Promise<void> {
-    if (this.#isDue || this.#core.log.applied.segment > this.#segment) await this.write();
+    const { log, options, holdings } = this.#core;
+    const growthBytes = Math.max(options.segmentBytes, holdings.table.sizeBytes);
+    if (this.#isDue || log.writtenBytes - this.#loggedBytes >= growthBytes) await this.write();
   }
 
   async write(): Promise<void> {
@@ -31,14 +33,14 @@ export class Checkpoints {
   }
 
   async #write(): Promise<void> {
-    const { applied } = this.#core.log;
+    const { applied, writtenBytes } = this.#core.log;
     try {
       const sizeBytes = await writeCheckpoint(this.#core.root, this.#core.holdings, applied);
       this.#core.room.give(this.#sizeBytes);
       this.#core.room.takeOwn(sizeBytes);
       this.#sizeBytes = sizeBytes;
       this.#sequence = applied.sequence;
-      this.#segment = applied.segment;
+      this.#loggedBytes = writtenBytes;
       this.#isDue = false;
     } catch (error) {
       // The old one is as good; a start only takes longer.

@@ -160,8 +160,10 @@ export class Core {
     return number;
   }
 
-  append(appending: Appending): Promise<number> {
-    return this.withRoom(appending.bodyBytes + headerBytes, () => this.log.append(appending));
+  append(appending: Appending): Promise<void> {
+    return this.log.append(appending).catch((error: unknown) => {
+      return this.#onceMore(error, appending.bodyBytes + headerBytes, () => this.log.append(appending));
+    });
   }
 
   /** Waits for the janitor when there is no room, in the store or on the disk, and tries once more. */
@@ -169,12 +171,14 @@ export class Core {
     try {
       return await work();
     } catch (error) {
-      const fault = asDiskFault(error, "write");
-      if (fault.code !== "exhausted") throw error;
-      if (fault.facts["errno"] !== undefined) this.measureDisk();
-      if (!(await this.makeRoom(bytes))) throw fault;
-      return await work();
+      return await this.#onceMore(error, bytes, work);
     }
+  }
+
+  async #onceMore<T>(error: unknown, bytes: number, work: () => Promise<T>): Promise<T> {
+    const fault = asDiskFault(error, "write");
+    if (fault.code !== "exhausted" || !(await this.makeRoom(bytes))) throw fault;
+    return await work();
   }
 
   /** The limit is what was configured, or what the disk has if that is less: all but a twentieth of what is free. */
@@ -191,7 +195,7 @@ export class Core {
   }
 
   async #appendKeys(header: Appending["header"], keys: Buffer, isOwn: boolean): Promise<void> {
-    const written: Promise<number>[] = [];
+    const written: Promise<void>[] = [];
     const step = keysPerRecordMax * keyBytes;
     for (let from = 0; from < keys.length; from += step) {
       const some = keys.subarray(from, from + step);

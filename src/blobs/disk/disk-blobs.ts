@@ -8,7 +8,7 @@ import type { BlobStore, Form, Prompt, Range } from "#blobs/store.ts";
 import { unpacked } from "#blobs/zstd.ts";
 import { fileName } from "./blob-files.ts";
 import type { Core } from "./core.ts";
-import { nobody } from "./holdings.ts";
+import { bitTenantMax, nobody } from "./holdings.ts";
 import { functionNumber, keyFromBytes, keyWords, type Key } from "./key.ts";
 import { readLarge } from "./large-blobs.ts";
 import { packedNow, readPacked, writePacked } from "./packed-blobs.ts";
@@ -41,21 +41,45 @@ export function createDiskBlobs(core: Core, view: TenantView, writeLarge: WriteL
   return {
     missing: async (digests) => digests.filter((digest) => find(partsOf(digest)) === noEntry),
     read: (digest, range, form) => readBlob(core, find, { digest, range, form: form ?? "plain" }),
-    async write(digest, source, form = "plain") {
-      const parts = partsOf(digest);
-      if (find(parts) !== noEntry) return;
-      if (parts.sizeBytes > core.options.packedBytesMax) {
-        const plain = form === "zstd" ? unpacked(source, parts.sizeBytes) : asStream(source);
-        return await writeLarge(parts, plain);
-      }
-      const bytes = await collected(parts, source, form);
-      checkBytes(parts, bytes);
-      await keepSmall(core, view, parts, bytes);
-    },
+    write: (digest, source, form = "plain") =>
+      writeSoon(core, view, { digest, source, form }) ?? write(digest, source, form),
     pin: (digests, forMs) => pin(core, find, digests, forMs),
     prompt: promptOf(core, view, find),
   };
+
+  async function write(digest: Digest, source: AsyncIterable<Uint8Array> | Uint8Array, form: Form): Promise<void> {
+    const parts = partsOf(digest);
+    if (find(parts) !== noEntry) return;
+    if (parts.sizeBytes > core.options.packedBytesMax) {
+      const plain = form === "zstd" ? unpacked(source, parts.sizeBytes) : asStream(source);
+      return await writeLarge(parts, plain);
+    }
+    const bytes = await collected(parts, source, form);
+    checkBytes(parts, bytes);
+    await keepSmall(core, view, parts, bytes);
+  }
 }
+
+type Writing = {
+  readonly digest: Digest;
+  readonly source: AsyncIterable<Uint8Array> | Uint8Array;
+  readonly form: Form;
+};
+
+/** By far the most writes are small, plain and new, and are done without going through several hands. */
+function writeSoon(core: Core, view: TenantView, { digest, source, form }: Writing): Promise<void> | undefined {
+  const { compression, packedBytesMax } = core.options;
+  const tenant = view.number();
+  const parts = parseDigest(digest);
+  if (!parts || form !== "plain" || compression !== "none" || !(source instanceof Uint8Array)) return undefined;
+  if (tenant === undefined || tenant > bitTenantMax || parts.sizeBytes > packedBytesMax) return undefined;
+  if (source.length !== parts.sizeBytes || core.find(parts) !== noEntry) return undefined;
+  if (hashHex(parts.fn, source) !== parts.hash) return undefined;
+  return writePacked(core, parts, { bytes: source, isZstd: false, visible: visibleTo(tenant) });
+}
+
+/** The bit that says so in an entry; further tenants need a grant of their own. */
+export const visibleTo = (tenant: number): number => (tenant > bitTenantMax || tenant === nobody ? 0 : 1 << tenant);
 
 export function checkBytes({ fn, hash, sizeBytes }: DigestParts, bytes: Uint8Array): void {
   if (bytes.length === sizeBytes && hashHex(fn, bytes) === hash) return;
@@ -70,9 +94,9 @@ export async function keepSmall(core: Core, view: TenantView, parts: DigestParts
   const entry = core.find(parts);
   if (entry !== noEntry) return await grant(core, entry, tenant);
   const stored = await storedForm(core, bytes);
-  await writePacked(core, parts, { ...stored, visible: tenant > 31 || tenant === nobody ? 0 : 1 << tenant });
+  await writePacked(core, parts, { ...stored, visible: visibleTo(tenant) });
   const written = core.find(parts);
-  if (tenant > 31 && written !== noEntry) await grant(core, written, tenant);
+  if (tenant > bitTenantMax && written !== noEntry) await grant(core, written, tenant);
 }
 
 export async function grant(core: Core, entry: number, tenant: number): Promise<void> {

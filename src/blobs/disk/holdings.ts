@@ -19,7 +19,7 @@ export type Accounts = {
 /** Sees everything, and is given nothing: the node itself. */
 export const nobody = 0;
 /** Numbers up to it have a bit in each entry; further tenants are in sets. */
-const bitTenantMax = 31;
+export const bitTenantMax = 31;
 const hasMore = 1;
 export const keyBytes = 4 + 4 * keyWords;
 const silent: Accounts = { live: () => {}, file: () => {} };
@@ -239,6 +239,7 @@ export class Holdings {
   writeKey(entry: number, target: Buffer, at: number): void {
     assert(this.table.isTaken(entry), "an entry that is there");
     target.writeUInt32LE(this.table.fn(entry), at);
-    this.table.key(entry).forEach((word, i) => target.writeUInt32LE(word, at + 4 + 4 * i));
+    const key = this.table.key(entry);
+    for (let i = 0; i < keyWords; i += 1) target.writeUInt32LE(key[i] ?? 0, at + 4 + 4 * i);
   }
 }

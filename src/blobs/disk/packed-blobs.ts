@@ -8,7 +8,7 @@ import { hashRoom, headerBytes, kinds, writeUint64, type Header } from "./record
 import { flags } from "./table.ts";
 
 /** The bytes have been verified. `stored` is what is kept: the bytes themselves, or a zstd frame of them. */
-export async function writePacked(
+export function writePacked(
   core: Core,
   { fn, hash, sizeBytes }: DigestParts,
   stored: { readonly bytes: Uint8Array; readonly isZstd: boolean; readonly visible: number },
@@ -16,7 +16,7 @@ export async function writePacked(
   const { bytes, isZstd, visible } = stored;
   const number = functionNumber(fn);
   const room = hashRoom(hashLength(number));
-  await core.append({
+  return core.append({
     header: { kind: kinds.blob, fn: number, isZstd, accessSec: core.nowSec(), visible },
     bodyBytes: room + 8 + bytes.length,
     fill(target, at) {

@@ -42,7 +42,7 @@ export type Appending = {
 type Waiting = {
   readonly record: Written | undefined;
   readonly region: Region | undefined;
-  readonly resolve: (sequence: number) => void;
+  readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
   readonly sequence: number;
 };
@@ -56,7 +56,7 @@ type Region = {
   readonly offset: number;
 };
 
-const inlineBytesMax = 256 * 1024;
+const inlineBytesMax = 512 * 1024;
 const segmentMagic = Buffer.from("MRLOG01\n");
 
 export class PackedLog {
@@ -66,6 +66,7 @@ export class PackedLog {
   #nextOffset = 0;
   #sequence: number;
   #applied: Position;
+  #writtenBytes = 0;
   #slab: Slab | undefined;
   #regions: Region[] = [];
   #waiting: Waiting[] = [];
@@ -85,6 +86,11 @@ export class PackedLog {
     return this.#applied;
   }
 
+  /** Since this process began. */
+  get writtenBytes(): number {
+    return this.#writtenBytes;
+  }
+
   get sequence(): number {
     return this.#sequence;
   }
@@ -94,8 +100,7 @@ export class PackedLog {
     return this.#segment?.number ?? this.#nextNumber;
   }
 
-  /** Resolves with the record's sequence number. */
-  append({ header, bodyBytes, fill, isOwn = false }: Appending): Promise<number> {
+  append({ header, bodyBytes, fill, isOwn = false }: Appending): Promise<void> {
     const { room } = this.#parts;
     const length = recordBytes(bodyBytes);
     if (isOwn) room.takeOwn(length);
@@ -128,7 +133,7 @@ export class PackedLog {
     return promise;
   }
 
-  #waitFor(record: Written, region: Region, sequence: number): Promise<number> {
+  #waitFor(record: Written, region: Region, sequence: number): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ record, region, resolve, reject, sequence });
       this.#schedule();
@@ -200,7 +205,10 @@ export class PackedLog {
   #conclude(regions: readonly Region[], waiting: readonly Waiting[], failure: Failure | undefined): void {
     const failed = failure ? regions.indexOf(failure.region) : regions.length;
     regions.forEach(({ slab, segment, offset, from, to }, i) => {
-      if (i < failed) segment.sizeBytes = Math.max(segment.sizeBytes, offset + to - from);
+      if (i < failed) {
+        segment.sizeBytes = Math.max(segment.sizeBytes, offset + to - from);
+        this.#writtenBytes += to - from;
+      }
       slab.isBusy = this.#regions.some((later) => later.slab === slab);
     });
     let lastSequence = this.#applied.sequence;
@@ -211,7 +219,7 @@ export class PackedLog {
         continue;
       }
       if (record) this.#parts.onWritten(record);
-      resolve(sequence);
+      resolve();
       if (sequence > 0) lastSequence = sequence;
     }
     const last = regions[failed - 1];
@@ -245,7 +253,7 @@ export class PackedLog {
     }
     for (const { region: place, resolve, reject } of late)
       if (place) reject(asDiskFault(error, "append to log"));
-      else resolve(0);
+      else resolve();
   }
 
   /** So that a full disk gets the room back; what remains would be passed over anyway, by its sequence numbers. */

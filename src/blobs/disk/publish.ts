@@ -3,8 +3,8 @@ import type { DigestParts } from "#base/digest.ts";
 import { asDiskFault } from "./disk-fault.ts";
 import { fileName } from "./blob-files.ts";
 import type { Core } from "./core.ts";
-import { grant } from "./disk-blobs.ts";
-import { nobody } from "./holdings.ts";
+import { grant, visibleTo } from "./disk-blobs.ts";
+import { bitTenantMax } from "./holdings.ts";
 import { functionNumber, hashLength, keyFromHex, keyWords } from "./key.ts";
 import { hashRoom, kinds, writeUint64 } from "./record.ts";
 import { noEntry } from "./table.ts";
@@ -22,7 +22,7 @@ export async function publishFile(core: Core, parts: DigestParts, file: NewFile)
   const key = new Uint32Array(keyWords);
   keyFromHex(key, fn, parts.hash);
   const room = hashRoom(hashLength(fn));
-  const visible = tenant > 31 || tenant === nobody ? 0 : 1 << tenant;
+  const visible = visibleTo(tenant);
   const record = async (): Promise<void> => {
     await core.append({
       header: { kind: kinds.file, fn, isZstd: isFramed, accessSec: core.nowSec(), visible },
@@ -41,5 +41,5 @@ export async function publishFile(core: Core, parts: DigestParts, file: NewFile)
     throw asDiskFault(error, "write blob", { hash: parts.hash });
   }
   const entry = core.find(parts);
-  if (tenant > 31 && entry !== noEntry) await grant(core, entry, tenant);
+  if (tenant > bitTenantMax && entry !== noEntry) await grant(core, entry, tenant);
 }

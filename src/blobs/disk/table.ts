@@ -224,23 +224,45 @@ export class Table {
 
   /**
    * Takes over the words of a checkpoint, chunk by chunk, into an empty table. A checkpoint is written while entries
-   * come and go, so one key may be in it twice; then the later one counts and the log will have the last word.
+   * come and go, so one key may be in it twice; one of them counts then, and the log will have the last word.
    */
   load(chunks: readonly Uint32Array[]): void {
     assert(this.#count === 0 && this.#end === 0, "an empty table");
-    const entries = chunks.reduce((sum, chunk) => sum + chunk.length / entryWords, 0);
-    while (entries > (this.#mask + 1) * loadMax) this.#resize((this.#mask + 1) * 2);
-    const key = new Uint32Array(keyWords);
-    for (const words of chunks)
-      for (let from = 0; from < words.length; from += entryWords) {
-        if (((words[from + misc] ?? 0) & flags.taken) === 0) continue;
-        key.set(words.subarray(from, from + keyWords));
-        const fn = ((words[from + misc] ?? 0) >>> 16) & 15;
-        const there = this.find(key, fn);
-        const entry = there === noEntry ? this.add(key, fn) : there;
-        this.#chunk(entry).set(words.subarray(from, from + entryWords), (entry & inChunk) * entryWords);
-        if (!this.has(entry, flags.file)) this.setMemory(entry, 0);
-      }
+    const entries = chunks.reduce((sum, words) => sum + words.length / entryWords, 0);
+    let capacity = this.#mask + 1;
+    while (entries > capacity * loadMax) capacity *= 2;
+    this.#resize(capacity);
+    for (const words of chunks) {
+      const chunk = new Uint32Array(entriesPerChunk * entryWords);
+      chunk.set(words);
+      this.#chunks.push(chunk);
+    }
+    this.#end = entries;
+    for (let entry = entries - 1; entry >= 0; entry -= 1) this.#adopt(entry);
+  }
+
+  #adopt(entry: number): void {
+    const chunk = this.#chunk(entry);
+    const base = (entry & inChunk) * entryWords;
+    const word = chunk[base + misc] ?? 0;
+    if ((word & flags.taken) !== 0 && !this.#hasTwin(entry, chunk, base)) {
+      if ((word & flags.file) === 0) chunk[base + memory] = 0;
+      this.#link(chunk[base] ?? 0, entry);
+      this.#count += 1;
+      return;
+    }
+    chunk.fill(0, base, base + entryWords);
+    chunk[base] = this.#free + 1;
+    this.#free = entry;
+  }
+
+  #hasTwin(entry: number, chunk: Uint32Array, base: number): boolean {
+    const slots = this.#slots;
+    const first = chunk[base] ?? 0;
+    for (let slot = first & this.#mask; slots[2 * slot + 1] !== 0; slot = (slot + 1) & this.#mask)
+      if (slots[2 * slot] === first && this.#is((slots[2 * slot + 1] ?? 0) - 1, this.key(entry), this.fn(entry)))
+        return true;
+    return false;
   }
 
   #word(entry: number, at: number): number {
