@@ -1,0 +1,44 @@
+/**
+ * A cache that speaks Bazel's HTTP protocol, for reading only: `<url>/cas/<hash>`. It promises nothing, so it is nobody's
+ * word on what exists; what comes from it is checked (B1).
+ */
+import type { Digest } from "#base/digest.ts";
+import { Fault } from "#base/fault.ts";
+import { partsOf } from "#blobs/hashing.ts";
+import { canonical } from "#blobs/sha256.ts";
+import type { BlobStore } from "#blobs/store.ts";
+import { dropBody, type HttpCaller } from "./http-call.ts";
+import { verifiedRange } from "./verifying.ts";
+
+export type HttpCacheOptions = {
+  readonly caller: HttpCaller;
+  readonly url: string;
+  readonly token?: string;
+};
+
+/** What can be read, and nothing else. */
+export type ReadOnly = Pick<BlobStore, "read">;
+
+export function httpCache({ caller, url, token }: HttpCacheOptions): ReadOnly {
+  const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  const addressOf = (digest: Digest): URL => {
+    const { fn, hash } = partsOf(digest);
+    // A path says a hash and no function: of two with hashes as long, it means SHA-256.
+    if (fn === "blake3") throw new Fault("not-found", "read blob", { digest });
+    return new URL(`${url.replace(/\/$/, "")}/cas/${hash}`);
+  };
+  return {
+    async *read(digest, range) {
+      const name = canonical(digest);
+      const answer = await caller.call({ method: "GET", url: addressOf(name), headers });
+      if (answer.status !== 200) {
+        await dropBody(answer);
+        throw new Fault(answer.status === 404 ? "not-found" : "unavailable", "read blob", {
+          digest: name,
+          status: answer.status,
+        });
+      }
+      yield* verifiedRange(name, answer.body, range);
+    },
+  };
+}
