@@ -17,41 +17,62 @@ export type StoredRows = Omit<HistoryRows, "jobs"> & { readonly jobs: readonly S
 const rowsMax = 16;
 const version = 1;
 
+/** Lists are made with their first row: one that is empty at first makes room for sixteen more. */
 class Own {
-  readonly stages: StageRow[] = [];
-  readonly tasks: TaskRow[] = [];
-  readonly attempts: AttemptRow[] = [];
+  stages: StageRow[] = nothing;
+  tasks: TaskRow[] = nothing;
+  attempts: AttemptRow[] = nothing;
 
-  get isSmall(): boolean {
-    return this.stages.length + this.tasks.length + this.attempts.length <= rowsMax;
+  get size(): number {
+    return this.stages.length + this.tasks.length + this.attempts.length;
   }
 
   get whole(): string {
+    if (this.size === 0) return "";
     const { stages, tasks, attempts } = this;
-    if (stages.length + tasks.length + attempts.length === 0) return "";
     return JSON.stringify([version, stages.map(stageCells), tasks.map(taskCells), attempts.map(attemptCells)]);
   }
 }
 
+/** Shared by those that have none: never written to. */
+const nothing: never[] = [];
+
+const withMore = <T>(list: T[], row: T): T[] => {
+  if (list.length === 0) return [row];
+  list.push(row);
+  return list;
+};
+
 export function fold(rows: HistoryRows): StoredRows {
   const byJob = new Map<number, Own>();
   for (const { job } of rows.jobs) byJob.set(job, new Own());
-  const stages = rows.stages.filter((row) => !takes(byJob.get(row.job)?.stages, row));
-  const tasks = rows.tasks.filter((row) => !takes(byJob.get(row.job)?.tasks, row));
-  const attempts = rows.attempts.filter((row) => !takes(byJob.get(row.job)?.attempts, row));
-  for (const own of byJob.values()) {
-    if (own.isSmall) continue;
-    for (const row of own.stages.splice(0)) stages.push(row);
-    for (const row of own.tasks.splice(0)) tasks.push(row);
-    for (const row of own.attempts.splice(0)) attempts.push(row);
+  const stages: StageRow[] = [];
+  const tasks: TaskRow[] = [];
+  const attempts: AttemptRow[] = [];
+  for (const row of rows.stages) {
+    const own = byJob.get(row.job);
+    if (own) own.stages = withMore(own.stages, row);
+    else stages.push(row);
+  }
+  for (const row of rows.tasks) {
+    const own = byJob.get(row.job);
+    if (own) own.tasks = withMore(own.tasks, row);
+    else tasks.push(row);
+  }
+  for (const row of rows.attempts) {
+    const own = byJob.get(row.job);
+    if (own) own.attempts = withMore(own.attempts, row);
+    else attempts.push(row);
+  }
+  for (const [job, own] of byJob) {
+    if (own.size <= rowsMax) continue;
+    for (const row of own.stages) stages.push(row);
+    for (const row of own.tasks) tasks.push(row);
+    for (const row of own.attempts) attempts.push(row);
+    byJob.set(job, new Own());
   }
   const jobs = rows.jobs.map((job): StoredJob => withWhole(job, byJob.get(job.job)?.whole ?? ""));
   return { jobs, stages, tasks, attempts, steps: rows.steps };
-}
-
-function takes<T>(list: T[] | undefined, row: T): boolean {
-  list?.push(row);
-  return list !== undefined;
 }
 
 /** Field by field: a spread for each job costs more than all the rest. */
