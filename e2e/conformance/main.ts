@@ -1,4 +1,4 @@
-// `npm run conformance -- --target host:port`: the checklist against any server of the remote execution API's cache half.
+// `npm run conformance -- --target host:port`: the checklist against any server of remote caching.
 //
 //   --target HOST:PORT        the server, in clear
 //   --instance NAME           where cases work; the empty name otherwise

@@ -1,4 +1,4 @@
-/** Messages that are kept and sent as the bytes they came in: nothing is lost that we do not know, and nothing is copied. */
+/** Messages that are kept and sent as the bytes they came in: nothing is lost that we do not know. */
 import {
   ActionResult,
   Digest,

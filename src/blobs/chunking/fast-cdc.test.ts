@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { Random } from "#base/random.ts";
 import { chunksOf, FastCdc, fastCdcParams } from "./fast-cdc.ts";
 
-/** The vectors that the protocol publishes, and the picture that they were made from, lie outside of this repository. */
+/** The vectors that the protocol publishes, and the picture that they were made from, are not in this repository. */
 const corpora = process.env["MILLRACE_CORPORA"] ?? "";
 const vectors = join(corpora, "fastcdc2020_test_vectors.txt");
 const picture = join(corpora, "SekienAkashita.jpg");

@@ -24,7 +24,7 @@ export const fastCdcParams = (avgBytes: number, seed = 0): FastCdcParams => ({
 
 export const fastCdcDefault: FastCdcParams = fastCdcParams(512 * 1024);
 
-/** Level 2 of normalization: before the average a cut is four times less likely than it would be, after it four times more. */
+/** Level 2: before the average a cut is four times less likely than it would be, after it four times more. */
 const normalization = 2;
 
 /** By the logarithm of the size they stand for, the first for 2^5. */
@@ -79,7 +79,7 @@ export class FastCdc {
     }
   }
 
-  /** The length of the chunk that begins at `start`. All that can matter is there: `maxBytes`, or up to the very end. */
+  /** The length of the chunk that begins at `start`. All that matters is there: `maxBytes`, or up to the very end. */
   cut(bytes: Uint8Array, start: number, end: number): number {
     const { minBytes, avgBytes, maxBytes } = this.params;
     const length = Math.min(end - start, maxBytes);

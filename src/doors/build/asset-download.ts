@@ -1,6 +1,6 @@
 /**
- * Fetches from the outside world, on behalf of a client: only from where the operator said, at every step of a redirect,
- * or a client could have a node look into the network that it stands in.
+ * Fetches from the outside world, on behalf of a client: only from where the operator said, at every step of a
+ * redirect, or a client could have a node look into the network that it stands in.
  */
 import type { Digest, DigestFunction } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";

@@ -19,7 +19,7 @@ const lentBytesMin = 32 * 1024;
 
 type Answers = OnlyMessage<ReadResponse> | AsyncIterable<ReadResponse | LentMessage>;
 
-/** Nothing is answered before it is known that the blob is there: a stream that ends early without an error is a lie. */
+/** Nothing is answered before it is known that the blob is there: a stream that ends early and well is a lie. */
 export function readBlob(ports: BuildPorts, request: ReadRequest, call: BuildCall): Answers {
   const { resourceName, readOffset, readLimit } = request;
   need(call.caller, "cache.read");

@@ -5,7 +5,7 @@ export type BuildSettings = {
   readonly instances?: readonly string[] | undefined;
   /** Larger blobs are refused before a byte of them is read. */
   readonly blobBytesMax: number;
-  /** Bytes of all blobs of one batch together. Clients take messages of 4 MiB, so names and the like must fit in, too. */
+  /** Bytes of all blobs of one batch together. Clients take messages of 4 MiB, in which names must fit, too. */
   readonly batchBytesMax: number;
 };
 

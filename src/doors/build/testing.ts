@@ -1,4 +1,4 @@
-/** The door behind a real port, for its tests: callers by name, a store whose blobs can be lost, everything in memory. */
+/** The door behind a real port, for its tests: callers by name, a store in memory whose blobs can be lost. */
 import { tmpdir } from "node:os";
 import type { Clock } from "#base/clock.ts";
 import type { Digest } from "#base/digest.ts";

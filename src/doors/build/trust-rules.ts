@@ -1,7 +1,7 @@
 /**
- * The rules of `trust.ts` where every node finds them: in the index, in a space that no protocol can name. One entry for
- * each rule, and one, the head, that is written anew with every change: as long as it has the version that was seen
- * last, the rules are those that were read then.
+ * The rules of `trust.ts` where every node finds them: in the index, in a space that no protocol can name. One entry
+ * for each rule, and one, the head, that is written anew with every change: as long as it has the version that was
+ * seen last, the rules are those that were read then.
  */
 import { randomUUID } from "node:crypto";
 import type { ActionIndex, Entry, EntryKey } from "#blobs/action-index.ts";

@@ -1,6 +1,6 @@
 /**
- * Which results are believed. Whoever may write results decides what others' builds contain; when that turns out to have
- * been a mistake, what was written is taken back: by who wrote it, by when, or by its key. Pure.
+ * Which results are believed. Whoever may write results decides what others' builds contain; when that turns out to
+ * have been a mistake, what was written is taken back: by who wrote it, by when, or by its key. Pure.
  *
  * T1 A rule takes back only what was written up to the time it names: what is written afterwards counts.
  */

@@ -41,8 +41,8 @@ export async function writeBlob(
 }
 
 /**
- * Nothing may follow what was said to be the last. Nobody is waited for, though: whoever keeps its side open until it is
- * answered would wait for us as we for it.
+ * Nothing may follow what was said to be the last. Nobody is waited for, though: whoever keeps its side open until
+ * it is answered would wait for us as we for it.
  */
 async function expectEnd(asked: AsyncIterator<WriteRequest>): Promise<void> {
   const turn = new Promise<undefined>((resolve) => setImmediate(resolve, undefined));
