@@ -54,8 +54,13 @@ test("after a pause those who wrote meanwhile are heard before anyone's time is 
   deepEqual(ticks, [100, 200], "not at once");
   clock.wakeAt(1_600);
   deepEqual(ticks, [100, 200, 1_600]);
+  clock.wakeAt(2_500); // stopped again,
+  clock.wakeAt(3_500); // and once more before it could hear anybody
+  deepEqual(ticks, [100, 200, 1_600], "not at once either");
+  clock.wakeAt(3_600);
+  deepEqual(ticks, [100, 200, 1_600, 3_600]);
   // One that is always late is not held back for ever.
-  for (const mono of [2_000, 2_400, 2_800, 3_200]) clock.wakeAt(mono);
-  deepEqual(ticks, [100, 200, 1_600, 2_400, 3_200]);
+  for (const mono of [4_000, 4_400, 4_800, 5_200, 5_600, 6_000, 6_400, 6_800]) clock.wakeAt(mono);
+  deepEqual(ticks, [100, 200, 1_600, 3_600, 5_200, 6_800]);
   pulse.stop();
 });

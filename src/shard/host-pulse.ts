@@ -11,11 +11,14 @@ export type PulsePorts = {
   readonly tick: (shard: HostedShard) => void;
 };
 
+const heldBackMax = 3;
+
 export class Pulse {
   readonly #ports: PulsePorts;
   #cancelTick: (() => void) | undefined;
   #tickDueMono = 0;
-  #heldBack = false;
+  /** How often in a row. */
+  #heldBack = 0;
   #cancelHeartbeat: (() => void) | undefined;
   #stopped = false;
 
@@ -44,9 +47,9 @@ export class Pulse {
     const { clock, settings, shards, tick } = this.#ports;
     const lateMs = clock.monotonicMs() - this.#tickDueMono;
     // The process was stopped, or busy: renewals may lie in its sockets. They are heard first, before anyone's time is
-    // up (K11). Once, for a node that is always late must tick, too.
-    this.#heldBack = lateMs > settings.tickMs && !this.#heldBack;
-    if (this.#heldBack) return this.#tickIn(settings.tickMs);
+    // up (K11). It may be stopped again before it has heard them; but a node that is always late must tick, too.
+    this.#heldBack = lateMs > settings.tickMs && this.#heldBack < heldBackMax ? this.#heldBack + 1 : 0;
+    if (this.#heldBack > 0) return this.#tickIn(settings.tickMs);
     let nextMono = clock.monotonicMs() + settings.tickMs;
     for (const shard of shards()) {
       if (shard.phase !== "serving") continue;
