@@ -23,6 +23,8 @@ export type BuildParts = {
   readonly assets?: Partial<AssetSettings>;
   /** For what is fetched and not known yet. */
   readonly spoolFolder?: string;
+  /** Remembers what missed, for `millrace cache why`. */
+  readonly seen?: AssetPorts["seen"];
   readonly report: (doing: string, error: unknown) => void;
 };
 

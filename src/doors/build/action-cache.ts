@@ -6,11 +6,11 @@
  * A2 A result is served only if nobody has taken it back.
  */
 import { digestText, parseDigest, type Digest, type DigestFunction } from "#base/digest.ts";
-import { isFault } from "#base/fault.ts";
+import { isFault, type Fault } from "#base/fault.ts";
 import type { Entry, EntryKey } from "#blobs/action-index.ts";
 import { digestOf } from "#blobs/hashing.ts";
 import type { BlobStore } from "#blobs/store.ts";
-import { grpcCode, isGrpcError } from "#grpc/status.ts";
+import { grpcCode, GrpcError, isGrpcError } from "#grpc/status.ts";
 import {
   ActionResult,
   type GetActionResultRequest,
@@ -24,9 +24,10 @@ import { digestOfWire, functionOf } from "./digests.ts";
 import { servedInstance, storeOf, type BuildCall, type BuildPorts } from "./door.ts";
 import { inlined, wantsInline } from "./inline.ts";
 import { blobSubject } from "./names.ts";
-import { invalid, missingBlobs, notFound } from "./refusals.ts";
+import { invalid, missingBlobs } from "./refusals.ts";
 import { stripped } from "./stripped.ts";
 import type { TrustRules } from "./trust-rules.ts";
+import type { MissReason } from "./why/seen.ts";
 
 export class ActionCacheService {
   readonly #ports: BuildPorts;
@@ -47,7 +48,23 @@ export class ActionCacheService {
       const bytes = this.#atOnce(asked, blobs);
       if (bytes) return bytes;
     }
-    return this.#get(asked, blobs, request);
+    return this.#get(asked, blobs, request).catch((error: unknown) => {
+      if (error instanceof Missed) this.#noteMiss(asked, call, error.reason);
+      throw error;
+    });
+  }
+
+  /** For whoever asks later why; most calls are hits, and of those nothing is noted. */
+  #noteMiss({ key, instance, action }: Asked, call: BuildCall, reason: MissReason): void {
+    const { seen } = this.#ports;
+    const { targetId = "", actionMnemonic = "", toolInvocationId = "" } = seen ? (call.metadata ?? {}) : {};
+    if (!seen || targetId === "") return;
+    seen.missed(key.tenant, instance, action, {
+      target: targetId,
+      mnemonic: actionMnemonic,
+      invocation: toolInvocationId,
+      reason,
+    });
   }
 
   #atOnce({ key, fn }: Asked, blobs: BlobStore): Uint8Array | undefined {
@@ -56,16 +73,17 @@ export class ActionCacheService {
     const bytes = blobs.prompt.bytes(entry.digest);
     const closure = this.#closures.get(entry.digest, fn);
     if (!bytes || !closure || this.#trust.isRevokedAtOnce(key, entry) !== false) return undefined;
-    if (!closure.isThere(blobs.prompt)) throw notKnown();
-    return bytes;
+    return closure.isThere(blobs.prompt) ? bytes : undefined; // what is missing is found out by who waits
   }
 
   async #get({ key, fn }: Asked, blobs: BlobStore, wanted: GetActionResultRequest): Promise<Uint8Array> {
     const entry = await this.#ports.index.get(key);
-    if (!entry || (await this.#trust.isRevoked(key, entry))) throw notKnown();
+    if (!entry) throw new Missed({ kind: "never-stored" });
+    if (await this.#trust.isRevoked(key, entry)) throw new Missed({ kind: "revoked" });
     const bytes = await this.#stored(entry, blobs);
     const closure = await this.#closureOf(entry.digest, bytes, fn, blobs);
-    if (closure.size > 0 && (await blobs.missing(closure.digests())).length > 0) throw notKnown();
+    const [missing] = closure.size > 0 ? await blobs.missing(closure.digests()) : [];
+    if (missing !== undefined) throw new Missed({ kind: "incomplete", missing });
     if (!wantsInline(wanted)) return bytes;
     const result = decode(ActionResult, bytes);
     return encode(ActionResult, await inlined(result, wanted, { fn, blobs, resultBytes: bytes.length }));
@@ -75,7 +93,7 @@ export class ActionCacheService {
     try {
       return await wholeBlob(blobs, digest);
     } catch (error) {
-      throw isFault(error, "not-found") ? notKnown() : error;
+      throw isFault(error, "not-found") ? new Missed({ kind: "incomplete", missing: digest }) : error;
     }
   }
 
@@ -88,16 +106,16 @@ export class ActionCacheService {
       this.#closures.keep(name, closure);
       return closure;
     } catch (error) {
-      if (isFault(error, "not-found")) throw notKnown();
+      if (isFault(error, "not-found")) throw new Missed({ kind: "incomplete", missing: lostOf(error, name) });
       if (!isFault(error, "invalid") && !isGrpcError(error, grpcCode.invalidArgument)) throw error;
       this.#ports.report("read a stored action result", error);
-      throw notKnown();
+      throw new Missed({ kind: "never-stored" });
     }
   }
 
   async update(request: RawUpdate, call: BuildCall): Promise<Uint8Array> {
     need(call.caller, "action-cache.write");
-    const { key, fn } = this.#asked(request, call);
+    const { key, fn, instance, action } = this.#asked(request, call);
     const { blobs } = storeOf(this.#ports, call);
     if (!request.actionResult) throw invalid("action_result is not given");
     const { bytes, result } = await stripped(request.actionResult, fn, blobs, call.caller.principal);
@@ -105,8 +123,10 @@ export class ActionCacheService {
     const digest = digestOf(bytes);
     await blobs.write(digest, bytes);
     this.#closures.keep(digest, closure);
-    const { clock, index } = this.#ports;
+    const { clock, index, seen } = this.#ports;
     await index.put(key, { digest, principal: call.caller.principal, atMs: clock.wallMs() });
+    const { targetId: target = "", actionMnemonic: mnemonic = "" } = seen ? (call.metadata ?? {}) : {};
+    if (target !== "") await seen?.stored(key.tenant, instance, action, { target, mnemonic });
     return bytes;
   }
 
@@ -117,11 +137,31 @@ export class ActionCacheService {
     const instance = servedInstance(request.instanceName, this.#ports.settings);
     const action = digestOfWire(request.actionDigest, functionOf(request.digestFunction), "action_digest");
     const { fn = "sha256", hash = "", sizeBytes = 0 } = parseDigest(action) ?? {};
-    return { key: { tenant: caller.tenant, space: spaceOf(fn, instance), name: `${hash}/${sizeBytes}` }, fn };
+    const key = { tenant: caller.tenant, space: spaceOf(fn, instance), name: `${hash}/${sizeBytes}` };
+    return { key, fn, instance, action };
   }
 }
 
-type Asked = { readonly key: EntryKey; readonly fn: DigestFunction };
+type Asked = {
+  readonly key: EntryKey;
+  readonly fn: DigestFunction;
+  readonly instance: string;
+  readonly action: Digest;
+};
+
+/** Whatever the reason, the caller hears the same: there is nothing that it could do about it. */
+class Missed extends GrpcError {
+  readonly reason: MissReason;
+
+  constructor(reason: MissReason) {
+    super(grpcCode.notFound, "no result of this action is known, or not all of it is here any more");
+    this.reason = reason;
+  }
+}
+
+/** The store names what it did not find. */
+const lostOf = ({ facts }: Fault, otherwise: Digest): Digest =>
+  typeof facts["digest"] === "string" ? facts["digest"] : otherwise;
 
 /** Instances have results of their own, and so has every digest function. */
 export const spaceOf = (fn: DigestFunction, instance: string): string =>
@@ -149,5 +189,3 @@ const treesOf = (result: ActionResult, fn: DigestFunction): readonly Digest[] =>
       digest && digest.sizeBytes > 0 ? [digestText(fn, digest.hash, digest.sizeBytes)] : [],
     ),
   );
-
-const notKnown = () => notFound("no result of this action is known, or not all of it is here any more");

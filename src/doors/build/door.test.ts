@@ -10,6 +10,7 @@ import {
   Capabilities,
   ContentAddressableStorage,
   Directory,
+  RequestMetadata,
   Tree,
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { ByteStream } from "#wire/generated/google/bytestream/bytestream.ts";
@@ -111,6 +112,34 @@ for (const isPrompt of [true, false])
         const action = digestOf(fresh());
         deepEqual(Buffer.from(await update(client, action, bytes)), bytes);
         for (let i = 0; i < 2; i += 1) deepEqual(Buffer.from(await client.unary(rawGet, getting(action))), bytes);
+      }));
+
+    test("misses of a target are remembered with their reasons, and what was stored of it", () =>
+      withDoor({ isPrompt }, async ({ as, seen, index, clock, lose, find }) => {
+        const client = as("writer@mill");
+        const { result, named } = await fullResult(client);
+        const action = digestOf(fresh());
+        const ids = { actionId: "", toolInvocationId: "build-1", correlatedInvocationsId: "", configurationId: "" };
+        const said = { ...ids, targetId: "//a:b", actionMnemonic: "CppCompile" };
+        const name = "build.bazel.remote.execution.v2.requestmetadata-bin";
+        const options = { metadata: [[name, encode(RequestMetadata, said)]] as const };
+        const reason = async () => {
+          await rejects(client.unary(rawGet, getting(action), options), is(grpcCode.notFound));
+          return (await seen.missOf("mill", "", action))?.reason;
+        };
+        deepEqual(await reason(), { kind: "never-stored" });
+        const request = { instanceName: "", actionDigest: wireOf(action), digestFunction: 0 };
+        await client.unary(rawUpdate, { ...request, actionResult: encode(ActionResult, result) }, options);
+        const [stored] = await seen.earlier("mill", "", { target: "//a:b", mnemonic: "CppCompile" });
+        equal(stored?.action, action);
+        for (const what of ["inTree", "tree"]) {
+          lose(named[what] ?? "");
+          deepEqual(await reason(), { kind: "incomplete", missing: named[what] });
+          find();
+        }
+        const rule = { kind: "time", untilMs: clock.wallMs(), why: "" } as const;
+        await new TrustRules(index).revoke("mill", rule, { principal: "ops", atMs: clock.wallMs() });
+        deepEqual(await reason(), { kind: "revoked" });
       }));
 
     test("a store that is down is said to be, and nothing is guessed", () =>

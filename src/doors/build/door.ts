@@ -10,12 +10,15 @@ import type { BuildCaller } from "./caller.ts";
 import { checkedInstance } from "./names.ts";
 import { notFound } from "./refusals.ts";
 import type { BuildSettings } from "./settings.ts";
+import type { Seen } from "./why/seen.ts";
 
 export type BuildPorts = {
   readonly clock: Clock;
   readonly store: Store;
   readonly index: ActionIndex;
   readonly settings: BuildSettings;
+  /** Remembers what missed and what was stored, so that somebody can ask why. */
+  readonly seen?: Pick<Seen, "missed" | "stored"> | undefined;
   /** Something stored turned out to be no good; for the log. */
   readonly report: (doing: string, error: unknown) => void;
 };

@@ -15,6 +15,7 @@ import type { BuildAction, BuildCaller } from "./caller.ts";
 import { Spool } from "./http/spool.ts";
 import { serveBuild } from "./serve.ts";
 import { buildSettingsDefault, type BuildSettings } from "./settings.ts";
+import { Seen } from "./why/seen.ts";
 
 export type DoorOptions = {
   readonly settings?: Partial<BuildSettings>;
@@ -52,6 +53,7 @@ export async function openDoor(realClock: Clock, { settings, assets, isPrompt = 
     return lost.has(digest);
   });
   const reported: string[] = [];
+  const seen = new Seen({ index, wallMs: () => clock.wallMs() });
   const grpc = new GrpcServer<string>({ clock, admit: (_, headers) => headers.get("x-caller") ?? "writer@mill" });
   const { prompt: _, ...patient } = index;
   const paths = serveBuild(
@@ -63,6 +65,7 @@ export async function openDoor(realClock: Clock, { settings, assets, isPrompt = 
       settings: { ...buildSettingsDefault, ...settings },
       assets: { ...assetSettingsDefault, ...assets },
       spool: new Spool({ folder: tmpdir(), memoryBytesEach: 1e6, memoryBytesMax: 1e7, fileBytesMax: 1e8 }),
+      seen,
       report: (doing) => reported.push(doing),
     },
     callerOf,
@@ -78,6 +81,7 @@ export async function openDoor(realClock: Clock, { settings, assets, isPrompt = 
   return {
     index,
     clock,
+    seen,
     reported,
     paths,
     /** Takes blobs away, as a janitor would. */
