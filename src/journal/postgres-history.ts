@@ -115,8 +115,8 @@ export function historyIn({ lane, schema }: { readonly lane: Lane; readonly sche
 
   function record(shard: ShardId, { epoch, throughSeq }: At, rows: StoredRows): Promise<void> {
     const values = [shard, epoch, throughSeq];
-    // Log, snapshots and trimming are on the same server, and none of them relies on rows that were not committed before:
-    // with their own commits these become durable, too (J5).
+    // Log, snapshots and trimming are on the same server, and rely on rows only that were committed before: with their
+    // own commits these become durable, too (J5).
     return lane.lazyTransaction("record history", async (run) => {
       const [found] = await run<Place>({ name: "history-place", text: placeSql(schema), values });
       if (!found?.current) throw new Fault("stale", "record history", { shard, epoch });

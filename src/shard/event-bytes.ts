@@ -23,7 +23,7 @@ export class ByteWriter {
     this.isSound = true;
   }
 
-  /** Makes sure that so many bytes can be written. Texts and digests do so by themselves, and leave room for a few numbers. */
+  /** Makes sure that so many bytes can be written. Texts and digests do so themselves, with room for a few numbers. */
   room(sizeBytes: number): void {
     if (this.pos + sizeBytes > this.#bytes.length) this.#grow(sizeBytes);
   }
