@@ -1,11 +1,16 @@
 /** The worker of a node: what it runs, where, and what commands may see of this process. */
+import { join } from "node:path";
 import type { Clock } from "#base/clock.ts";
+import { isFault } from "#base/fault.ts";
 import type { Random } from "#base/random.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import { shellPlanners, shellRunners } from "#doors/shell/run.ts";
 import type { WorkClient } from "#shard/client.ts";
-import { createProcessRunner } from "#worker/process.ts";
+import { createProcessRunner, type ProcessRunner } from "#worker/process.ts";
+import { Spawner } from "#worker/process/spawner.ts";
+import { attemptsIn, reclaimAttempts } from "#worker/sandbox/attempt-folder.ts";
 import { reclaimScratch, ScratchDir } from "#worker/scratch.ts";
+import { createSpawnedRunner, endFound } from "#worker/spawned-runner.ts";
 import { createWorker, type Worker } from "#worker/worker.ts";
 import type { Config } from "./config.ts";
 import type { DataFolder } from "./data-folder.ts";
@@ -23,6 +28,8 @@ type WorkerParts = {
 
 export async function startWorker(config: Config, folder: DataFolder, parts: WorkerParts): Promise<Worker> {
   const { name, client, blobs, clock, random, labels, shards, log } = parts;
+  const processes = await openProcesses(config, folder, { clock, log });
+  // Nothing of an earlier life runs any more.
   await reclaimScratch(folder.scratch);
   const worker = createWorker({
     client,
@@ -34,7 +41,7 @@ export async function startWorker(config: Config, folder: DataFolder, parts: Wor
     shards,
     runners: shellRunners({
       scratch: (task) => ScratchDir.create(folder.scratch, task),
-      processes: createProcessRunner(clock),
+      processes: processes.run,
       env: plainEnvironment(process.env),
     }),
     planners: shellPlanners,
@@ -42,7 +49,36 @@ export async function startWorker(config: Config, folder: DataFolder, parts: Wor
     log,
   });
   worker.run(new AbortController().signal).catch((error: unknown) => log(`worker: ${String(error)}`));
-  return worker;
+  const drain = async (forMs: number): Promise<void> => {
+    await worker.drain(forMs);
+    await processes.close();
+  };
+  return { run: (signal) => worker.run(signal), status: () => worker.status(), drain };
+}
+
+type Processes = { readonly run: ProcessRunner; close(): Promise<void> };
+
+/** Starting a process from this one stops it for milliseconds, the longer the larger it is: a launcher does it. */
+async function openProcesses(
+  config: Config,
+  folder: DataFolder,
+  { clock, log }: Pick<WorkerParts, "clock" | "log">,
+): Promise<Processes> {
+  const direct = { run: createProcessRunner(clock), close: async () => {} };
+  if (process.platform === "win32") return direct;
+  const home = join(folder.path, "launcher");
+  try {
+    const options = { home, socket: join(home, "sock"), lanes: config.worker.slots, clock, log };
+    const spawner = await Spawner.open(options);
+    await endFound(spawner);
+    await reclaimAttempts(home, new Set());
+    const run = createSpawnedRunner(spawner, attemptsIn(home), clock);
+    return { run, close: () => spawner.close({ quit: true }) };
+  } catch (error) {
+    if (!isFault(error)) throw error;
+    log(`processes are started from this one: ${error.message}`);
+    return direct;
+  }
 }
 
 const passedOn = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "SYSTEMROOT", "COMSPEC", "PATHEXT"];

@@ -91,5 +91,14 @@ export class Holding {
   }
 }
 
+/**
+ * W1 for a node that hangs or dies: how long what an attempt runs may go on by itself. Claims are renewed every third of
+ * their lease, so that at half of it nobody else can have the task yet; what changes the world dies with its node.
+ */
+export const leasesOf = ({ effects, leaseMs }: Pick<Granted, "effects" | "leaseMs">) => ({
+  leaseMs: leaseMs / 2,
+  orphanMs: effects === "outside" ? 0 : leaseMs / 2,
+});
+
 export const keyOf = ({ taskId, token }: { readonly taskId: string; readonly token: number }): string =>
   `${taskId}#${token}`;

@@ -3,16 +3,17 @@ import { spawn } from "node:child_process";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, test } from "node:test";
+import { after, before, describe, test } from "node:test";
 import { ManualClock } from "#base/manual-clock.ts";
 import { Stopped } from "./holding.ts";
 import { BoundedOutput } from "./output.ts";
-import { createProcessRunner, type ProcessRequest } from "./process.ts";
+import { createProcessRunner, type ProcessRequest, type ProcessRunner } from "./process.ts";
+import { SpawnerRig } from "./process/rig.ts";
 import { reclaimScratch, ScratchDir } from "./scratch.ts";
+import { createSpawnedRunner } from "./spawned-runner.ts";
 import { until } from "#test/until.ts";
 
 const clock = new ManualClock();
-const run = createProcessRunner(clock);
 const never = new AbortController().signal;
 const sh = (script: string, more: Partial<ProcessRequest> = {}): ProcessRequest => ({
   command: ["/bin/sh", "-c", script],
@@ -50,48 +51,62 @@ async function pidIn(path: string): Promise<number> {
   return pid;
 }
 
-describe("a process", { skip: process.platform === "win32" && "needs posix: process groups" }, () => {
-  test("gives its exit code, and both of its streams", async () => {
-    const { exitCode, killedBy, output } = await run(sh("echo out; echo err >&2; exit 3"));
-    deepEqual([exitCode, killedBy], [3, undefined]);
-    deepEqual(output.tail(100).split("\n").toSorted(), ["", "err", "out"]);
+const posix = process.platform === "win32" && "needs posix: process groups";
+
+for (const way of ["directly", "through a launcher"] as const)
+  describe(`a process, started ${way}`, { skip: posix, timeout: 60_000 }, () => {
+    let run: ProcessRunner = createProcessRunner(clock);
+    const undo = new AsyncDisposableStack();
+    before(async () => {
+      if (way === "directly") return;
+      const rig = undo.use(await SpawnerRig.open());
+      run = createSpawnedRunner(rig.spawner, join(rig.home, "attempts"), clock);
+    });
+    after(() => undo.disposeAsync());
+
+    test("gives its exit code, and both of its streams", async () => {
+      const { exitCode, killedBy, output } = await run(sh("echo out; echo err >&2; exit 3"));
+      deepEqual([exitCode, killedBy], [3, undefined]);
+      deepEqual(output.tail(100).split("\n").toSorted(), ["", "err", "out"]);
+    });
+
+    test("sees only the environment it is given", async () => {
+      const { output } = await run(sh("echo $SECRET-$GIVEN", { env: { GIVEN: "yes" } }));
+      equal(output.tail(100), "-yes\n");
+    });
+
+    test("that cannot be found says so", async () => {
+      const { exitCode, output } = await run({ ...sh(""), command: ["no-such-program-here"] });
+      equal(exitCode, 127);
+      match(output.tail(200), /not found/);
+    });
+
+    test("takes what it left in the background with it when it ends", async () =>
+      withFolder(async (folder) => {
+        const pidFile = join(folder, "pid");
+        const { exitCode } = await run(sh(`sleep 1000 & echo $! > ${pidFile}`));
+        equal(exitCode, 0);
+        const pid = await pidIn(pidFile);
+        await until("the background process is gone", () => !isAlive(pid));
+      }));
+
+    test("is stopped with everything below it; one that ignores the polite signal is killed", async () =>
+      withFolder(async (folder) => {
+        const pidFile = join(folder, "pid");
+        const abort = new AbortController();
+        const running = run(
+          sh(`trap '' TERM; sleep 1000 & echo $! > ${pidFile}; wait; sleep 1000`, { signal: abort.signal }),
+        );
+        const pid = await pidIn(pidFile);
+        const refused = rejects(running, Stopped);
+        abort.abort(new Stopped("cancelled"));
+        await clock.advance(2_000);
+        await refused;
+        await until("the grandchild is gone", () => !isAlive(pid));
+      }));
   });
 
-  test("sees only the environment it is given", async () => {
-    const { output } = await run(sh("echo $SECRET-$GIVEN", { env: { GIVEN: "yes" } }));
-    equal(output.tail(100), "-yes\n");
-  });
-
-  test("that cannot be found says so", async () => {
-    const { exitCode, output } = await run({ ...sh(""), command: ["no-such-program-here"] });
-    equal(exitCode, 127);
-    match(output.tail(200), /not found/);
-  });
-
-  test("takes what it left in the background with it when it ends", async () =>
-    withFolder(async (folder) => {
-      const pidFile = join(folder, "pid");
-      const { exitCode } = await run(sh(`sleep 1000 & echo $! > ${pidFile}`));
-      equal(exitCode, 0);
-      const pid = await pidIn(pidFile);
-      await until("the background process is gone", () => !isAlive(pid));
-    }));
-
-  test("is stopped with everything below it; one that ignores the polite signal is killed", async () =>
-    withFolder(async (folder) => {
-      const pidFile = join(folder, "pid");
-      const abort = new AbortController();
-      const running = run(
-        sh(`trap '' TERM; sleep 1000 & echo $! > ${pidFile}; wait; sleep 1000`, { signal: abort.signal }),
-      );
-      const pid = await pidIn(pidFile);
-      const refused = rejects(running, Stopped);
-      abort.abort(new Stopped("cancelled"));
-      await clock.advance(2_000);
-      await refused;
-      await until("the grandchild is gone", () => !isAlive(pid));
-    }));
-
+describe("a process, started directly,", { skip: posix }, () => {
   test("dies with the process that started it, even by kill -9", async () =>
     withFolder(async (folder) => {
       const pidFile = join(folder, "pid");

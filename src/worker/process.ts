@@ -16,14 +16,19 @@ export type ProcessRequest = {
   readonly env: Readonly<Record<string, string>>;
   readonly outputBytesMax: number;
   readonly signal: AbortSignal;
+  /** How long it may go on when this process hangs, or dies; not every runner lets it go on at all. */
+  readonly leases?: { readonly leaseMs: number; readonly orphanMs: number };
 };
 
 export type ProcessResult = {
   readonly exitCode: number | undefined;
   /** The signal that ended it, when it did not exit by itself. */
   readonly killedBy: string | undefined;
-  readonly output: BoundedOutput;
+  readonly output: KeptOutput;
 };
+
+/** What it printed, within bounds. */
+export type KeptOutput = Pick<BoundedOutput, "bytes" | "tail" | "totalBytes">;
 
 export type ProcessRunner = (request: ProcessRequest) => Promise<ProcessResult>;
 
@@ -36,8 +41,8 @@ const watchman = '{ read -r _ <&3; kill -9 -$$; } >/dev/null 2>&1 & exec 3<&-; e
 const isPosix = process.platform !== "win32";
 
 /** Told politely first, unless the claim is gone: then somebody else may be at it already. */
-const politeMs = 2_000;
-const impolite: readonly StopReason[] = ["lost", "lease-ran-out", "crashed"];
+export const politeMs = 2_000;
+export const impolite: readonly StopReason[] = ["lost", "lease-ran-out", "crashed"];
 
 export const createProcessRunner =
   (clock: Clock): ProcessRunner =>

@@ -1,6 +1,7 @@
 /** What a worker does for this door's tasks and plans. */
 import { sha256Digest } from "#blobs/sha256.ts";
 import type { FailReason } from "#kernel/model.ts";
+import { leasesOf } from "#worker/holding.ts";
 import type { ProcessRunner } from "#worker/process.ts";
 import type { Planners, RunContext, RunOutcome, Runners } from "#worker/runner.ts";
 import { kinds, planGate, type TaskSpec } from "./plan.ts";
@@ -63,6 +64,7 @@ async function runCommand(spec: CommandSpec, context: RunContext, ports: ShellPo
     env: { ...ports.env, ...spec.env, ...aboutTask(context), TMPDIR: scratch.path },
     outputBytesMax,
     signal,
+    leases: leasesOf(task),
   });
   report({ step: 1, name, status: exitCode === 0 ? "succeeded" : "failed" });
   const tail = output.tail(tailLengthMax);

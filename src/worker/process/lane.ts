@@ -96,13 +96,7 @@ export class Lane {
   }
 
   /** Whether nothing but the shell is alive any more, after as much killing and waiting as it takes, within reason. */
-  async isQuiet({
-    attempt,
-    first,
-  }: {
-    readonly attempt: string;
-    readonly first: number | undefined;
-  }): Promise<boolean> {
+  async isQuiet({ folders, first }: Traces): Promise<boolean> {
     for (let waitMs = 0; waitMs <= quietMsMax; waitMs = waitMs * 2 || 1) {
       if (waitMs > 0) await pause(waitMs);
       if (this.group) {
@@ -113,7 +107,7 @@ export class Lane {
         if (!isAlive(first)) return true;
         killQuietly(first);
       } else {
-        const left = strays(attempt, this.uid).filter((pid) => pid !== this.#shell?.pid && isAlive(pid));
+        const left = strays(folders, this.uid).filter((pid) => pid !== this.#shell?.pid && isAlive(pid));
         if (left.length === 0) return true;
         for (const pid of left) killQuietly(pid);
       }
@@ -139,6 +133,9 @@ export class Lane {
     return shell;
   }
 }
+
+/** How what ran can be known, where no control group tells. */
+type Traces = { readonly folders: readonly string[]; readonly first: number | undefined };
 
 const quietMsMax = 4_096;
 

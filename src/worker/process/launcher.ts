@@ -16,7 +16,7 @@ import { Run } from "./run.ts";
 
 const lookMs = 50;
 /** With nobody to talk to and nothing running, it stays so long for a node that is being restarted. */
-const lingerMs = 60_000;
+const lingerMs = 30_000;
 const lanesMax = 1_024;
 const endsMax = 10_000;
 
@@ -48,6 +48,7 @@ class Launcher {
       if (this.#peer !== peer) return;
       this.#peer = undefined;
       this.#aloneSinceMono = performance.now();
+      for (const run of this.#runs.values()) run.orphaned();
     });
     peer.on("data", (chunk: Buffer) => {
       try {

@@ -23,7 +23,7 @@ export function clearUp(home: string): void {
     killQuietly(memory.pid);
   clearRoots(memory?.roots ?? []);
   for (let round = 0; round < roundsMax; round += 1) {
-    const left = [...strays(join(home, "lanes")), ...strays(join(home, "attempts"))].filter((pid) => isAlive(pid));
+    const left = strays([join(home, "lanes"), join(home, "attempts")]).filter((pid) => isAlive(pid));
     if (left.length === 0) return;
     for (const pid of left) killQuietly(pid);
     rest();

@@ -23,7 +23,8 @@ export function orderText(start: StartRequest, options: OrderOptions): string {
   const { stdout, stderr, statusPath, cwd } = start;
   const status = statusPath === undefined ? "" : ` 9>${quoted(statusPath)}`;
   return [
-    `exec >>${quoted(stdout.path)} 2>>${quoted(stderr.path)}${status}`,
+    // Into one file, both keep their order.
+    `exec >>${quoted(stdout.path)} 2>${stderr.path === stdout.path ? "&1" : `>${quoted(stderr.path)}`}${status}`,
     "umask 022",
     ...limitLines(start.limits, options),
     `cd ${quoted(cwd)} || exit 126`,

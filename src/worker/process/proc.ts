@@ -35,13 +35,13 @@ export const namespaceDepth = (pid: number): number =>
   /^NSpid:\s*(.*)$/m.exec(text(`/proc/${pid}/status`))?.[1]?.split(/\s+/).length ?? 0;
 
 /**
- * Processes of the user, or, of a user that has others as well, those that work in the folder or have a file in it open:
+ * Processes of the user, or, of a user that has others as well, those that work in the folders or have a file in them open:
  * for want of a better way to find a tree's strays.
  */
-export function strays(folder: string, uid?: number): readonly number[] {
+export function strays(folders: readonly string[], uid?: number): readonly number[] {
   if (process.platform !== "linux") return [];
   const inside = (path: string): boolean =>
-    path === folder || path.startsWith(`${folder}/`) || path === `${folder} (deleted)`;
+    folders.some((folder) => path === folder || path.startsWith(`${folder}/`) || path === `${folder} (deleted)`);
   const isStray = (pid: number): boolean =>
     uid === undefined
       ? ["cwd", "root", "fd/1", "fd/2"].some((link) => inside(linkOr(`/proc/${pid}/${link}`)))

@@ -33,11 +33,14 @@ export type StartRequest = {
   readonly env: Readonly<Record<string, string>>;
   readonly cwd: string;
   readonly stdout: CappedFile;
+  /** The same as `stdout` puts both into one file, in order; its end is then told of the first. */
   readonly stderr: CappedFile;
   readonly limits: Limits;
   /** Zero is without end. */
   readonly timeoutMs: number;
   readonly leaseMs: number;
+  /** From the moment that the node is known to be gone; as long as the lease, unless said. */
+  readonly orphanMs?: number;
   /** It runs in a process namespace of its own: nothing in there can reach the lane, and it dies as one. */
   readonly sealed: boolean;
   /** Where the sandbox says (file descriptor 9) which process is the first of its namespace. */

@@ -45,6 +45,12 @@ export class Run {
     this.#leaseUntilMono = Math.max(this.#leaseUntilMono, performance.now() + leaseMs);
   }
 
+  /** Nobody is there who could stop it, should its claim be lost. */
+  orphaned(): void {
+    const { orphanMs, leaseMs } = this.start;
+    this.#leaseUntilMono = Math.min(this.#leaseUntilMono, performance.now() + (orphanMs ?? leaseMs));
+  }
+
   signal(name: NodeJS.Signals): void {
     if (this.end || this.#startedMono === undefined) return;
     if (!this.start.sealed) return this.lane.signal(name);
@@ -64,12 +70,11 @@ export class Run {
   look(): void {
     if (this.end || this.#startedMono === undefined) return;
     const nowMono = performance.now();
-    const { timeoutMs, stdout, stderr } = this.start;
+    const { timeoutMs } = this.start;
     if (this.#stopped !== undefined) this.#insist(nowMono);
     if (timeoutMs > 0 && nowMono > this.#startedMono + timeoutMs) this.stop("timed-out");
     if (nowMono > this.#leaseUntilMono) this.stop("lease-ran-out");
-    if (this.#streams.length === 0 && nowMono - this.#startedMono > 20)
-      this.#streams = [new Capped(stdout), new Capped(stderr)];
+    if (this.#streams.length === 0 && nowMono - this.#startedMono > 20) this.#openStreams();
     for (const stream of this.#streams) stream.look();
   }
 
@@ -104,7 +109,8 @@ export class Run {
       outOfMemory,
       usage,
       ranMs,
-      ...(stdout && stderr ? { stdout, stderr } : {}),
+      ...(stdout ? { stdout } : {}),
+      ...(stderr ? { stderr } : {}),
       ...(isQuiet ? {} : { note: "something of it may still be alive" }),
     });
   }
@@ -117,7 +123,7 @@ export class Run {
     const isReusable = isShellUp && isOutOfReach;
     if (!isReusable) lane.discard();
     const first = start.sealed && !lane.group ? firstOf(start.statusPath) : undefined;
-    return await lane.isQuiet({ attempt: dirname(start.stdout.path), first });
+    return await lane.isQuiet({ folders: [dirname(start.stdout.path), start.cwd], first });
   }
 
   #usage(before: ChildrenUse, shellPid: number): Usage {
@@ -132,9 +138,13 @@ export class Run {
   }
 
   #finishStreams(): readonly StreamEnd[] {
-    const { stdout, stderr } = this.start;
-    if (this.#streams.length === 0) this.#streams = [new Capped(stdout), new Capped(stderr)];
+    if (this.#streams.length === 0) this.#openStreams();
     return this.#streams.map((stream) => stream.finish());
+  }
+
+  #openStreams(): void {
+    const { stdout, stderr } = this.start;
+    this.#streams = (stderr.path === stdout.path ? [stdout] : [stdout, stderr]).map((file) => new Capped(file));
   }
 
   #ended(why: EndReason, exitCode: number, more: Partial<End>): End {

@@ -153,9 +153,20 @@ describe("a lane with a user of its own", { skip: root, timeout: 60_000 }, () =>
     });
 });
 
+test(
+  "as long as the node lives, a lease is renewed, however short it is",
+  { skip: linux, timeout: 30_000 },
+  async () => {
+    await using rig = await SpawnerRig.open();
+    const long = await rig.start(["/bin/sleep", "1"]);
+    const { end } = await rig.sh("sleep 0.9", { leaseMs: 300 });
+    deepEqual([end.why, (await long.end).why], ["exited", "exited"]);
+  },
+);
+
 describe("when a node dies", { skip: linux, timeout: 60_000 }, () => {
   /** A node of its own that starts two runs and then lives until it is killed. */
-  async function nodeThatRuns(home: string, leaseMs: number): Promise<void> {
+  async function nodeThatRuns(home: string, leaseMs: number, orphanMs = leaseMs): Promise<void> {
     const here = new URL("./rig.ts", import.meta.url).href;
     const program = join(home, "node.ts");
     writeFileSync(
@@ -163,7 +174,7 @@ describe("when a node dies", { skip: linux, timeout: 60_000 }, () => {
       `const { SpawnerRig } = await import(${JSON.stringify(here)});
        const rig = await SpawnerRig.open({}, ${JSON.stringify(home)});
        await rig.start(["/bin/sh", "-c", "echo $$ > pid; while ! test -e go; do sleep 0.01; done; echo done; exit 5"],
-         { tag: "long", leaseMs: ${leaseMs} });
+         { tag: "long", leaseMs: ${leaseMs}, orphanMs: ${orphanMs} });
        await rig.start(["/bin/sh", "-c", "echo short; exit 4"], { tag: "short", leaseMs: ${leaseMs} });`,
     );
     const node = spawn(process.execPath, [program], { stdio: "inherit" });
@@ -189,15 +200,19 @@ describe("when a node dies", { skip: linux, timeout: 60_000 }, () => {
     await third.close({ quit: true });
   });
 
-  test("and stays dead, what it ran dies with its lease", async () => {
-    const home = rigHome();
-    await nodeThatRuns(home, 500);
-    const pid = await pidIn(join(home, "attempts/1/work/pid"));
-    await until("the orphan is gone", () => !isAlive(pid));
-    await using rig = await SpawnerRig.open({}, home);
-    const long = rig.spawner.found.find(({ tag }) => tag === "long");
-    equal((await long?.end)?.why, "lease-ran-out");
-  });
+  for (const [leaseMs, orphanMs] of [
+    [500, 500],
+    [30_000, 0],
+  ] as const)
+    test(`and stays dead, what it ran dies with its lease of ${leaseMs} ms, or ${orphanMs} ms after its node`, async () => {
+      const home = rigHome();
+      await nodeThatRuns(home, leaseMs, orphanMs);
+      const pid = await pidIn(join(home, "attempts/1/work/pid"));
+      await until("the orphan is gone", () => !isAlive(pid));
+      await using rig = await SpawnerRig.open({}, home);
+      const long = rig.spawner.found.find(({ tag }) => tag === "long");
+      equal((await long?.end)?.why, "lease-ran-out");
+    });
 });
 
 describe("when a launcher dies", { skip: linux, timeout: 60_000 }, () => {

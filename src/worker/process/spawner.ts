@@ -50,6 +50,7 @@ export class Spawner implements AsyncDisposable {
   readonly #life = randomBytes(6).toString("hex");
   #isClosed = false;
   #cancelRenewal: () => void = () => {};
+  #renewEveryMs = 0;
 
   private constructor(options: SpawnerOptions, link: Link) {
     this.#options = options;
@@ -81,6 +82,10 @@ export class Spawner implements AsyncDisposable {
     const followed = this.#follow({ id, tag: spec.tag, lane: spec.lane }, spec.leaseMs);
     // While a launcher is being replaced nothing can be started; the next one does not know of it either.
     if (!this.#send({ op: "start", id, ...spec })) this.#lose(followed, "the launcher is being replaced");
+    if (spec.leaseMs / 3 < this.#renewEveryMs) {
+      this.#cancelRenewal();
+      this.#renewLater();
+    }
     return followed;
   }
 
@@ -164,8 +169,10 @@ export class Spawner implements AsyncDisposable {
   }
 
   #renewLater(): void {
-    const shortestMs = Math.min(defaultLeaseMs, ...[...this.#runs.values()].map(({ leaseMs }) => leaseMs));
-    this.#cancelRenewal = this.#options.clock.after(Math.max(50, shortestMs / 3), () => {
+    let shortestMs = defaultLeaseMs;
+    for (const { leaseMs } of this.#runs.values()) shortestMs = Math.min(shortestMs, leaseMs);
+    this.#renewEveryMs = Math.max(50, shortestMs / 3);
+    this.#cancelRenewal = this.#options.clock.after(this.#renewEveryMs, () => {
       const byLease = Map.groupBy(this.#runs.values(), ({ leaseMs }) => leaseMs);
       for (const [leaseMs, runs] of byLease) this.#send({ op: "lease", ids: runs.map(({ id }) => id), leaseMs });
       this.#renewLater();
