@@ -25,5 +25,8 @@ export function nonsenseTaken(copy: State, canonical: (state: State) => string):
     const { ok, events } = step(copy, command, copy.nowMs);
     if (ok || events.length > 0) return `shard ${copy.shard} took ${JSON.stringify(command)}`;
   }
-  return canonical(copy) === before ? undefined : `shard ${copy.shard} is not the same after nonsense from its host`;
+  if (canonical(copy) !== before) return `shard ${copy.shard} is not the same after nonsense from its host`;
+  // And what makes sense it still takes.
+  const { ok, events } = step(copy, { kind: "take-over", epoch: copy.epoch + 1, node: "heir" }, copy.nowMs);
+  return ok && events.length > 0 ? undefined : `shard ${copy.shard} refused an heir`;
 }
