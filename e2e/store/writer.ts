@@ -49,7 +49,16 @@ async function store(to: DiskStore, one: Thing): Promise<void> {
   }
 }
 
-const say = (...words: readonly (string | number)[]): void => void writeSync(1, `${words.join(" ")}\n`);
+/** At once, whatever happens to this process next. */
+function say(...words: readonly (string | number)[]): void {
+  for (const line = `${words.join(" ")}\n`; ;) {
+    try {
+      return void writeSync(1, line);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EAGAIN") throw error; // whoever reads is slow
+    }
+  }
+}
 
 async function main(): Promise<void> {
   const { root, from, lanes, ...options } = JSON.parse(process.argv[2] ?? "{}") as WriterSettings;
@@ -65,6 +74,7 @@ async function main(): Promise<void> {
       } catch (error) {
         if (!isFault(error, "exhausted")) throw error;
         say("refused", one.number);
+        await systemClock.sleep(20);
       }
     }
   };

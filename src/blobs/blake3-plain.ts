@@ -19,22 +19,14 @@ const blockBytes = 64;
 const chunkBytes = 1024;
 
 /** For each of the seven rounds, which message word goes where. */
-const schedule: readonly (readonly number[])[] = Array.from({ length: 6 }).reduce<number[][]>(
-  (rounds) => [...rounds, permutation.map((from) => rounds.at(-1)?.[from] ?? 0)],
-  [permutation.map((_, i) => i)],
+const schedule = Uint8Array.from(
+  Array.from({ length: 6 })
+    .reduce<number[][]>(
+      (rounds) => [...rounds, permutation.map((from) => rounds.at(-1)?.[from] ?? 0)],
+      [permutation.map((_, i) => i)],
+    )
+    .flat(),
 );
-
-/** Columns, then diagonals. */
-const lanes = [
-  [0, 4, 8, 12],
-  [1, 5, 9, 13],
-  [2, 6, 10, 14],
-  [3, 7, 11, 15],
-  [0, 5, 10, 15],
-  [1, 6, 11, 12],
-  [2, 7, 8, 13],
-  [3, 4, 9, 14],
-] as const;
 
 type Block = {
   readonly chain: Uint32Array;
@@ -44,30 +36,59 @@ type Block = {
   readonly flags: number;
 };
 
-const rotated = (value: number, by: number): number => (value >>> by) | (value << (32 - by));
+/** Columns, then diagonals: four places each. */
+const lanes = Uint8Array.of(
+  ...[0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15],
+  ...[0, 5, 10, 15, 1, 6, 11, 12, 2, 7, 8, 13, 3, 4, 9, 14],
+);
+
+/** One for all: nothing here waits. */
+const v = new Int32Array(16);
+
+function mix(lane: number, x: number, y: number): void {
+  const a = lanes[4 * lane] as number;
+  const b = lanes[4 * lane + 1] as number;
+  const c = lanes[4 * lane + 2] as number;
+  const d = lanes[4 * lane + 3] as number;
+  let va = v[a] as number;
+  let vb = v[b] as number;
+  let vc = v[c] as number;
+  let vd = v[d] as number;
+  va = (va + vb + x) | 0;
+  vd ^= va;
+  vd = (vd >>> 16) | (vd << 16);
+  vc = (vc + vd) | 0;
+  vb ^= vc;
+  vb = (vb >>> 12) | (vb << 20);
+  va = (va + vb + y) | 0;
+  vd ^= va;
+  vd = (vd >>> 8) | (vd << 24);
+  vc = (vc + vd) | 0;
+  vb ^= vc;
+  vb = (vb >>> 7) | (vb << 25);
+  v[a] = va;
+  v[b] = vb;
+  v[c] = vc;
+  v[d] = vd;
+}
 
 /** The first half of the output: a chaining value, or the hash itself for the root. */
 function compress({ chain, words, counter, length, flags }: Block): Uint32Array {
-  const v = new Uint32Array(16);
   v.set(chain);
   v.set(iv.subarray(0, 4), 8);
   v[12] = counter >>> 0;
   v[13] = Math.floor(counter / 2 ** 32);
   v[14] = length;
   v[15] = flags;
-  for (const order of schedule)
-    for (const [lane, [a, b, c, d]] of lanes.entries()) {
-      v[a] = (v[a] ?? 0) + (v[b] ?? 0) + (words[order[2 * lane] ?? 0] ?? 0);
-      v[d] = rotated((v[d] ?? 0) ^ (v[a] ?? 0), 16);
-      v[c] = (v[c] ?? 0) + (v[d] ?? 0);
-      v[b] = rotated((v[b] ?? 0) ^ (v[c] ?? 0), 12);
-      v[a] = (v[a] ?? 0) + (v[b] ?? 0) + (words[order[2 * lane + 1] ?? 0] ?? 0);
-      v[d] = rotated((v[d] ?? 0) ^ (v[a] ?? 0), 8);
-      v[c] = (v[c] ?? 0) + (v[d] ?? 0);
-      v[b] = rotated((v[b] ?? 0) ^ (v[c] ?? 0), 7);
+  for (let at = 0; at < schedule.length; at += 16)
+    for (let lane = 0; lane < 8; lane += 1) {
+      const x = words[schedule[at + 2 * lane] ?? 0] ?? 0;
+      const y = words[schedule[at + 2 * lane + 1] ?? 0] ?? 0;
+      mix(lane, x, y);
     }
-  for (let i = 0; i < 8; i += 1) v[i] = (v[i] ?? 0) ^ (v[i + 8] ?? 0);
-  return v.slice(0, 8);
+  const out = new Uint32Array(8);
+  for (let i = 0; i < 8; i += 1) out[i] = (v[i] ?? 0) ^ (v[i + 8] ?? 0);
+  return out;
 }
 
 const joined = (left: Uint32Array, right: Uint32Array): Block => {
@@ -79,6 +100,7 @@ const joined = (left: Uint32Array, right: Uint32Array): Block => {
 
 export class PlainBlake3 {
   readonly #block = new Uint8Array(blockBytes);
+  readonly #view = new DataView(this.#block.buffer);
   #inBlock = 0;
   #blocks = 0;
   #chain: Uint32Array = iv;
@@ -113,8 +135,8 @@ export class PlainBlake3 {
   }
 
   #asBlock(length: number, flags: number): Block {
-    const view = new DataView(this.#block.buffer);
-    const words = Uint32Array.from({ length: 16 }, (_, i) => view.getUint32(4 * i, true));
+    const words = new Uint32Array(16);
+    for (let i = 0; i < 16; i += 1) words[i] = this.#view.getUint32(4 * i, true);
     const begins = this.#blocks === 0 ? chunkStart : 0;
     return { chain: this.#chain, words, counter: this.#chunks, length, flags: flags | begins };
   }

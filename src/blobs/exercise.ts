@@ -1,8 +1,10 @@
 /** What every BlobStore must do, as tests: call `exerciseBlobs` from the test file of an implementation. */
 import { deepEqual, equal, ok, rejects } from "node:assert/strict";
 import { describe, test } from "node:test";
-import type { Digest } from "#base/digest.ts";
+import { zstdCompressSync, zstdDecompressSync } from "node:zlib";
+import { digestFunctions, type Digest } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
+import { digestOf } from "./hashing.ts";
 import { sha256Digest } from "./sha256.ts";
 import type { BlobStore } from "./store.ts";
 
@@ -97,6 +99,61 @@ export function exerciseBlobs(name: string, make: MakeBlobs): void {
       }
     });
 
+    check("bytes may come and go as zstd, from any offset", async (blobs) => {
+      const whole = Buffer.alloc(2_500_000, "to the mill and back again ");
+      for (const sizeBytes of [0, 1, 5_000, 2_500_000]) {
+        const plain = whole.subarray(0, sizeBytes);
+        const digest = sha256Digest(plain);
+        const half = Math.floor(sizeBytes / 2);
+        const frames = [zstdCompressSync(plain.subarray(0, half)), zstdCompressSync(plain.subarray(half))];
+        await blobs.write(digest, Buffer.concat(frames), "zstd");
+        ok((await collect(blobs.read(digest))).equals(plain));
+        for (const offset of new Set([0, half, sizeBytes])) {
+          const packed = await collect(blobs.read(digest, { offset }, "zstd"));
+          const got = packed.length === 0 ? packed : zstdDecompressSync(packed);
+          ok(got.equals(plain.subarray(offset)), `${sizeBytes} bytes from ${offset}`);
+        }
+      }
+    });
+
+    check("B1: zstd of something else, cut off or followed by something is refused", async (blobs) => {
+      const frame = zstdCompressSync(bytes("truth"));
+      const digest = sha256Digest(bytes("truth"));
+      const wrong = [
+        zstdCompressSync(bytes("false")),
+        frame.subarray(0, frame.length - 1),
+        Buffer.concat([frame, bytes("x")]),
+        zstdCompressSync(Buffer.alloc(10_000_000)),
+      ];
+      for (const one of wrong) await rejects(blobs.write(digest, one, "zstd"), (e) => isFault(e, "invalid"));
+      deepEqual(await blobs.missing([digest]), [digest]);
+    });
+
+    check("the function is part of the name", async (blobs) => {
+      const digests = digestFunctions.map((fn) => digestOf(bytes("one thing"), fn));
+      for (const [i, digest] of digests.entries()) {
+        deepEqual(await blobs.missing(digests), digests.slice(i));
+        await blobs.write(digest, bytes("one thing"));
+        equal(await text(blobs.read(digest)), "one thing");
+      }
+      const [, blake3 = ""] = digests;
+      await rejects(text(blobs.read(blake3.replace("blake3:", ""))), (e) => isFault(e, "not-found"));
+      await rejects(blobs.write(blake3.replace("blake3:", ""), bytes("one thing")), (e) => isFault(e, "invalid"));
+    });
+
+    check("what is told without waiting is what is told with it", async ({ prompt, ...blobs }) => {
+      if (!prompt) return;
+      const here = await put(blobs, "here");
+      const hash = Buffer.concat([Buffer.alloc(3), Buffer.from(here.slice(0, 64), "hex")]);
+      equal(prompt.has("sha256", hash, 3, 4), true);
+      equal(prompt.has("sha256", hash, 3, 5), false);
+      equal(prompt.has("blake3", hash, 3, 4), false);
+      equal(prompt.has("sha256", hash, 2, 4), false);
+      const seen = prompt.bytes(here);
+      if (seen) equal(Buffer.from(seen).toString(), "here");
+      equal(prompt.bytes(sha256Digest(bytes("gone"))), undefined);
+    });
+
     check("a megabyte comes back bit by bit", async (blobs) => {
       const big = new Uint8Array(1024 * 1024).map((_, i) => (i * 31) % 251);
       const digest = sha256Digest(big);
@@ -114,6 +171,12 @@ export async function put(blobs: BlobStore, value: string): Promise<Digest> {
   const digest = sha256Digest(bytes(value));
   await blobs.write(digest, bytes(value));
   return digest;
+}
+
+async function collect(parts: AsyncIterable<Uint8Array>): Promise<Buffer> {
+  const all: Uint8Array[] = [];
+  for await (const part of parts) all.push(Uint8Array.from(part));
+  return Buffer.concat(all);
 }
 
 export async function text(parts: AsyncIterable<Uint8Array>): Promise<string> {

@@ -1,6 +1,6 @@
 /**
  * A store on this machine's disk: small blobs and names in a packed log, large blobs in files, one table of all of it
- * in memory. docs/adr/0014 says why.
+ * in memory. docs/adr/0018 says why.
  *
  *   log/        segments of the packed log: the truth about everything here
  *   checkpoint  the table as it was, so that little of the log has to be read at a start

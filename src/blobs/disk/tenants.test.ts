@@ -1,0 +1,55 @@
+import { deepEqual, equal, rejects } from "node:assert/strict";
+import { test } from "node:test";
+import { isFault } from "#base/fault.ts";
+import { bytes, put, text } from "#blobs/exercise.ts";
+import { digestOf } from "#blobs/hashing.ts";
+import { diskRig } from "./testing.ts";
+
+const isGone = (e: unknown): boolean => isFault(e, "not-found");
+const large = "x".repeat(100_000);
+
+for (const [how, value] of [
+  ["small", "a secret"],
+  ["large", large],
+] as const)
+  test(`B5: a ${how} blob is seen by those who were given it, and by nobody else; its bytes are kept once`, async () => {
+    const rig = await diskRig();
+    const names = Array.from({ length: 40 }, (_, i) => `tenant ${i}`);
+    const [owner = "", ...others] = names;
+    const digest = await put(rig.store.forTenant(owner).blobs, value);
+    const { usedBytes } = await rig.store.upkeep.stat();
+    const hash = Buffer.from(digest.slice(0, 64), "hex");
+    for (const name of others) {
+      const { blobs, uploads } = rig.store.forTenant(name);
+      deepEqual(await blobs.missing([digest]), [digest], name);
+      await rejects(text(blobs.read(digest)), isGone);
+      deepEqual(await blobs.pin([digest], 1_000), { missing: [digest] });
+      equal(blobs.prompt?.has("sha256", hash, 0, value.length), false);
+      equal(blobs.prompt?.bytes(digest), undefined);
+      deepEqual(await uploads.committed({ uuid: "u", digest }), { sizeBytes: 0, complete: false });
+      // Knowing the name is not having the bytes.
+      await rejects(blobs.write(digest, bytes("y".repeat(value.length))), (e) => isFault(e, "invalid"));
+      deepEqual(await blobs.missing([digest]), [digest], name);
+    }
+    for (const name of others.slice(20)) await put(rig.store.forTenant(name).blobs, value);
+    for (let restarts = 0; restarts < 2; restarts += 1) {
+      for (const [i, name] of names.entries()) {
+        const isGiven = i === 0 || i > 20;
+        deepEqual(await rig.store.forTenant(name).blobs.missing([digest]), isGiven ? [] : [digest], name);
+      }
+      await rig.reopen();
+    }
+    equal((await rig.store.upkeep.stat()).usedBytes - usedBytes < value.length + 20_000, true);
+    equal(await text(rig.store.all.read(digest)), value, "the node itself sees everything");
+    await rig.dispose();
+  });
+
+test("what the node itself writes is given to nobody", async () => {
+  const rig = await diskRig();
+  const digest = await put(rig.store.all, "the node's own");
+  deepEqual(await rig.store.forTenant("mill").blobs.missing([digest]), [digest]);
+  await put(rig.store.forTenant("mill").blobs, "the node's own");
+  equal(await text(rig.store.forTenant("mill").blobs.read(digest)), "the node's own");
+  equal(digestOf(bytes("the node's own")), digest);
+  await rig.dispose();
+});
