@@ -37,10 +37,9 @@ type Block = {
 };
 
 /** Columns, then diagonals: four places each. */
-const lanes = Uint8Array.of(
-  ...[0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15],
-  ...[0, 5, 10, 15, 1, 6, 11, 12, 2, 7, 8, 13, 3, 4, 9, 14],
-);
+const lanes = Uint8Array.from([
+  0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15, 0, 5, 10, 15, 1, 6, 11, 12, 2, 7, 8, 13, 3, 4, 9, 14,
+]);
 
 /** One for all: nothing here waits. */
 const v = new Int32Array(16);
