@@ -1,6 +1,15 @@
-import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { killQuietly, numbersIn, readOr, removeQuietly, type Group, type Groups, type GroupUse } from "./group.ts";
+import {
+  ControlFile,
+  killQuietly,
+  numbersIn,
+  readOr,
+  removeQuietly,
+  type Group,
+  type Groups,
+  type GroupUse,
+} from "./group.ts";
 import { ownGroupsV1, type Where } from "./groups-where.ts";
 import type { Limits } from "./protocol.ts";
 
@@ -39,6 +48,9 @@ const unlimited = -1;
 class GroupV1 implements Group {
   readonly #paths = new Map<Controller, string>();
   readonly #members: string;
+  readonly #cpu: ControlFile;
+  readonly #peak: ControlFile;
+  readonly #oom: ControlFile;
   #limits: Limits = {};
   #cpuNsBefore = 0;
   #oomBefore = 0;
@@ -51,6 +63,9 @@ class GroupV1 implements Group {
     }
     const path = this.#paths.get("freezer") ?? this.#paths.get("pids") ?? this.#paths.get("memory") ?? "";
     this.#members = join(path, "cgroup.procs");
+    this.#cpu = new ControlFile(join(this.#paths.get("cpuacct") ?? "", "cpuacct.usage"), "r");
+    this.#peak = new ControlFile(join(this.#paths.get("memory") ?? "", "memory.max_usage_in_bytes"), "r+");
+    this.#oom = new ControlFile(join(this.#paths.get("memory") ?? "", "memory.oom_control"), "r");
   }
 
   add(pid: number): void {
@@ -59,7 +74,8 @@ class GroupV1 implements Group {
   }
 
   members(): readonly number[] {
-    return numbersIn(readFileSync(this.#members, "utf8"));
+    // Opened anew each time: an open one goes on telling what it told before.
+    return numbersIn(readOr(this.#members));
   }
 
   begin(limits: Limits, spared: number): void {
@@ -72,8 +88,8 @@ class GroupV1 implements Group {
       this.#set("cpu", "cpu.cfs_quota_us", String(limits.cpus ? Math.round(limits.cpus * periodUs) : unlimited));
     }
     this.#limits = limits;
-    this.#set("memory", "memory.max_usage_in_bytes", "0");
-    this.#cpuNsBefore = this.#number("cpuacct", "cpuacct.usage");
+    this.#peak.write("0");
+    this.#cpuNsBefore = Number(this.#cpu.read());
     this.#oomBefore = this.#oomKills();
   }
 
@@ -81,10 +97,8 @@ class GroupV1 implements Group {
     const outOfMemory = this.#oomKills() > this.#oomBefore;
     return {
       outOfMemory,
-      ...(this.#paths.has("cpuacct")
-        ? { cpuMs: (this.#number("cpuacct", "cpuacct.usage") - this.#cpuNsBefore) / 1e6 }
-        : {}),
-      ...(this.#paths.has("memory") ? { memoryPeakBytes: this.#number("memory", "memory.max_usage_in_bytes") } : {}),
+      ...(this.#paths.has("cpuacct") ? { cpuMs: (Number(this.#cpu.read()) - this.#cpuNsBefore) / 1e6 } : {}),
+      ...(this.#paths.has("memory") ? { memoryPeakBytes: Number(this.#peak.read()) } : {}),
     };
   }
 
@@ -101,6 +115,7 @@ class GroupV1 implements Group {
   }
 
   remove(): void {
+    for (const file of [this.#cpu, this.#peak, this.#oom]) file[Symbol.dispose]();
     for (const path of this.#paths.values()) removeQuietly(path);
   }
 
@@ -113,14 +128,7 @@ class GroupV1 implements Group {
   }
 
   #oomKills(): number {
-    const path = this.#paths.get("memory");
-    if (path === undefined) return 0;
-    return Number(/^oom_kill (\d+)/m.exec(readOr(join(path, "memory.oom_control")))?.[1] ?? 0);
-  }
-
-  #number(controller: Controller, file: string): number {
-    const path = this.#paths.get(controller);
-    return path === undefined ? 0 : Number(readOr(join(path, file), "0"));
+    return Number(/^oom_kill (\d+)/m.exec(this.#oom.read())?.[1] ?? 0);
   }
 
   #set(controller: Controller, file: string, value: string): void {

@@ -10,7 +10,7 @@ import type { Duplex } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
 import { Fault } from "#base/fault.ts";
 import { killQuietly, type Group } from "./group.ts";
-import { isAlive, strays } from "./proc.ts";
+import { childrenUse, isAlive, strays, type ChildrenUse } from "./proc.ts";
 
 const shellScript = `
 { trap '' TERM INT HUP QUIT; read -r _ <&5; kill -9 -$$; } 3<&- 4>&- &
@@ -40,6 +40,7 @@ export class Lane {
   readonly #folder: string;
   #shell: Shell | undefined;
   #starting: Promise<Shell> | undefined;
+  #used: ChildrenUse = nothingUsed;
 
   constructor(index: number, { folder, uidBase, drops }: LaneSettings, group: Group | undefined) {
     this.index = index;
@@ -58,6 +59,17 @@ export class Lane {
 
   get shellPid(): number | undefined {
     return this.#shell?.pid;
+  }
+
+  /** What this shell's children used before the next one. */
+  get usedBefore(): ChildrenUse {
+    return this.#used;
+  }
+
+  childrenUse(): ChildrenUse {
+    const pid = this.#shell?.pid;
+    this.#used = pid === undefined ? this.#used : childrenUse(pid);
+    return this.#used;
   }
 
   /** When there is a shell that can take an order. */
@@ -96,7 +108,7 @@ export class Lane {
   }
 
   /** Whether nothing but the shell is alive any more, after as much killing and waiting as it takes, within reason. */
-  async isQuiet({ folders, first }: Traces): Promise<boolean> {
+  async isQuiet({ folder, first }: Traces): Promise<boolean> {
     for (let waitMs = 0; waitMs <= quietMsMax; waitMs = waitMs * 2 || 1) {
       if (waitMs > 0) await pause(waitMs);
       if (this.group) {
@@ -107,7 +119,7 @@ export class Lane {
         if (!isAlive(first)) return true;
         killQuietly(first);
       } else {
-        const left = strays(folders, this.uid).filter((pid) => pid !== this.#shell?.pid && isAlive(pid));
+        const left = strays([folder], this.uid).filter((pid) => pid !== this.#shell?.pid && isAlive(pid));
         if (left.length === 0) return true;
         for (const pid of left) killQuietly(pid);
       }
@@ -130,12 +142,18 @@ export class Lane {
       throw new Fault("unavailable", "start lane", { lane: this.index, why: "the control group refuses it" }, cause);
     }
     this.#shell = shell;
+    this.#used = childrenUse(shell.pid);
     return shell;
   }
 }
 
-/** How what ran can be known, where no control group tells. */
-type Traces = { readonly folders: readonly string[]; readonly first: number | undefined };
+const nothingUsed: ChildrenUse = { cpuMs: 0, readBytes: 0, writtenBytes: 0 };
+
+/**
+ * How what ran can be known, where no control group tells: by the first process of its namespace, or by a folder that is
+ * the run's alone. Never by its working directory, which may be anybody's.
+ */
+type Traces = { readonly folder: string; readonly first: number | undefined };
 
 const quietMsMax = 4_096;
 

@@ -1,11 +1,12 @@
 /** One process tree that a launcher looks after, from order to end. */
-import { readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { Capped } from "./capped.ts";
 import type { Lane } from "./lane.ts";
 import { orderText } from "./order.ts";
-import { childrenUse, namespaceDepth, type ChildrenUse } from "./proc.ts";
-import type { End, EndReason, StartRequest, StreamEnd, Usage } from "./protocol.ts";
+import type { GroupUse } from "./group.ts";
+import { namespaceDepth, type ChildrenUse } from "./proc.ts";
+import type { CappedFile, End, EndReason, StartRequest, StreamEnd, Usage } from "./protocol.ts";
 
 export class Run {
   readonly start: StartRequest;
@@ -87,7 +88,7 @@ export class Run {
   async #run(): Promise<End> {
     const { lane, start } = this;
     await lane.ready();
-    const { group, shellPid = 0 } = lane;
+    const { group } = lane;
     const order = orderText(start, {
       cleanShell: this.#cleanShell,
       grouped: group !== undefined,
@@ -95,14 +96,14 @@ export class Run {
       dropTo: lane.drops ? lane.uid : undefined,
     });
     group?.begin(start.limits, 1);
-    const before = childrenUse(shellPid);
+    const before = lane.usedBefore;
     if (this.#stopped) return this.#ended(this.#stopped, 137, {});
     this.#startedMono = performance.now();
     this.#startedAtMs = Date.now();
     const exitCode = await lane.obey(order);
     const ranMs = performance.now() - this.#startedMono;
-    const usage = this.#usage(before, shellPid);
-    const { outOfMemory = false } = group?.use() ?? {};
+    const { outOfMemory = false, ...used } = group?.use() ?? {};
+    const usage = usageOf(used, before, lane.childrenUse());
     const isQuiet = await this.#quiet(exitCode !== undefined);
     const [stdout, stderr] = this.#finishStreams();
     return this.#ended(this.#stopped ?? (exitCode === undefined ? "lane-lost" : "exited"), exitCode ?? 137, {
@@ -123,28 +124,24 @@ export class Run {
     const isReusable = isShellUp && isOutOfReach;
     if (!isReusable) lane.discard();
     const first = start.sealed && !lane.group ? firstOf(start.statusPath) : undefined;
-    return await lane.isQuiet({ folders: [dirname(start.stdout.path), start.cwd], first });
-  }
-
-  #usage(before: ChildrenUse, shellPid: number): Usage {
-    const after = childrenUse(shellPid);
-    const { cpuMs, memoryPeakBytes } = this.lane.group?.use() ?? {};
-    return {
-      cpuMs: Math.max(cpuMs ?? 0, after.cpuMs - before.cpuMs, 0),
-      ...(memoryPeakBytes === undefined ? {} : { memoryPeakBytes }),
-      readBytes: Math.max(0, after.readBytes - before.readBytes),
-      writtenBytes: Math.max(0, after.writtenBytes - before.writtenBytes),
-    };
+    return await lane.isQuiet({ folder: dirname(start.stdout.path), first });
   }
 
   #finishStreams(): readonly StreamEnd[] {
+    const sizes = this.#streams.length === 0 ? this.#files.map(({ path }) => statSync(path).size) : [];
+    const isSmall = sizes.every((bytes, index) => bytes <= (this.#files[index]?.bytesMax ?? 0));
+    if (sizes.length > 0 && isSmall) return sizes.map((bytes) => ({ bytes, leftOutBytes: 0 }));
     if (this.#streams.length === 0) this.#openStreams();
     return this.#streams.map((stream) => stream.finish());
   }
 
-  #openStreams(): void {
+  get #files(): readonly CappedFile[] {
     const { stdout, stderr } = this.start;
-    this.#streams = (stderr.path === stdout.path ? [stdout] : [stdout, stderr]).map((file) => new Capped(file));
+    return stderr.path === stdout.path ? [stdout] : [stdout, stderr];
+  }
+
+  #openStreams(): void {
+    this.#streams = this.#files.map((file) => new Capped(file));
   }
 
   #ended(why: EndReason, exitCode: number, more: Partial<End>): End {
@@ -153,6 +150,16 @@ export class Run {
     const rest = { outOfMemory: false, usage: { cpuMs: 0 }, stdout: none, stderr: none, ranMs: 0 };
     return { why, exitCode, startedAtMs: this.#startedAtMs, readyMs, ...rest, ...more };
   }
+}
+
+function usageOf(used: Partial<GroupUse>, before: ChildrenUse, after: ChildrenUse): Usage {
+  const { cpuMs = 0, memoryPeakBytes } = used;
+  return {
+    cpuMs: Math.max(cpuMs, after.cpuMs - before.cpuMs, 0),
+    ...(memoryPeakBytes === undefined ? {} : { memoryPeakBytes }),
+    readBytes: Math.max(0, after.readBytes - before.readBytes),
+    writtenBytes: Math.max(0, after.writtenBytes - before.writtenBytes),
+  };
 }
 
 /** How long a shell may take to notice that its child is dead. */

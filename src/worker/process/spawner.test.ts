@@ -75,6 +75,17 @@ describe("a process that a launcher starts", { skip: linux, timeout: 120_000 }, 
     for (const name of ["a", "b", "c"]) ok(!isAlive(await pidIn(join(started.attempt, "work", name))), name);
   });
 
+  test("that works in a folder of everybody's takes nobody else with it", async () => {
+    await using rig = await SpawnerRig.open();
+    const neighbour = spawn("/bin/sleep", ["100"], { cwd: "/", stdio: "ignore" });
+    try {
+      for (const cwd of ["/", "/tmp"]) equal((await rig.sh("sleep 100 & exit 0", { cwd })).end.exitCode, 0);
+      ok(isAlive(neighbour.pid ?? 0));
+    } finally {
+      neighbour.kill("SIGKILL");
+    }
+  });
+
   test("is ended with everything below it when its time is over, or when it is told to", async () => {
     await using rig = await SpawnerRig.open();
     const late = await rig.sh("trap '' TERM; sleep 1000 & echo $!; sleep 1000", { timeoutMs: 100 });
