@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "#app/system-clock.ts";
 import type { Random } from "#base/random.ts";
-import { openDiskBlobs } from "#blobs/disk.ts";
+import { openSharedDirectory } from "#blobs/tiers/shared-directory.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import type { Journal, Ownership } from "#journal/journal.ts";
 import { postgresJournal } from "#journal/postgres.ts";
@@ -74,7 +74,7 @@ export class Cluster {
       ports,
       await ports.postgres.freshDatabase(),
       folder,
-      await openDiskBlobs(join(folder, "blobs")),
+      await openSharedDirectory(join(folder, "blobs")),
     );
     try {
       const { plan } = ports;

@@ -26,7 +26,7 @@ export function nodeCommand({ name, address, folder, database, shards, leaseMs, 
     node: { name, data, listen: [address], stopWithin: "5s" },
     edge: { listen: [] },
     journal: { kind: "postgres", url: database },
-    blobs: { kind: "disk", directory: join(folder, "blobs") },
+    blobs: { kind: "directory", directory: join(folder, "blobs") },
     worker: { enabled: slots > 0, slots: Math.max(1, slots) },
   };
   writeFileSync(config, JSON.stringify(settings));

@@ -1,6 +1,6 @@
 /** An executor in a process of its own: the real worker, which knows the nodes by their addresses only. */
 import { Random } from "#base/random.ts";
-import { openDiskBlobs } from "#blobs/disk.ts";
+import { openSharedDirectory } from "#blobs/tiers/shared-directory.ts";
 import { systemClock } from "#app/system-clock.ts";
 import { createWorker } from "#worker/worker.ts";
 import { AttemptLog } from "./attempts.ts";
@@ -32,7 +32,7 @@ async function main(): Promise<void> {
         return committed;
       },
     },
-    blobs: await openDiskBlobs(settings.blobsFolder),
+    blobs: await openSharedDirectory(settings.blobsFolder),
     clock: systemClock,
     random,
     executor: name,

@@ -4,11 +4,12 @@ import type { Clock } from "#base/clock.ts";
 import { Random } from "#base/random.ts";
 import type { ActionIndex } from "#blobs/action-index.ts";
 import { openDiskStore, type DiskStore } from "#blobs/disk/open.ts";
-import { openDiskBlobs } from "#blobs/disk.ts";
 import { createMemoryIndex } from "#blobs/memory-index.ts";
 import { createMemoryStore } from "#blobs/memory-store.ts";
 import { createMemoryBlobs } from "#blobs/memory.ts";
 import type { BlobStore, Store } from "#blobs/store.ts";
+import { openSharedDirectory } from "#blobs/tiers/shared-directory.ts";
+import type { MetricsRegistry } from "#edge/metrics-registry.ts";
 import type { Config } from "./config.ts";
 import type { DataFolder } from "./data-folder.ts";
 import { BlobsConfig, type DiskConfig } from "./store-config.ts";
@@ -19,6 +20,8 @@ export type ComposedStore = {
   readonly blobs: BlobStore;
   readonly store: Store;
   readonly index: ActionIndex;
+  /** Counts what it does there, from now on. */
+  readonly observe?: (registry: MetricsRegistry) => void;
   close(): Promise<void>;
 };
 
@@ -34,7 +37,7 @@ export async function openStore({ blobs }: Config, folder: DataFolder, ports: St
     case "directory": {
       // What nodes share; what doors keep beside it is each node's own.
       const store = await openDisk(diskDefault, folder, ports);
-      const shared = await openDiskBlobs(blobs.directory);
+      const shared = await openSharedDirectory(blobs.directory);
       return { blobs: shared, store, index: store.index, close: () => store.close() };
     }
     case "memory": {

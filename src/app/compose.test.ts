@@ -1,5 +1,5 @@
 import { equal, match, ok, rejects } from "node:assert/strict";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
@@ -63,6 +63,7 @@ async function withRoot(body: (root: string) => Promise<void>): Promise<void> {
 }
 
 async function twoNodes(root: string, journal: object): Promise<void> {
+  await mkdir(join(root, "blobs"));
   const config = Config.parse({
     cluster: { shards: 6, ownerLease: "3s" },
     journal,
