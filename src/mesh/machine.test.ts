@@ -3,10 +3,11 @@ import { describe, test } from "node:test";
 import { isFault } from "#base/fault.ts";
 import { must } from "#base/assert.ts";
 import { addressOf, Rig } from "./testing-rig.ts";
-import { encodePushPull, encodeUser, type PushPull } from "./messages.ts";
+import { Fields } from "./fields.ts";
+import { decodeMessage, encodePushPull, encodeUser, type PushPull } from "./messages.ts";
 import { StreamReader } from "./stream-reader.ts";
 import { limitsDefault } from "./limits.ts";
-import { encodeIntent } from "./serf-messages.ts";
+import { encodeIntent, readFields, serfCode } from "./serf-messages.ts";
 import { encodeUserMessage } from "./user-message.ts";
 
 /** A machine that knows so many others, called a, b, c, ... */
@@ -295,6 +296,16 @@ describe("news", () => {
     equal(told.length, 4, "4 x the logarithm of the number of members");
   });
 
+  test("rides on what is sent to members, and on nothing that goes to strangers", () => {
+    const rig = new Rig({ times: { probeIntervalMs: 1e9, gossipIntervalMs: 1e9 } });
+    for (const name of "ab") rig.hear(name, rig.alive(name));
+    rig.lines.length = 0;
+    rig.hear("z", { kind: "ping", seqNo: 1, node: "me", source: {} });
+    deepEqual(rig.said(/to z/), ["0 to z: ack 1"]);
+    rig.hear("a", { kind: "ping", seqNo: 2, node: "me", source: {} });
+    ok(rig.said(/to a/).length > 1);
+  });
+
   test("the newest word on a member takes the place of the older", () => {
     const rig = new Rig({ times: { probeIntervalMs: 1e9 } });
     rig.hear("a", rig.alive("a"), rig.alive("b"));
@@ -370,6 +381,20 @@ describe("beside serf", () => {
     hearRaw(rig, encodeUser(encodeUserMessage("me", "a", Uint8Array.of(1, 2, 3))));
     rig.pass(2_000);
     deepEqual(rig.said(/./), ["5000 user message from a"]);
+  });
+
+  test("a message of ours is old news to serf: time 0, of the receiver itself", () => {
+    const rig = company(1);
+    rig.do((machine, nowMs) => machine.sendUser(nowMs, "a", Uint8Array.of(1), false));
+    const sent = rig.effects.findLast((effect) => effect.kind === "send");
+    ok(sent?.kind === "send");
+    const message = rig.envelope
+      .openPacket(sent.bytes)
+      .map(decodeMessage)
+      .find(({ kind }) => kind === "user");
+    ok(message?.kind === "user");
+    const fields = new Fields(readFields(message.bytes));
+    deepEqual([message.bytes[0], fields.lamport("LTime"), fields.text("Node")], [serfCode.join, 0, "a"]);
   });
 
   test("a logical time beyond all measure moves no clock", () => {
