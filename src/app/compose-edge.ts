@@ -14,6 +14,7 @@ import { Work } from "#wire/generated/millrace/work/v1/work.ts";
 import { buildSettings, composeBuild, type BuildParts } from "./compose-build.ts";
 import { composeHttpCaches } from "./compose-http-caches.ts";
 import type { PeersView } from "./compose-mesh.ts";
+import type { ComposedStore } from "./compose-store.ts";
 import type { Config } from "./config.ts";
 import { edgeAddressDefault, parseEdgeAddress } from "./edge-config.ts";
 import { peersRoute } from "./mesh-routes.ts";
@@ -25,7 +26,9 @@ export type EdgeParts = {
   readonly routed: ShardService;
   readonly journal: Journal;
   /** What the build cache is kept in; left out: there is none. */
-  readonly cache?: (Pick<BuildParts, "store" | "index"> & { readonly spoolFolder: string }) | undefined;
+  readonly cache?:
+    | (Pick<BuildParts, "store" | "index"> & Pick<ComposedStore, "observe"> & { readonly spoolFolder: string })
+    | undefined;
   /** Who is in the mesh; undefined when there is none. */
   readonly peers?: (() => PeersView | undefined) | undefined;
   readonly log: (line: string) => void;
@@ -91,6 +94,7 @@ async function serve({ edge, build }: Config, listen: readonly string[], parts: 
       ]);
     },
     http(admission, registry) {
+      cache?.observe?.(registry);
       const peersServed = peersRoute(admission, peers);
       if (!cache) return peersServed;
       const report = (error: unknown): void => trouble("serve an HTTP cache", error);

@@ -1,5 +1,7 @@
 /** Two nodes' stores over one tier of each kind: what one has, the other reads; what one names, the other finds. */
 import { deepEqual, doesNotMatch, equal, match, rejects } from "node:assert/strict";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,6 +18,7 @@ import { tokenSha256 } from "#edge/bearer.ts";
 import { startEdge } from "#edge/edge.ts";
 import { Identity } from "#edge/identity-config.ts";
 import { Log } from "#edge/log.ts";
+import { MetricsRegistry } from "#edge/metrics-registry.ts";
 import { composeBuild } from "./compose-build.ts";
 import type { ComposedStore } from "./compose-store.ts";
 import { composeTiers } from "./compose-tiers.ts";
@@ -89,7 +92,7 @@ test("a shared folder", async () => {
   await rm(folder, { recursive: true });
 });
 
-test("B5: another Millrace, where each tenant has its token; without tokens it is for one tenant", async () => {
+test("B5: another Millrace, where each tenant has its token; without tokens it is for one tenant", async (context) => {
   const folder = await mkdtemp(join(tmpdir(), "millrace-tiers-"));
   await mkdir(join(folder, "tokens"));
   const secretOf = (name: string): string => `${name}-token-0123456789-0123456789`;
@@ -109,6 +112,10 @@ test("B5: another Millrace, where each tenant has its token; without tokens it i
     log: new Log(() => {}, clock),
     h2: { drainMs: 100 },
   });
+  context.after(async () => {
+    await edge.close();
+    await rm(folder, { recursive: true });
+  });
   const reapi = { kind: "reapi", address: `grpc://127.0.0.1:${edge.ports[0]}`, token: join(folder, "own") };
   await twoNodes({ ...reapi, tokens: join(folder, "tokens") }, ["a", "b"]);
   const alone = await opened({ ...reapi, tenant: "own" });
@@ -119,8 +126,31 @@ test("B5: another Millrace, where each tenant has its token; without tokens it i
     return isFault(e, "invalid");
   });
   await alone.close();
-  await edge.close();
-  await rm(folder, { recursive: true });
+});
+
+test("short cuts are taken, and what the tier does is counted", async (context) => {
+  const folder = await mkdtemp(join(tmpdir(), "millrace-tiers-"));
+  const cache = createServer((_request, response) => response.end("grain"));
+  context.after(async () => {
+    cache.closeAllConnections();
+    cache.close();
+    await rm(folder, { recursive: true });
+  });
+  await new Promise<void>((listening) => cache.listen(0, "127.0.0.1", listening));
+  const url = `http://127.0.0.1:${(cache.address() as AddressInfo).port}`;
+  const config = { kind: "directory", directory: folder, shortCuts: [{ url }] };
+  const [one, two] = [await opened(config), await opened(config)];
+  const registry = new MetricsRegistry();
+  two.observe?.(registry);
+  const digest = await put(one.store.forTenant("a").blobs, "grain");
+  for (let i = 0; i < 2; i += 1) equal(await text(two.store.forTenant("a").blobs.read(digest)), "grain");
+  const counted = registry.text();
+  match(counted, /millrace_tier_reads_total\{from="far"\} 1\n/);
+  match(counted, /millrace_tier_reads_total\{from="near"\} 1\n/);
+  match(counted, /millrace_tier_calls_total\{tier="directory",call="missing",outcome="ok"\} 1\n/);
+  doesNotMatch(counted, /call="read"/, "the bytes came by the short cut");
+  await one.close();
+  await two.close();
 });
 
 test("the password of the names' server is never shown", () => {

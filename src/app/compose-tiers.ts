@@ -5,8 +5,10 @@ import { Fault } from "#base/fault.ts";
 import type { Random } from "#base/random.ts";
 import type { ActionIndex } from "#blobs/action-index.ts";
 import type { BlobStore, Store } from "#blobs/store.ts";
-import { breaker, type Breaker } from "#blobs/tiers/breaker.ts";
-import { metered, type MeteredCall } from "#blobs/tiers/metered.ts";
+import { breaker } from "#blobs/tiers/breaker.ts";
+import { createHttpCaller } from "#blobs/tiers/http-call.ts";
+import { httpCache, type ReadOnly } from "#blobs/tiers/http.ts";
+import { metered } from "#blobs/tiers/metered.ts";
 import { openPostgresIndex } from "#blobs/tiers/postgres-index.ts";
 import { readThrough } from "#blobs/tiers/read-through.ts";
 import { reapiBlobs } from "#blobs/tiers/reapi.ts";
@@ -14,6 +16,7 @@ import { createS3Client } from "#blobs/tiers/s3-client.ts";
 import { checkConditions, s3Index } from "#blobs/tiers/s3-index.ts";
 import { s3Blobs } from "#blobs/tiers/s3.ts";
 import { openSharedDirectory } from "#blobs/tiers/shared-directory.ts";
+import { withShortCuts } from "#blobs/tiers/short-cut.ts";
 import type { S3Credentials } from "#blobs/tiers/sigv4.ts";
 import { tieredStore } from "#blobs/tiers/tiered-store.ts";
 import { readSmallFile } from "#edge/small-file.ts";
@@ -21,13 +24,12 @@ import { GrpcClient } from "#grpc/client.ts";
 import { connectH2 } from "#h2/client.ts";
 import type { ComposedStore } from "./compose-store.ts";
 import type { TierConfig } from "./tier-config.ts";
+import { LateTierMetrics, tierMetrics } from "./tier-metrics.ts";
 
 export type TierPorts = {
   readonly clock: Clock;
   readonly random: Random;
   readonly env: NodeJS.ProcessEnv;
-  /** Told of every call to the tier. */
-  readonly ended?: (call: MeteredCall) => void;
 };
 
 type ReapiConfig = Extract<TierConfig, { kind: "reapi" }>;
@@ -47,35 +49,52 @@ export async function composeTiers(local: ComposedStore, config: TierConfig, por
   undo.defer(() => local.close());
   const tier = await openTier(config, ports);
   undo.defer(async () => await tier.close());
+  const metrics = new LateTierMetrics();
+  const shortCuts = await openShortCuts(config.shortCuts, undo);
   const named = await openNames(config, tier, local.index, undo);
-  const parts = new Map<string, Breaker>();
-  const part = (tenant: string): Breaker => {
+  const { clock } = ports;
+  const reached = (blobs: BlobStore): Far => {
+    const far = breaker(
+      metered(blobs, clock, (call) => metrics.ended(call)),
+      { clock },
+    );
+    return shortCuts.length > 0 ? withShortCuts({ clock, far, shortCuts }) : far;
+  };
+  const parts = new Map<string, Far>();
+  const part = (tenant: string): Far => {
     let found = parts.get(tenant);
-    if (!found)
-      parts.set(
-        tenant,
-        (found = asBreaker(
-          later(async () => await tier.part(tenant)),
-          ports,
-        )),
-      );
+    if (!found) parts.set(tenant, (found = reached(later(async () => await tier.part(tenant)))));
     return found;
   };
   await part(ownPart).missing([]); // a tier that cannot be opened is heard of now
   const { whenDead } = config;
   const near: Store = { ...local.store, forTenant: (tenant) => local.store.forTenant(tenant), close: async () => {} };
+  const served = (from: "near" | "far"): void => metrics.read(from);
   const owned = undo.move();
   return {
     ...local,
-    blobs: readThrough({ near: local.blobs, far: part(ownPart), whenDead }),
-    store: tieredStore({ near, far: part, whenDead, close: () => owned.disposeAsync() }),
+    blobs: readThrough({ near: local.blobs, far: part(ownPart), whenDead, served }),
+    store: tieredStore({ near, far: part, whenDead, served, close: () => owned.disposeAsync() }),
     index: named,
+    observe: (registry) => metrics.bind(tierMetrics(registry, config.kind)),
     close: () => owned.disposeAsync(),
   };
 }
 
-const asBreaker = (blobs: BlobStore, { clock, ended }: TierPorts): Breaker =>
-  breaker(ended ? metered(blobs, clock, ended) : blobs, { clock });
+type Far = BlobStore & { readonly isDead: boolean };
+
+async function openShortCuts(
+  configured: TierConfig["shortCuts"],
+  undo: AsyncDisposableStack,
+): Promise<readonly ReadOnly[]> {
+  if (configured.length === 0) return [];
+  const caller = undo.use(createHttpCaller({ connectionsMax: 32, idleMs: 5_000 }));
+  const open = async ({ url, token: file }: TierConfig["shortCuts"][number]): Promise<ReadOnly> => {
+    const token = file === undefined ? undefined : (await readSmallFile(file, "open a short cut")).trim();
+    return httpCache({ caller, url, ...(token !== undefined && { token }) });
+  };
+  return await Promise.all(configured.map(open));
+}
 
 /** A store that is opened when it is first needed, and again when that failed. */
 function later(open: () => Promise<BlobStore>): BlobStore {

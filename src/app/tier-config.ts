@@ -30,6 +30,17 @@ const Names = z
   ])
   .describe("Where results of actions and entries of build tools are named.");
 
+const ShortCuts = z
+  .array(
+    z.strictObject({
+      url: z.url({ protocol: /^https?$/ }).describe("What /cas/<hash> comes behind."),
+      token: File.optional().describe("A file with a bearer token on its only line."),
+    }),
+  )
+  .max(8)
+  .default([])
+  .describe("Caches that speak Bazel's HTTP protocol, asked for bytes before the tier is. They are never believed.");
+
 export const TierConfig = z.discriminatedUnion("kind", [
   z.strictObject({
     kind: z.literal("s3").describe("A bucket in S3-compatible storage."),
@@ -49,6 +60,7 @@ export const TierConfig = z.discriminatedUnion("kind", [
     knownFor: Duration({ max: "1h" }).prefault("10m").describe("How long what was seen there is taken to be there."),
     partSize: Size({ min: "5MiB", max: "1GiB" }).prefault("8MiB").describe("Larger blobs are sent in parts of this."),
     whenDead: WhenDead,
+    shortCuts: ShortCuts,
     names: Names.prefault({ kind: "tier" }),
   }),
   z.strictObject({
@@ -70,12 +82,14 @@ export const TierConfig = z.discriminatedUnion("kind", [
     authority: File.optional().describe("With grpcs: certificates to trust, as PEM. Left out: those of the system."),
     lifetime: Lifetime,
     whenDead: WhenDead,
+    shortCuts: ShortCuts,
     names: Names.prefault({ kind: "here" }),
   }),
   z.strictObject({
     kind: z.literal("directory").describe("A folder that all nodes reach, such as a network disk."),
     directory: z.string().min(1).describe("It has to be there. Nothing in it is ever let go of."),
     whenDead: WhenDead,
+    shortCuts: ShortCuts,
     names: Names.prefault({ kind: "here" }),
   }),
 ]);

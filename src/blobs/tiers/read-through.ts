@@ -23,6 +23,8 @@ export type ReadThroughOptions = {
   /** Of what one fetch holds for its readers. */
   readonly windowBytesMax?: number;
   readonly flightsMax?: number;
+  /** Told once for each read. */
+  readonly served?: (from: "near" | "far") => void;
 };
 
 export function readThrough(options: ReadThroughOptions): BlobStore {
@@ -63,11 +65,13 @@ export function readThrough(options: ReadThroughOptions): BlobStore {
         at += part.length;
         yield part;
       }
+      options.served?.("near");
       return;
     } catch (error) {
       // Not here, or no longer readable here: the far store goes on where it stopped.
       if (!isFault(error) || !replaceable.has(error.code)) throw error;
     }
+    options.served?.("far");
     const length = range.length === undefined ? {} : { length: range.length - (at - range.offset) };
     yield* fetched(digest, { offset: at, ...length });
   }

@@ -9,16 +9,17 @@ export type TieredStoreOptions = {
   /** Each tenant has its own part of the tier, which nobody else reads (B5). */
   readonly far: (tenant: string) => BlobStore & { readonly isDead?: boolean };
   readonly whenDead: WhenDead;
+  readonly served?: (from: "near" | "far") => void;
   readonly close?: () => Promise<void>;
 };
 
-export function tieredStore({ near, far: farFor, whenDead, close }: TieredStoreOptions): Store {
+export function tieredStore({ near, far: farFor, whenDead, served, close }: TieredStoreOptions): Store {
   const views = new Map<string, TenantStore>();
   const viewOf = (tenant: string): TenantStore => {
     const local = near.forTenant(tenant);
     const far = farFor(tenant);
     return {
-      blobs: readThrough({ near: local.blobs, far, whenDead }),
+      blobs: readThrough({ near: local.blobs, far, whenDead, ...(served && { served }) }),
       uploads: uploadsThrough(local, far),
     };
   };
