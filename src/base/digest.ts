@@ -13,8 +13,14 @@ export const hashBytes: Readonly<Record<DigestFunction, number>> = {
   sha512: 64,
 };
 
-const shape =
-  /^(?:(?:(sha256|blake3):)?([0-9a-f]{64})|(sha1):([0-9a-f]{40})|(sha384):([0-9a-f]{96})|(sha512):([0-9a-f]{128}))\/(0|[1-9][0-9]{0,15})$/;
+const shape = new RegExp(
+  [
+    "^(?:(?:(sha256|blake3):)?([0-9a-f]{64})",
+    "(sha1):([0-9a-f]{40})",
+    "(sha384):([0-9a-f]{96})",
+    "(sha512):([0-9a-f]{128}))/(0|[1-9][0-9]{0,15})$",
+  ].join("|"),
+);
 
 export type DigestParts = { readonly fn: DigestFunction; readonly hash: string; readonly sizeBytes: number };
 
