@@ -1,6 +1,7 @@
 /** When the table is written down: when the log has grown by so much, and at the end. */
 import { writeCheckpoint } from "./checkpoint.ts";
 import type { Core } from "./core.ts";
+import { rememberBoot } from "./power-loss.ts";
 import type { Recovered } from "./recovery.ts";
 
 export class Checkpoints {
@@ -12,11 +13,12 @@ export class Checkpoints {
   #sizeBytes = 0;
   #isDue: boolean;
 
-  constructor(core: Core, recovered: Recovered) {
+  /** `isNeeded`: something is known that the log does not say. */
+  constructor(core: Core, recovered: Recovered, isNeeded: boolean) {
     this.#core = core;
     this.#sequence = recovered.sequence;
     this.#loggedBytes = core.log.writtenBytes;
-    this.#isDue = !recovered.fromCheckpoint || recovered.scannedBytes > core.options.segmentBytes;
+    this.#isDue = isNeeded || !recovered.fromCheckpoint || recovered.scannedBytes > core.options.segmentBytes;
   }
 
   /** When the log has grown by as much as one takes: then it costs little beside what was written anyway. */
@@ -42,6 +44,7 @@ export class Checkpoints {
       this.#sequence = applied.sequence;
       this.#loggedBytes = writtenBytes;
       this.#isDue = false;
+      rememberBoot(this.#core.root);
     } catch (error) {
       // The old one is as good; a start only takes longer.
       this.#core.options.report("the checkpoint could not be written", { why: String(error) });

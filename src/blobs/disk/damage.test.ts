@@ -148,3 +148,30 @@ test("a segment with damage in its middle is tidied up without losing what lies 
   ok(!logFiles(rig).some((path) => path.endsWith("00000001.log")));
   await rig.dispose();
 });
+
+test("after a reboot, large blobs that came last are looked at before they are served or pinned", async () => {
+  const rig = await diskRig();
+  const { blobs } = rig.store.forTenant("mill");
+  const values = ["zeroed", "read well", "pinned well", "zeroed and pinned", "durable"].map((word) =>
+    word.repeat(20_000),
+  );
+  const digests: Digest[] = [];
+  for (const value of values) digests.push(await put(blobs, value));
+  const [zeroed = "", readWell = "", pinnedWell = "", zeroedPinned = "", durable = ""] = digests;
+  await blobs.pin([durable], 1_000);
+  await rig.store.close();
+  for (const path of filesOf(rig)) {
+    const bytes = readFileSync(path);
+    if ([zeroed, zeroedPinned].includes(digestOf(bytes))) writeFileSync(path, Buffer.alloc(bytes.length));
+  }
+  writeFileSync(join(rig.root, "last-boot"), "another life");
+  await rig.reopen();
+  await rig.reopen(); // and it is not forgotten before they were looked at
+  const again = rig.store.forTenant("mill").blobs;
+  await rejects(text(again.read(zeroed)), isGone);
+  equal(await text(again.read(readWell)), values[1]);
+  equal(await text(again.read(durable)), values[4]);
+  deepEqual(await again.pin([pinnedWell, zeroedPinned], 1_000), { missing: [zeroedPinned] });
+  equal(await text(again.read(pinnedWell)), values[2]);
+  await rig.dispose();
+});

@@ -2,7 +2,7 @@
 import { promisify } from "node:util";
 import { constants, zstdCompress, zstdCompressSync } from "node:zlib";
 import { parseDigest, type Digest, type DigestParts } from "#base/digest.ts";
-import { Fault } from "#base/fault.ts";
+import { Fault, isFault } from "#base/fault.ts";
 import { hashHex, partsOf } from "#blobs/hashing.ts";
 import type { BlobStore, Form, Prompt, Range } from "#blobs/store.ts";
 import { unpacked } from "#blobs/zstd.ts";
@@ -146,7 +146,14 @@ async function* readBlob(
 
 async function checkSuspect(core: Core, entry: number, parts: DigestParts, digest: Digest): Promise<void> {
   if (!(await verifyEntry(core, entry, parts))) return await core.dropDamaged(entry, { digest });
-  if (core.find(parts) === entry) core.holdings.table.setFlag(entry, flags.suspect, false);
+  if (core.find(parts) !== entry) return;
+  core.holdings.table.setFlag(entry, flags.suspect, false);
+  core.holdings.table.setFlag(entry, flags.durable, true); // it came from the disk just now
+}
+
+/** It is found missing in a moment. */
+function ignoreGone(error: unknown): void {
+  if (!isFault(error, "not-found")) throw error;
 }
 
 async function* asStream(source: AsyncIterable<Uint8Array> | Uint8Array): AsyncGenerator<Uint8Array> {
@@ -177,10 +184,15 @@ async function pin(
   forMs: number,
 ): ReturnType<BlobStore["pin"]> {
   const { table } = core.holdings;
-  const entries = digests.map((digest) => {
-    const parts = parseDigest(digest);
-    return parts ? find(parts) : noEntry;
-  });
+  const lookUp = (): number[] =>
+    digests.map((digest) => {
+      const parts = parseDigest(digest);
+      return parts ? find(parts) : noEntry;
+    });
+  for (const [i, entry] of lookUp().entries())
+    if (entry !== noEntry && table.has(entry, flags.suspect))
+      await checkSuspect(core, entry, partsOf(digests[i] ?? ""), digests[i] ?? "").catch(ignoreGone);
+  const entries = lookUp();
   if (entries.includes(noEntry)) return { missing: digests.filter((_, i) => entries[i] === noEntry) };
   if (entries.length === 0) return { digests, pinnedForMs: forMs };
   const keepSec = core.untilSec(forMs);

@@ -29,6 +29,7 @@ import { Janitor } from "./janitor.ts";
 import { lockStore } from "./lock.ts";
 import { diskOptions, type DiskOptions } from "./options.ts";
 import { PartialUploads } from "./partials.ts";
+import { suspectAfterReboot } from "./power-loss.ts";
 import { recover, type Recovered } from "./recovery.ts";
 import { Room } from "./room.ts";
 import { Segments } from "./segments.ts";
@@ -66,6 +67,7 @@ function openLocked(root: string, { clock, options, unlock }: Locked): DiskStore
   const holdings = new Holdings();
   const segments = new Segments(join(root, "log"));
   const recovered = recover(root, holdings, segments);
+  const suspects = suspectAfterReboot(root, holdings);
   holdings.endRecovery();
   const room = new Room(options.sizeBytesMax, 2 * options.segmentBytes);
   room.takeOwn(countAll(holdings, segments));
@@ -77,7 +79,7 @@ function openLocked(root: string, { clock, options, unlock }: Locked): DiskStore
   const partials = new PartialUploads(core);
   const janitor = new Janitor(core);
   core.makeRoom = (bytes) => janitor.makeRoom(bytes);
-  const checkpoints = new Checkpoints(core, recovered);
+  const checkpoints = new Checkpoints(core, recovered, suspects > 0);
   const housekeeping = new Housekeeping(core, { janitor, partials, checkpoints });
   const index = createDiskIndex(core);
   const views = new Map<string, TenantStore>();
