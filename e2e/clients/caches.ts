@@ -21,11 +21,13 @@ const tokens = [
   { name: "laptop", tenant: "mill", roles: ["cache-reader"], sha256: tokenSha256(readOnlyToken) },
 ];
 
-export async function startCaches(): Promise<Caches> {
+/** `blobs` as in the configuration; left out: a disk and nothing behind it. */
+export async function startCaches(blobs: object = { kind: "disk" }): Promise<Caches> {
   const folder = await mkdtemp(join(tmpdir(), "millrace-caches-"));
   const config = Config.parse({
     cluster: { shards: 1 },
     worker: { enabled: false },
+    blobs,
     edge: { listen: ["127.0.0.1:0"], identity: { tokens } },
   });
   const node = await startNode(config, dataFolder(folder), { log: () => {} });

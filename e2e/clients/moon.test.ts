@@ -1,4 +1,4 @@
-/** moon over HTTP: two clones of one workspace; it keeps results of actions as JSON. */
+/** moon: two clones of one workspace, over gRPC, with zstd, and over HTTP, where it keeps results as JSON. */
 import { equal } from "node:assert/strict";
 import { join } from "node:path";
 import { before, describe, test } from "node:test";
@@ -26,17 +26,26 @@ tasks:
     outputs: ['out']
 `;
 
-const files = (host: string): Files => ({
+type Variant = { readonly api: "grpc" | "http"; readonly compression: "none" | "zstd" };
+
+const variants: readonly Variant[] = [
+  { api: "grpc", compression: "none" },
+  { api: "grpc", compression: "zstd" },
+  { api: "http", compression: "none" },
+];
+
+const files = (url: string, { api, compression }: Variant): Files => ({
   ".moon/workspace.yml": [
     "projects:",
     ...projects.map((name) => `  ${name}: 'p/${name}'`),
     "telemetry: false",
     "remote:",
-    "  api: http",
-    `  host: '${host}'`,
+    `  api: ${api}`,
+    `  host: '${url.replace("http:", `${api}:`)}'`,
     "  auth:",
     "    token: MILL_TOKEN",
     "  cache:",
+    `    compression: ${compression}`,
     "    verifyIntegrity: true",
     "",
   ].join("\n"),
@@ -53,24 +62,25 @@ describe("moon", () => {
   let tool: NpmTool;
   before(async () => (tool = await npmTool(version)));
 
-  async function build(cwd: string, caches: Caches, token: string, folder: string): Promise<Ran> {
-    await makeCheckout(cwd, files(caches.url));
+  async function build(cwd: string, caches: Caches, token: string, variant: Variant): Promise<Ran> {
+    await makeCheckout(cwd, files(caches.url, variant));
     const env = { MILL_TOKEN: token, MOON_TOOLCHAIN_FORCE_GLOBALS: "true", NO_COLOR: "1" };
     const args = ["run", ...projects.map((name) => `${name}:build`), "--log", "debug"];
-    return await run(join(folder, ".bin", "moon"), args, { cwd, env });
+    return await run(join("folder" in tool ? tool.folder : "", ".bin", "moon"), args, { cwd, env });
   }
 
-  test("the second clone builds nothing", async (context) => {
-    if ("why" in tool) return context.skip(`needs moon: ${tool.why}`);
-    await using caches = await startCaches();
-    await using work = await temporaryFolder();
-    const [one, two] = ["one", "two"].map((name) => join(work.path, name)) as [string, string];
-    const cold = await build(one, caches, caches.token, tool.folder);
-    equal(cold.code, 0, cold.output);
-    const warm = await build(two, caches, caches.readOnlyToken, tool.folder);
-    equal(warm.code, 0, warm.output);
-    equal(warm.output.split("status=CachedFromRemote").length - 1, projects.length, warm.output);
-    for (const name of projects)
-      equal(await treeText(join(two, "p", name, "out")), await treeText(join(one, "p", name, "out")));
-  });
+  for (const variant of variants)
+    test(`${variant.api}, ${variant.compression}: the second clone builds nothing`, async (context) => {
+      if ("why" in tool) return context.skip(`needs moon: ${tool.why}`);
+      await using caches = await startCaches();
+      await using work = await temporaryFolder();
+      const [one, two] = ["one", "two"].map((name) => join(work.path, name)) as [string, string];
+      const cold = await build(one, caches, caches.token, variant);
+      equal(cold.code, 0, cold.output);
+      const warm = await build(two, caches, caches.readOnlyToken, variant);
+      equal(warm.code, 0, warm.output);
+      equal(warm.output.split("status=CachedFromRemote").length - 1, projects.length, warm.output);
+      for (const name of projects)
+        equal(await treeText(join(two, "p", name, "out")), await treeText(join(one, "p", name, "out")));
+    });
 });
