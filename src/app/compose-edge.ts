@@ -17,6 +17,7 @@ import type { PeersView } from "./compose-mesh.ts";
 import type { ComposedStore } from "./compose-store.ts";
 import type { Config } from "./config.ts";
 import { edgeAddressDefault, parseEdgeAddress } from "./edge-config.ts";
+import { meshMetrics } from "./mesh-metrics.ts";
 import { peersRoute } from "./mesh-routes.ts";
 import { workPolicy } from "./work-policy.ts";
 
@@ -96,6 +97,7 @@ async function serve({ edge, build }: Config, listen: readonly string[], parts: 
     http(admission, registry) {
       cache?.observe?.(registry);
       const peersServed = peersRoute(admission, peers);
+      meshMetrics(registry, peers);
       if (!cache) return peersServed;
       const report = (error: unknown): void => trouble("serve an HTTP cache", error);
       const cachesServed = composeHttpCaches({ ...cache, clock, report }, admission, registry);

@@ -54,6 +54,10 @@ test("nodes in a mesh list each other at /peers; one that stops has left", async
     ["alpha", "beta"],
   );
 
+  const metrics = await (await fetch(`http://127.0.0.1:${alpha.edgePorts[0]}/metrics`)).text();
+  match(metrics, /millrace_mesh_members\{state="alive"\} 2/);
+  match(metrics, /millrace_mesh_events_total\{event="deaths"\} 0/);
+
   await betaStop.disposeAsync();
   const stateOfBeta = async () => (await peersOf(alpha)).find(({ name }) => name === "beta")?.state;
   await until("beta has left", async () => (await stateOfBeta()) === "left", patience);
