@@ -5,6 +5,8 @@ import { request as httpRequest } from "node:http";
 import { connect as connectHttp2 } from "node:http2";
 import { after, before, describe, test } from "node:test";
 import { gunzipSync, gzipSync, zstdCompressSync, zstdDecompressSync } from "node:zlib";
+import { until } from "#test/until.ts";
+import { TrustRules } from "#doors/build/trust-rules.ts";
 import { ActionResult, OutputFile } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { decode, encode } from "#wire/message.ts";
 import { startRig, tokenOf, type Rig, type Step } from "./http-caches-testing.ts";
@@ -324,6 +326,26 @@ suite("Nx's cache", [
     with: { "content-type": "text/plain" },
   },
 ]);
+
+test("what is no longer believed is a miss, in every protocol, and can be written anew", async () => {
+  await using rig = await startRig();
+  const authorization = `Bearer ${tokenOf("writer")}`;
+  const ask = async (path: string, body?: string): Promise<number> => {
+    const options = body === undefined ? {} : { method: "PUT", body };
+    const response = await fetch(`${rig.url}${path}`, { ...options, headers: { authorization } });
+    await response.arrayBuffer();
+    return response.status;
+  };
+  const paths = ["/ccache/ab/cd", "/sccache/x", "/gradle/k1", "/v8/artifacts/h1", "/v1/cache/11"];
+  for (const path of paths) await ask(path, "poisoned");
+  const untilMs = Date.now();
+  const rule = { kind: "principal", principal: "writer", untilMs, why: "a leak" } as const;
+  await new TrustRules(rig.index).revoke("a", rule, { principal: "ops", atMs: untilMs });
+  for (const path of paths) equal(await ask(path), 404, path);
+  await until("the clock has moved on", () => Date.now() > untilMs);
+  for (const path of paths) ok((await ask(path, "clean")) < 300, path);
+  for (const path of paths) equal(await ask(path), 200, path);
+});
 
 describe("HTTP itself", () => {
   let rig: Rig;

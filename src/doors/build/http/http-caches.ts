@@ -7,6 +7,7 @@ import type { ActionIndex } from "#blobs/action-index.ts";
 import type { Store } from "#blobs/store.ts";
 import { bazel } from "./bazel.ts";
 import type { BodyLimits } from "./body.ts";
+import { TrustRules } from "#doors/build/trust-rules.ts";
 import type { Identify } from "./caller.ts";
 import { ccache } from "./ccache.ts";
 import { gradle } from "./gradle.ts";
@@ -48,6 +49,7 @@ export function httpCaches(options: HttpCachesOptions): HttpCaches {
     store,
     index,
     clock,
+    trust: new TrustRules(index),
     spool: new Spool({
       folder: options.spoolFolder,
       memoryBytesEach: MiB,

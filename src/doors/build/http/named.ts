@@ -1,12 +1,13 @@
 /** What a build tool keeps under a key of its own: a name in the index for a blob in the store. */
 import type { Clock } from "#base/clock.ts";
-import type { ActionIndex, Entry } from "#blobs/action-index.ts";
+import type { ActionIndex, Entry, EntryKey } from "#blobs/action-index.ts";
 import type { Store } from "#blobs/store.ts";
 import { blobResponse } from "./blob-response.ts";
 import { bodyOf, type BodyLimits } from "./body.ts";
 import type { HttpCaller } from "./caller.ts";
 import { HttpRefusal, requireFor } from "./refusal.ts";
 import type { Spool } from "./spool.ts";
+import type { TrustRules } from "#doors/build/trust-rules.ts";
 
 export type CachePorts = {
   readonly store: Store;
@@ -14,6 +15,8 @@ export type CachePorts = {
   readonly spool: Spool;
   readonly clock: Clock;
   readonly limits: BodyLimits;
+  /** What is no longer believed is not there. */
+  readonly trust: Pick<TrustRules, "isRevoked" | "isRevokedAtOnce">;
 };
 
 /** One request, after it is known who asks. */
@@ -27,11 +30,21 @@ export type Place = { readonly space: string; readonly name: string };
 
 export const keyOf = ({ caller }: CacheCall, { space, name }: Place) => ({ tenant: caller.tenant, space, name });
 
-/** Throws HttpRefusal 404 for what is not there, and Fault "not-found" for what is no longer there. */
-export async function entryAt(ports: CachePorts, call: CacheCall, place: Place): Promise<Entry> {
-  requireFor(call.caller, "names.read");
+/** What is there and believed. */
+export async function findEntry(ports: CachePorts, call: CacheCall, place: Place): Promise<Entry | undefined> {
   const key = keyOf(call, place);
   const entry = ports.index.prompt?.(key) ?? (await ports.index.get(key));
+  return entry && (await isBelieved(ports, key, entry)) ? entry : undefined;
+}
+
+export async function isBelieved({ trust }: CachePorts, key: EntryKey, entry: Entry): Promise<boolean> {
+  return !(trust.isRevokedAtOnce(key, entry) ?? (await trust.isRevoked(key, entry)));
+}
+
+/** Throws HttpRefusal 404 for what is not there. */
+export async function entryAt(ports: CachePorts, call: CacheCall, place: Place): Promise<Entry> {
+  requireFor(call.caller, "names.read");
+  const entry = await findEntry(ports, call, place);
   if (!entry) throw new HttpRefusal(404, "there is nothing under this key");
   return entry;
 }

@@ -1,6 +1,6 @@
 /** Nx's self-hosted remote cache: `/v1/cache/<hash>`. An entry never changes: a second PUT is 409. */
 import { contentLength } from "./body.ts";
-import { keepNamed, keyOf, serveNamed, type CacheCall, type CachePorts, type Place } from "./named.ts";
+import { isBelieved, keepNamed, keyOf, serveNamed, type CacheCall, type CachePorts, type Place } from "./named.ts";
 import type { Protocol } from "./protocol.ts";
 import { HttpRefusal, methodNotAllowed, requireFor } from "./refusal.ts";
 
@@ -32,10 +32,12 @@ export const nx: Protocol = {
 async function keepOnce(ports: CachePorts, call: CacheCall, place: Place): Promise<Response> {
   requireFor(call.caller, "blobs.write", "names.write");
   if (contentLength(call.request) === undefined) throw new HttpRefusal(411, "say content-length");
-  const there = await ports.index.get(keyOf(call, place));
+  const key = keyOf(call, place);
+  const there = await ports.index.get(key);
   const { blobs } = ports.store.forTenant(call.caller.tenant);
-  // A name whose bytes have been evicted says nothing any more.
-  if (there && (await blobs.missing([there.digest])).length === 0) throw existsAlready();
+  // A name whose bytes have been evicted, or that is no longer believed, says nothing any more.
+  if (there && (await blobs.missing([there.digest])).length === 0 && (await isBelieved(ports, key, there)))
+    throw existsAlready();
   const isKept = await keepNamed(ports, call, place, { ifVersion: there?.version ?? 0 });
   if (!isKept) throw existsAlready();
   return new Response("Successfully uploaded the output\n", { status: 202, headers: { "content-type": "text/plain" } });

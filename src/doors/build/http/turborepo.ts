@@ -2,7 +2,7 @@
 import type { Entry } from "#blobs/action-index.ts";
 import { digestSizeBytes } from "#base/digest.ts";
 import { bodyOf } from "./body.ts";
-import { keepNamed, keyOf, notesFrom, serveNamed, type CacheCall, type CachePorts } from "./named.ts";
+import { findEntry, keepNamed, notesFrom, serveNamed, type CacheCall, type CachePorts } from "./named.ts";
 import type { Protocol } from "./protocol.ts";
 import { HttpRefusal, methodNotAllowed, requireFor } from "./refusal.ts";
 
@@ -112,7 +112,7 @@ async function query(ports: CachePorts, call: CacheCall): Promise<Response> {
   if (!Array.isArray(hashes) || hashes.length > hashesMax || !hashes.every(isHash))
     throw new HttpRefusal(400, `hashes is a list of at most ${hashesMax} artifact hashes`);
   const space = spaceOf(call);
-  const entries = await Promise.all(hashes.map((name) => ports.index.get(keyOf(call, { space, name }))));
+  const entries = await Promise.all(hashes.map((name) => findEntry(ports, call, { space, name })));
   const digests = entries.flatMap((entry) => (entry ? [entry.digest] : []));
   const gone = new Set(await ports.store.forTenant(call.caller.tenant).blobs.missing(digests));
   const told = hashes.map((hash, i) => [hash, describe(entries[i], gone)] as const);
