@@ -41,7 +41,7 @@ export class Farewell {
 
   #end(): void {
     this.#setPhase("left");
-    this.#core.timers.clear();
+    this.#core.timers.close();
     this.#core.effect({ kind: "left" });
   }
 

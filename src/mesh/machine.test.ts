@@ -343,6 +343,9 @@ describe("beside serf", () => {
     equal(order[0], "serf leave");
     equal(order.at(-1), "left");
     ok(order.indexOf("me is dead") > order.indexOf("serf leave"));
+    rig.hear("a", { kind: "ack", seqNo: rig.lastPing.seqNo });
+    rig.pass(60_000);
+    deepEqual(rig.said(/ping/), [], "gone is gone: it probes nobody any more");
     const alone = new Rig();
     alone.do((machine, nowMs) => machine.leave(nowMs));
     deepEqual(alone.said(/left/), ["0 left"]);

@@ -7,8 +7,10 @@ export type Cancel = () => void;
 export class Timers {
   readonly #heap: Timer[] = [];
   #order = 0;
+  #isClosed = false;
 
   set(atMs: number, run: () => void): Cancel {
+    if (this.#isClosed) return () => {};
     const timer: Timer = { atMs, order: (this.#order += 1), run };
     this.#heap.push(timer);
     this.#rise(this.#heap.length - 1);
@@ -33,7 +35,9 @@ export class Timers {
     return run && { atMs, run };
   }
 
-  clear(): void {
+  /** Nothing is due any more, now or later. */
+  close(): void {
+    this.#isClosed = true;
     this.#heap.length = 0;
   }
 
