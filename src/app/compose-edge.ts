@@ -2,6 +2,7 @@
 import { orAborted } from "#base/abort.ts";
 import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
+import { Seen } from "#doors/build/why/seen.ts";
 import { startEdge, type Edge } from "#edge/edge.ts";
 import { Log } from "#edge/log.ts";
 import type { Action } from "#edge/policy.ts";
@@ -12,6 +13,7 @@ import type { ShardService } from "#shard/protocol.ts";
 import { workCalls } from "#shard/work-calls.ts";
 import { Work } from "#wire/generated/millrace/work/v1/work.ts";
 import { buildSettings, composeBuild, type BuildParts } from "./compose-build.ts";
+import { composeCacheAdmin } from "./compose-cache-admin.ts";
 import { composeHttpCaches } from "./compose-http-caches.ts";
 import type { PeersView } from "./compose-mesh.ts";
 import type { ComposedStore } from "./compose-store.ts";
@@ -28,7 +30,8 @@ export type EdgeParts = {
   readonly journal: Journal;
   /** What the build cache is kept in; left out: there is none. */
   readonly cache?:
-    | (Pick<BuildParts, "store" | "index"> & Pick<ComposedStore, "observe"> & { readonly spoolFolder: string })
+    | (Pick<BuildParts, "store" | "index"> &
+        Pick<ComposedStore, "observe" | "upkeep"> & { readonly spoolFolder: string })
     | undefined;
   /** Who is in the mesh; undefined when there is none. */
   readonly peers?: (() => PeersView | undefined) | undefined;
@@ -69,6 +72,7 @@ async function serve({ edge, build }: Config, listen: readonly string[], parts: 
   const { clock, node, routed, journal, cache, peers = () => undefined, log } = parts;
   const leaving = new AbortController();
   const edgeLog = new Log((line) => log(line.trimEnd()), clock);
+  const seen = cache && new Seen({ index: cache.index, wallMs: () => clock.wallMs() });
   const trouble = (doing: string, error: unknown): void =>
     edgeLog.warn("build-cache-trouble", { reason: doing, error });
   const opened = await startEdge({
@@ -91,7 +95,9 @@ async function serve({ edge, build }: Config, listen: readonly string[], parts: 
       });
       return new Map([
         ...workActions,
-        ...(cache ? composeBuild(server, { ...cache, ...buildSettings(build), clock, report: trouble }) : []),
+        ...(cache
+          ? composeBuild(server, { ...cache, ...buildSettings(build), ...(seen && { seen }), clock, report: trouble })
+          : []),
       ]);
     },
     http(admission, registry) {
@@ -100,8 +106,15 @@ async function serve({ edge, build }: Config, listen: readonly string[], parts: 
       meshMetrics(registry, peers);
       if (!cache) return peersServed;
       const report = (error: unknown): void => trouble("serve an HTTP cache", error);
-      const cachesServed = composeHttpCaches({ ...cache, clock, report }, admission, registry);
-      return (request, peer) => peersServed(request, peer) ?? cachesServed(request, peer);
+      const cachesServed = composeHttpCaches(
+        { ...cache, clock, report, limits: { bytesMax: build.blobMax } },
+        admission,
+        registry,
+      );
+      const { upkeep } = cache;
+      const adminServed =
+        upkeep && seen ? composeCacheAdmin({ ...cache, upkeep, seen, report }, admission) : () => undefined;
+      return (request, peer) => peersServed(request, peer) ?? adminServed(request, peer) ?? cachesServed(request, peer);
     },
   });
   return {

@@ -45,22 +45,30 @@ export function composeHttpCaches(
     labels: ["protocol", "method", "status"],
     seriesMax: 300,
   });
-  const peers = new WeakMap<Request, Peer>();
+  const { identify, from } = identifyBy(admission);
   const serve = httpCaches({
     ...parts,
     ...(limits && { limits }),
     ended: ({ protocol, method, status }) => requests.with(protocol, known(method), String(status)).add(),
-    async caller(request): Promise<Identified> {
-      const peer = peers.get(request);
-      if (!peer) return { refused: { status: 401, message: "nobody knows where this came from" } };
-      const who = await admission.identify(peer, authorizationOf(request.headers));
-      return who.ok ? { caller: callerOf(who.principal) } : { refused: asCallRefusal(who.refusal) };
-    },
+    caller: identify,
   });
-  return (request, peer) => {
+  return (request, peer) => serve(from(request, peer));
+}
+
+/** Who sent a request: told by its headers and by the connection that it came `from`. */
+export function identifyBy(admission: Admission) {
+  const peers = new WeakMap<Request, Peer>();
+  const from = (request: Request, peer: Peer): Request => {
     peers.set(request, peer);
-    return serve(request);
+    return request;
   };
+  const identify = async (request: Request): Promise<Identified> => {
+    const peer = peers.get(request);
+    if (!peer) return { refused: { status: 401, message: "nobody knows where this came from" } };
+    const who = await admission.identify(peer, authorizationOf(request.headers));
+    return who.ok ? { caller: callerOf(who.principal) } : { refused: asCallRefusal(who.refusal) };
+  };
+  return { from, identify };
 }
 
 const methods: ReadonlySet<string> = new Set(["GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS", "PROPFIND", "MKCOL"]);

@@ -9,6 +9,7 @@ import { createMemoryStore } from "#blobs/memory-store.ts";
 import { createMemoryBlobs } from "#blobs/memory.ts";
 import type { BlobStore, Store } from "#blobs/store.ts";
 import { openSharedDirectory } from "#blobs/tiers/shared-directory.ts";
+import type { Upkeep } from "#blobs/upkeep.ts";
 import type { MetricsRegistry } from "#edge/metrics-registry.ts";
 import type { Config } from "./config.ts";
 import type { DataFolder } from "./data-folder.ts";
@@ -20,6 +21,8 @@ export type ComposedStore = {
   readonly blobs: BlobStore;
   readonly store: Store;
   readonly index: ActionIndex;
+  /** Of the node's own disk; left out where there is none. */
+  readonly upkeep?: Upkeep;
   /** Counts what it does there, from now on. */
   readonly observe?: (registry: MetricsRegistry) => void;
   close(): Promise<void>;
@@ -31,14 +34,15 @@ export async function openStore({ blobs }: Config, folder: DataFolder, ports: St
   switch (blobs.kind) {
     case "disk": {
       const store = await openDisk(blobs, folder, ports);
-      const disk = { blobs: store.all, store, index: store.index, close: () => store.close() };
+      const { upkeep, index } = store;
+      const disk = { blobs: store.all, store, index, upkeep, close: () => store.close() };
       return blobs.authoritative ? await overTier(disk, blobs.authoritative, ports) : disk;
     }
     case "directory": {
       // What nodes share; what doors keep beside it is each node's own.
       const store = await openDisk(diskDefault, folder, ports);
       const shared = await openSharedDirectory(blobs.directory);
-      return { blobs: shared, store, index: store.index, close: () => store.close() };
+      return { blobs: shared, store, index: store.index, upkeep: store.upkeep, close: () => store.close() };
     }
     case "memory": {
       const options = { clock: ports.clock, sizeBytesMax: blobs.sizeMax };

@@ -45,8 +45,9 @@ export async function* rebuildHistories(
   const cluster = await journal.open({ clusterId, shards });
   checkCluster(config, cluster, log);
   if (only !== undefined && only >= shards) throw new Fault("not-found", doing, { shard: only, shards });
-  const { blobs, close } = await openStore(config, folder, { clock, log });
-  undo.defer(close);
+  const store = await openStore(config, folder, { clock, log });
+  undo.defer(() => store.close());
+  const { blobs } = store;
   const leaseMs = config.cluster.ownerLease;
 
   for (const shard of only === undefined ? Array(shards).keys() : [only]) {

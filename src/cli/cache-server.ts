@@ -36,7 +36,7 @@ export class CacheServer {
     more: { readonly query?: Readonly<Record<string, string | undefined>>; readonly body?: ReadableStream } = {},
   ): Promise<Response> {
     const query = Object.entries(more.query ?? {}).filter((pair): pair is [string, string] => pair[1] !== undefined);
-    const url = `${this.#base}/api/cache/${path}${query.length > 0 ? `?${new URLSearchParams(query)}` : ""}`;
+    const url = `${this.#base}/api/cache/${path}${query.length > 0 ? `?${new URLSearchParams(query).toString()}` : ""}`;
     const headers = this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` };
     const init = { method, headers, ...(more.body && { body: more.body, duplex: "half" as const }) };
     const response = await fetch(url, init).catch((error: unknown) => {
