@@ -158,16 +158,13 @@ async function commit(
   done: Extract<RunOutcome, { kind: "done" }>,
   ports: AttemptPorts,
 ): Promise<void> {
-  const { outputs = [], payload } = done;
+  const { outputs = [], payload, publish } = done;
   const digests = [...new Set([...outputs.map(({ digest }) => digest), ...(done.digests ?? [])])];
   for (let upload = 1; ; upload += 1) {
     try {
       await uploadAll(outputs, ports.blobs);
-      await ports.client.commit(
-        holding.claim,
-        { payload, digests },
-        { deadlineMs: ports.tellMsMax, signal: ports.signal },
-      );
+      const result = publish === undefined ? { payload, digests } : { payload, digests, publish };
+      await ports.client.commit(holding.claim, result, { deadlineMs: ports.tellMsMax, signal: ports.signal });
       return;
     } catch (error) {
       // Evicted between upload and pin: the bytes are still here.

@@ -25,6 +25,8 @@ export type RunOutcome =
       readonly payload: string;
       readonly outputs?: readonly Output[];
       readonly digests?: readonly Digest[];
+      /** What the shard's owner is to make known outside once the result is committed; the door's publisher reads it. */
+      readonly publish?: string;
     }
   | { readonly kind: "failed"; readonly reason: FailReason; readonly message: string };
 

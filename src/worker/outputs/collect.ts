@@ -4,7 +4,6 @@
  */
 import { isUtf8 } from "node:buffer";
 import { lstatSync, readdirSync, readlinkSync, type Stats } from "node:fs";
-import { setImmediate as turn } from "node:timers/promises";
 import { parseDigest, type Digest, type DigestFunction } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
@@ -21,6 +20,7 @@ import {
   type OutputSymlink,
   type SymlinkNode,
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
+import { Pace } from "#worker/pace.ts";
 import { resolveOutput } from "#worker/stage/paths.ts";
 import type { SymlinkRule } from "#worker/stage/tree.ts";
 import { canonicalDirectory, encodeDirectory, encodeTree } from "./canonical.ts";
@@ -101,7 +101,7 @@ class Collector {
   readonly #fileSymlinks: OutputSymlink[] = [];
   readonly #directorySymlinks: OutputSymlink[] = [];
   #entries = 0;
-  #turnMono = performance.now();
+  readonly #pace = new Pace();
 
   constructor(words: OutputWords, options: CollectOptions) {
     this.#words = words;
@@ -250,9 +250,7 @@ class Collector {
     const { entriesMax = 500_000 } = this.#options;
     this.#entries += 1;
     if (this.#entries > entriesMax) throw new OutputRefused(shown, `more than ${entriesMax} files and folders`);
-    if (this.#entries % 16 !== 0 || performance.now() - this.#turnMono < 3) return;
-    await turn();
-    this.#turnMono = performance.now();
+    if (this.#pace.isLong()) await this.#pace.rest();
   }
 }
 

@@ -6,6 +6,7 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, closeSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
 import { dirname, join } from "node:path";
+import { fillerAmong, freeBytes } from "./disk-guard.ts";
 import { FrameReader, frameOf } from "./frame.ts";
 import { readOr, type Groups } from "./group.ts";
 import { openGroups } from "./groups.ts";
@@ -15,6 +16,8 @@ import { launcherVersion, type Request, type RunView, type StartRequest, type To
 import { Run } from "./run.ts";
 
 const lookMs = 50;
+/** How often the disk is looked at, in looks. */
+const looksForDisk = 5;
 /** With nobody to talk to and nothing running, it stays so long for a node that is being restarted. */
 const lingerMs = 30_000;
 const lanesMax = 1_024;
@@ -31,6 +34,8 @@ class Launcher {
   #peer: Socket | undefined;
   #aloneSinceMono = performance.now();
   #ticker: NodeJS.Timeout | undefined;
+  #looks = 0;
+  #freeBytesMin = 0;
 
   constructor(home: string, groups: Groups | undefined) {
     this.#home = home;
@@ -86,12 +91,13 @@ class Launcher {
     }
   }
 
-  #greet({ lanes, uidBase, drops = false }: Extract<Request, { op: "hello" }>): void {
+  #greet({ lanes, uidBase, drops = false, freeBytesMin = 0 }: Extract<Request, { op: "hello" }>): void {
     if (uidBase !== this.#users.uidBase || drops !== this.#users.drops) {
       // Lanes of another user are of no use; those that are busy end with their run.
       for (const [index, lane] of this.#lanes) if (!this.#busy.has(index)) this.#close(index, lane);
       this.#users = { uidBase, drops };
     }
+    this.#freeBytesMin = freeBytesMin;
     const runs = [...this.#runs.values()].map(viewOf);
     const { kind = "none", controllers = [] } = this.#groups ?? {};
     this.#tell({ ev: "welcome", version: launcherVersion, pid: process.pid, groups: kind, controllers, runs });
@@ -119,6 +125,14 @@ class Launcher {
 
   #look(): void {
     for (const run of this.#runs.values()) run.look();
+    this.#looks += 1;
+    if (this.#freeBytesMin > 0 && this.#looks % looksForDisk === 0) this.#guardDisk();
+  }
+
+  #guardDisk(): void {
+    if (freeBytes(this.#home) >= this.#freeBytesMin) return;
+    const running = [...this.#runs.values()].filter(({ end }) => !end);
+    fillerAmong(running, ({ start }) => dirname(start.stdout.path))?.stop("disk-full");
   }
 
   #lane(index: number): Lane {

@@ -28,6 +28,8 @@ export type LinkOptions = {
   readonly lanes: number;
   readonly uidBase?: number | undefined;
   readonly drops?: boolean | undefined;
+  /** With less free than this, the run that wrote most is ended. */
+  readonly freeBytesMin?: number | undefined;
   readonly clock: Clock;
 };
 
@@ -82,8 +84,9 @@ async function greet(options: LinkOptions): Promise<Link | undefined> {
   const socket = await connected(options.socket);
   if (!socket) return undefined;
   const link = new SocketLink(socket);
-  const { lanes, uidBase, drops = false } = options;
-  link.send({ op: "hello", version: launcherVersion, lanes, ...(uidBase === undefined ? {} : { uidBase, drops }) });
+  const { lanes, uidBase, drops = false, freeBytesMin = 0 } = options;
+  const users = uidBase === undefined ? {} : { uidBase, drops };
+  link.send({ op: "hello", version: launcherVersion, lanes, freeBytesMin, ...users });
   const welcome = await link.first();
   if (!welcome) return undefined;
   if (welcome.version !== launcherVersion) {

@@ -61,6 +61,8 @@ export type Request =
        * and the lane can be used again, although the run is not sealed.
        */
       readonly drops?: boolean;
+      /** With less than this free where runs have their folders, the one that wrote most is ended. Zero: never. */
+      readonly freeBytesMin?: number;
       /** Lanes that are made ready before anybody asks. */
       readonly lanes: number;
     }
@@ -84,6 +86,8 @@ export type EndReason =
   | "exited"
   | "timed-out"
   | "lease-ran-out"
+  /** The disk was nearly full, and nobody had written more. */
+  | "disk-full"
   /** The lane itself was killed from outside, or by what ran in it. */
   | "lane-lost"
   | "not-started"

@@ -1,6 +1,6 @@
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { existsSync, globSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, globSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { isFault } from "#base/fault.ts";
@@ -248,7 +248,8 @@ describe("when a launcher dies", { skip: linux, timeout: 60_000 }, () => {
     await rig.spawner.close({ quit: false });
     process.kill(rig.spawner.launcherPid, "SIGKILL");
     await until("the orphan is gone", () => !isAlive(pid));
-    rmSync(home, { recursive: true });
+    // The next one takes away what is left of its groups.
+    await (await SpawnerRig.open({}, home))[Symbol.asyncDispose]();
   });
 
   test("a lane whose shell is killed by what runs in it is lost for that run only", async (t) => {

@@ -19,6 +19,8 @@ export type SpawnerOptions = {
   readonly uidBase?: number | undefined;
   /** Lanes stay root, and orders give that up: for runs that are not sealed. */
   readonly drops?: boolean | undefined;
+  /** With less free than this, the run that wrote most is ended. */
+  readonly freeBytesMin?: number | undefined;
   readonly clock: Clock;
   readonly log: (line: string) => void;
 };

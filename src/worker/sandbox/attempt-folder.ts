@@ -3,9 +3,21 @@
  * in `root`; output goes to files beside it, which what runs can write but not replace.
  */
 import { randomBytes } from "node:crypto";
-import { chmodSync, chownSync, closeSync, fchownSync, mkdirSync, openSync } from "node:fs";
-import { chmod, lstat, readdir, rm } from "node:fs/promises";
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  fchownSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  rmdirSync,
+  unlinkSync,
+  type Dirent,
+} from "node:fs";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
+import { Pace } from "#worker/pace.ts";
 
 export type AttemptFolder = {
   readonly path: string;
@@ -45,16 +57,38 @@ export function makeAttemptFolder(home: string, uid: number | undefined): Attemp
   return folder;
 }
 
-/** Whatever was left in there, and however its rights were set. */
+/**
+ * Whatever was left in there, and however its rights were set. Call by call, with a rest every few milliseconds: that
+ * takes half the time of the asynchronous calls, and holds up nobody. Links are not followed, names may be any bytes.
+ */
 export async function removeFolder(path: string): Promise<void> {
+  const pace = new Pace();
+  await removeBelow(Buffer.from(path), pace);
+}
+
+async function removeBelow(path: Buffer, pace: Pace): Promise<void> {
+  for (const entry of entriesOf(path)) {
+    const inside = Buffer.concat([path, slash, entry.name]);
+    if (entry.isDirectory()) await removeBelow(inside, pace);
+    else unlinkSync(inside);
+    if (pace.isLong()) await pace.rest();
+  }
+  rmdirSync(path);
+}
+
+/** Opened to us first, where what ran has closed it. */
+function entriesOf(path: Buffer): readonly Dirent<Buffer>[] {
   try {
-    await rm(path, { recursive: true, force: true, maxRetries: 2 });
+    // As root everything can be read; what we own can be made so.
+    if (process.getuid?.() !== 0) chmodSync(path, 0o700);
+    return readdirSync(path, { withFileTypes: true, encoding: "buffer" });
   } catch (error) {
-    if (!["EACCES", "EPERM"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
-    await open(Buffer.from(path));
-    await rm(path, { recursive: true, force: true, maxRetries: 2 });
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    throw error;
   }
 }
+
+const slash = Buffer.from("/");
 
 /** Of those that no longer have an owner. */
 export async function reclaimAttempts(home: string, kept: ReadonlySet<string>): Promise<number> {
@@ -63,12 +97,4 @@ export async function reclaimAttempts(home: string, kept: ReadonlySet<string>): 
   const left = (await readdir(root)).map((name) => join(root, name)).filter((path) => !kept.has(path));
   for (const path of left) await removeFolder(path);
   return left.length;
-}
-
-/** Makes folders passable again; symbolic links are not followed, and names may be any bytes. */
-async function open(path: Buffer): Promise<void> {
-  if (!(await lstat(path)).isDirectory()) return;
-  await chmod(path, 0o700);
-  for (const entry of await readdir(path, { withFileTypes: true, encoding: "buffer" }))
-    if (entry.isDirectory()) await open(Buffer.concat([path, Buffer.from("/"), entry.name]));
 }

@@ -28,6 +28,8 @@ export type SandboxOptions = {
   readonly hidden?: readonly string[];
   /** Of /tmp in the sandbox. */
   readonly tmpBytes?: number;
+  /** With less free than this where attempts are, the one that wrote most is ended. */
+  readonly freeBytesMin?: number;
 };
 
 /** What there is between commands and the machine: for capabilities and results. */
@@ -121,8 +123,8 @@ export class Sandbox implements AsyncDisposable {
     const { uidBase, drops } = isolation;
     mkdirSync(attemptsIn(options.home), { recursive: true, mode: 0o711 });
     if (uidBase !== undefined) checkPassable(options.home);
-    const { home, socket, lanes, clock, log } = options;
-    const spawner = await Spawner.open({ home, socket, lanes, uidBase, drops, clock, log });
+    const { home, socket, lanes, clock, log, freeBytesMin = freeBytesMinDefault } = options;
+    const spawner = await Spawner.open({ home, socket, lanes, uidBase, drops, freeBytesMin, clock, log });
     return new Sandbox(options, isolation, spawner);
   }
 
@@ -221,6 +223,7 @@ const signals: Readonly<Record<number, string>> = {
 /** 84: what a number alone does not say. */
 function messageOf({ why, exitCode, outOfMemory }: End): string | undefined {
   if (outOfMemory) return "it ran out of the memory it may have";
+  if (why === "disk-full") return "the disk was nearly full, and nothing else had written as much";
   if (why === "timed-out") return "it took longer than it may";
   if (why !== "exited") return `it was ended: ${why}`;
   const name = signals[exitCode - 128] ?? (exitCode > 128 && exitCode < 193 ? `signal ${exitCode - 128}` : undefined);
@@ -231,6 +234,7 @@ function checkWords(argv: readonly string[]): void {
   if (argv.length === 0 || argv[0] === "") throw new Fault("invalid", "run command", { why: "no program is named" });
 }
 
+const freeBytesMinDefault = 512 * 1024 * 1024;
 const headBytes = 4_096;
 
 async function head(path: string): Promise<string> {

@@ -16,12 +16,12 @@ import {
 } from "node:fs";
 import { copyFile } from "node:fs/promises";
 import { join } from "node:path";
-import { setImmediate as turn } from "node:timers/promises";
 import type { Digest, DigestFunction } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
 import { decode } from "#wire/message.ts";
 import { Directory, type NodeProperties } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import type { BlobStore } from "#blobs/store.ts";
+import { Pace } from "#worker/pace.ts";
 import type { LinkCache } from "./link-cache.ts";
 import { checkWorkingDirectory, parentsOf, resolveOutput } from "./paths.ts";
 import {
@@ -176,19 +176,3 @@ function settle({ properties, executable }: FileEntry, path: string): void {
 }
 
 const fixedSeconds = Date.UTC(2000, 0, 1) / 1000;
-
-/** Others get their turn every few milliseconds: a tree may have thousands of files. */
-class Pace {
-  #sinceMono = performance.now();
-  #count = 0;
-
-  isLong(): boolean {
-    this.#count += 1;
-    return this.#count % 16 === 0 && performance.now() - this.#sinceMono > 3;
-  }
-
-  async rest(): Promise<void> {
-    await turn();
-    this.#sinceMono = performance.now();
-  }
-}

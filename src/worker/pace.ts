@@ -1,0 +1,20 @@
+import { setImmediate as turn } from "node:timers/promises";
+
+const longMs = 3;
+const lookEvery = 16;
+
+/** For long work of many small calls: others get their turn every few milliseconds. */
+export class Pace {
+  #sinceMono = performance.now();
+  #count = 0;
+
+  isLong(): boolean {
+    this.#count += 1;
+    return this.#count % lookEvery === 0 && performance.now() - this.#sinceMono > longMs;
+  }
+
+  async rest(): Promise<void> {
+    await turn();
+    this.#sinceMono = performance.now();
+  }
+}
