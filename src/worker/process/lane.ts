@@ -1,7 +1,7 @@
 /**
  * One lane: a shell that waits for orders, forks, and says how the fork ended. It is the leader of its process group,
  * lives in the lane's control group, and runs as the lane's user. A watchman beside it holds a pipe of the launcher's:
- * when that closes, the launcher is gone, and the watchman ends the whole group (P4).
+ * when that closes, the launcher is gone, and the watchman ends the whole group (N4).
  */
 import { spawn, type ChildProcess } from "node:child_process";
 import { chmodSync, chownSync, mkdirSync, writeFileSync } from "node:fs";

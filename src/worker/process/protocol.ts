@@ -2,10 +2,10 @@
  * What a node and its launcher say to each other. The launcher starts processes for the node, because starting one from
  * a process with much memory stops it for milliseconds. It outlives the node, but what it runs does not outlive its lease.
  *
- * P1 A run ends exactly once, and is told until the node says that it may be forgotten.
- * P2 A run is told as ended only when nothing of its tree is alive, or when the end says that something may be.
- * P3 A run that nobody renews is ended by the launcher's own clock.
- * P4 Whatever the launcher started dies when the launcher does.
+ * N1 A run ends exactly once, and is told until the node says that it may be forgotten.
+ * N2 A run is told as ended only when nothing of its tree is alive, or when the end says that something may be.
+ * N3 A run that nobody renews is ended by the launcher's own clock.
+ * N4 Whatever the launcher started dies when the launcher does.
  */
 export const launcherVersion = 1;
 

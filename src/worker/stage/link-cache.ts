@@ -2,8 +2,8 @@
  * Files to make hard links to: every blob that was an input lately, once as a plain file and once, where wanted, as an
  * executable one, for the two need inodes of their own (72). Bounded; what was not used the longest goes first.
  *
- * L1 A file here has the bytes that its name says: verified when written, read-only, and never written by what runs.
- * L2 After a crash of the machine nothing here is trusted: files are not synced. After one of the node, everything is.
+ * Y1 A file here has the bytes that its name says: verified when written, read-only, and never written by what runs.
+ * Y2 After a crash of the machine nothing here is trusted: files are not synced. After one of the node, everything is.
  */
 import { randomBytes } from "node:crypto";
 import { closeSync, fchmodSync, mkdirSync, openSync, readFileSync, writeSync } from "node:fs";

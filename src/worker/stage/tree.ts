@@ -2,9 +2,9 @@
  * An input tree laid out flat: what folders, files and links to make, in which order. Made of directories by digest, each
  * fetched, read and checked once and remembered.
  *
- * T1 Names are checked before anything is made of them (70).
- * T2 What a tree would come to is counted before it is laid out: directories can be shared, so a few can mean millions (73).
- * T3 Everything that is missing is told at once.
+ * V1 Names are checked before anything is made of them (70).
+ * V2 What a tree would come to is counted before it is laid out: directories can be shared, so a few can mean millions (73).
+ * V3 Everything that is missing is told at once.
  */
 import { digestText, type Digest, type DigestFunction } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
@@ -138,7 +138,7 @@ export class Trees {
     }
   }
 
-  /** T2. A digest cannot contain itself, so this ends. */
+  /** V2. A digest cannot contain itself, so this ends. */
   #count(root: Digest, nodes: ReadonlyMap<Digest, Node>): void {
     const counted = new Map<Digest, { entries: number; depth: number }>();
     const { entriesMax, depthMax } = this.#limits;
