@@ -1,5 +1,5 @@
 /** `millrace cache` against a real node, filled the way a build tool fills it. */
-import { deepEqual, equal, match, ok } from "node:assert/strict";
+import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -142,6 +142,18 @@ describe("millrace cache", () => {
       const json = await run("cache", "why", now, "--json");
       equal((JSON.parse(json.out[0] ?? "") as { verdict: string }).verdict, "differs");
       match((await run("cache", "why", "//other:one")).out[0] ?? "", /no action of \/\/other:one has missed/);
+      // What is taken back misses, and is explained as that; what is believed again does not.
+      const known = { ...asked, actionDigest: named(old) };
+      await client.unary(ActionCache.methods.getActionResult, known, { metadata });
+      const revoked = await run("cache", "revoke", "--all", "--last", "1h", "--why", "bad compiler", "--json");
+      const { id } = JSON.parse(revoked.out[0] ?? "") as { id: string };
+      await rejects(client.unary(ActionCache.methods.getActionResult, known, { metadata }), (error) =>
+        isGrpcError(error, grpcCode.notFound),
+      );
+      match((await run("cache", "why", old)).out.join("\n"), /has been revoked/);
+      match((await run("cache", "revoke")).out[0] ?? "", /everything, written from .*: bad compiler$/);
+      equal((await run("cache", "revoke", "--lift", id)).code, 0);
+      await client.unary(ActionCache.methods.getActionResult, known, { metadata });
       const listed = await run("cache", "ls", "ac", "--json");
       equal((JSON.parse(listed.out[0] ?? "") as { principal: string }).principal.length > 0, true);
     } finally {

@@ -113,7 +113,7 @@ async function serve({ edge, build }: Config, listen: readonly string[], parts: 
       );
       const { upkeep } = cache;
       const adminServed =
-        upkeep && seen ? composeCacheAdmin({ ...cache, upkeep, seen, report }, admission) : () => undefined;
+        upkeep && seen ? composeCacheAdmin({ ...cache, upkeep, seen, clock, report }, admission) : () => undefined;
       return (request, peer) => peersServed(request, peer) ?? adminServed(request, peer) ?? cachesServed(request, peer);
     },
   });

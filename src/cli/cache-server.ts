@@ -31,7 +31,7 @@ export class CacheServer {
   }
 
   async ask(
-    method: "GET" | "POST" | "PUT",
+    method: "GET" | "POST" | "PUT" | "DELETE",
     path: string,
     more: { readonly query?: Readonly<Record<string, string | undefined>>; readonly body?: ReadableStream } = {},
   ): Promise<Response> {

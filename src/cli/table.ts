@@ -1,6 +1,7 @@
 import { bench } from "./bench.ts";
 import { cacheGet, cachePut } from "./cache-blob.ts";
 import { cacheList } from "./cache-list.ts";
+import { cacheRevoke } from "./cache-revoke.ts";
 import { cacheStat } from "./cache-stat.ts";
 import { cacheGc, cacheVerify } from "./cache-upkeep.ts";
 import { cacheWhy } from "./cache-why.ts";
@@ -35,6 +36,7 @@ export const table: readonly Command[] = [
   cacheGet,
   cachePut,
   cacheWhy,
+  cacheRevoke,
   cacheGc,
   cacheVerify,
   nodes,

@@ -2,12 +2,15 @@
  * What people and scripts ask of a cache that no build tool's protocol has words for: how full it is, what is in it,
  * why something missed, to clean it up. JSON under /api/cache; `millrace cache` speaks it.
  */
+import type { Clock } from "#base/clock.ts";
 import { isDigest, parseDigest } from "#base/digest.ts";
 import type { ActionIndex } from "#blobs/action-index.ts";
 import type { Store } from "#blobs/store.ts";
 import type { Upkeep } from "#blobs/upkeep.ts";
 import type { HttpCaller, Identify } from "#doors/build/http/caller.ts";
 import { asRefusal, HttpRefusal, methodNotAllowed, requireFor } from "#doors/build/http/refusal.ts";
+import { parseRule } from "./rule-request.ts";
+import type { TrustRules } from "#doors/build/trust-rules.ts";
 import { tell } from "#doors/build/why/difference.ts";
 import { explainMiss } from "#doors/build/why/explain.ts";
 import type { Seen } from "#doors/build/why/seen.ts";
@@ -17,6 +20,8 @@ export type AdminPorts = {
   readonly index: ActionIndex;
   readonly upkeep: Upkeep;
   readonly seen: Seen;
+  readonly trust: TrustRules;
+  readonly clock: Clock;
   readonly caller: Identify;
   readonly report: (error: unknown) => void;
 };
@@ -54,6 +59,8 @@ async function answer(ports: AdminPorts, request: Request, url: URL): Promise<Re
       return await gc(ports, call);
     case "verify":
       return verify(ports, call);
+    case "rules":
+      return await rules(ports, call, rest);
     default:
       throw new HttpRefusal(404, "there is nothing at this address");
   }
@@ -152,6 +159,24 @@ function verify({ upkeep }: AdminPorts, call: Call): Response {
     for await (const told of upkeep.verify(call.request.signal)) yield Buffer.from(`${JSON.stringify(told)}\n`);
   };
   return new Response(ReadableStream.from(lines()), { headers: { "content-type": "application/x-ndjson" } });
+}
+
+/** Whoever may write results may take them back. */
+async function rules({ trust, clock }: AdminPorts, call: Call, [id]: readonly string[]): Promise<Response> {
+  only(call, "GET", "POST", "DELETE");
+  const { tenant, principal } = call.caller;
+  const by = { principal, atMs: clock.wallMs() };
+  if (call.request.method === "GET") {
+    requireFor(call.caller, "names.read");
+    return Response.json({ rules: await trust.list(tenant) });
+  }
+  requireFor(call.caller, "names.write");
+  if (call.request.method === "POST") {
+    const rule = parseRule(call.url.searchParams, by.atMs);
+    return Response.json({ id: await trust.revoke(tenant, rule, by), rule });
+  }
+  if (id === undefined || !(await trust.lift(tenant, id, by))) throw new HttpRefusal(404, "there is no such rule");
+  return new Response(undefined, { status: 204 });
 }
 
 function refused({ report }: AdminPorts, error: unknown): Response {
