@@ -44,6 +44,7 @@ export class Checkpoints {
       this.#sequence = applied.sequence;
       this.#loggedBytes = writtenBytes;
       this.#isDue = false;
+      this.#core.checkpointSegment = applied.segment;
       rememberBoot(this.#core.root);
     } catch (error) {
       // The old one is as good; a start only takes longer.

@@ -97,7 +97,7 @@ type SourceRecord = {
 const key: Key = new Uint32Array(keyWords);
 
 function copyRecord(core: Core, record: SourceRecord, isOldest: boolean): Promise<unknown> | undefined {
-  const { header, bytes, at } = record;
+  const { header, bytes, at, place } = record;
   const body = at + headerBytes;
   switch (header.kind) {
     case kinds.blob:
@@ -118,9 +118,23 @@ function copyRecord(core: Core, record: SourceRecord, isOldest: boolean): Promis
     case kinds.grants:
     case kinds.pins:
       return appendForOthers(core, record);
+    case kinds.gone:
+      // What the last checkpoint still has would be there again after a restart, and its file would not.
+      return place.segment < core.checkpointSegment ? undefined : core.appendGone(absentKeys(core, record));
     default:
       return undefined;
   }
+}
+
+/** Of what the record says is gone, what is. */
+function absentKeys(core: Core, { header, bytes, at }: SourceRecord): Buffer {
+  const absent: Buffer[] = [];
+  const body = at + headerBytes;
+  for (let from = body; from < body + header.bodyBytes; from += keyBytes) {
+    wordsOfBytes(key, bytes, from + 4, keyWords);
+    if (core.holdings.table.find(key, bytes[from] ?? 0) === noEntry) absent.push(bytes.subarray(from, from + keyBytes));
+  }
+  return Buffer.concat(absent);
 }
 
 function moveEntry(core: Core, record: SourceRecord, fn: number): Promise<unknown> | undefined {

@@ -55,6 +55,8 @@ export class Core {
   readonly nameTurns = new Turns();
   /** Makes room for so much, if it can; the janitor's. */
   makeRoom: (bytes: number) => Promise<boolean> = () => Promise.resolve(false);
+  /** What is in this segment and later ones, the last checkpoint may not know. */
+  checkpointSegment: number;
   /** Taken for uploads that have not come yet. */
   unwrittenBytes: () => number = () => 0;
   /** Told of entries whose use should be written down. */
@@ -75,6 +77,7 @@ export class Core {
     // A wall clock that was set back must not make anything older than it is, nor one that jumps let pins run out.
     this.#epochMs = Math.max(clock.wallMs(), holdings.lastSec * 1_000) - clock.monotonicMs();
     this.#roughSec = this.nowSec();
+    this.checkpointSegment = recovered.checkpointSegment;
     this.gate = new InlineGate(() => clock.monotonicMs());
     this.slabs = new Slabs(holdings.table, options.memoryBytesMax);
     this.reader = new RecordReader(segments, this.gate);
@@ -205,6 +208,10 @@ export class Core {
     await Promise.all(written);
   }
 
+  async appendGone(keys: Buffer): Promise<void> {
+    await this.#appendKeys({ kind: kinds.gone }, keys, true);
+  }
+
   keysOf(entries: readonly number[]): Buffer {
     const keys = Buffer.allocUnsafe(entries.length * keyBytes);
     entries.forEach((entry, i) => this.holdings.writeKey(entry, keys, i * keyBytes));
@@ -235,12 +242,12 @@ export class Core {
     const keys = this.keysOf(entries);
     for (const entry of entries) holdings.remove(entry);
     try {
-      await this.#appendKeys({ kind: kinds.gone }, keys, true);
+      await this.appendGone(keys);
     } catch (error) {
       // A disk without room for this one record could never get any: that is what the spare room is for.
       if (!isFault(error, "exhausted")) throw error;
       this.spare.useUp();
-      await this.#appendKeys({ kind: kinds.gone }, keys, true);
+      await this.appendGone(keys);
     }
     await Promise.all(names.map((name) => this.files.remove(name, () => this.#has(name))));
   }

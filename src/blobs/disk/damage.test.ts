@@ -1,5 +1,5 @@
 import { deepEqual, equal, ok, rejects } from "node:assert/strict";
-import { appendFileSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { appendFileSync, cpSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import type { Digest } from "#base/digest.ts";
@@ -7,7 +7,8 @@ import { isFault } from "#base/fault.ts";
 import { ManualClock } from "#base/manual-clock.ts";
 import { put, text } from "#blobs/exercise.ts";
 import { digestOf } from "#blobs/hashing.ts";
-import { diskRig, type DiskRig } from "./testing.ts";
+import { openDiskStore, type DiskStore } from "./open.ts";
+import { diskRig, quietClock, type DiskRig } from "./testing.ts";
 
 const logFiles = (rig: DiskRig): readonly string[] =>
   readdirSync(join(rig.root, "log"))
@@ -173,5 +174,83 @@ test("after a reboot, large blobs that came last are looked at before they are s
   equal(await text(again.read(durable)), values[4]);
   deepEqual(await again.pin([pinnedWell, zeroedPinned], 1_000), { missing: [zeroedPinned] });
   equal(await text(again.read(pinnedWell)), values[2]);
+  await rig.dispose();
+});
+
+const smallStore = { sizeBytesMax: 16 * 1024 * 1024, promisedMs: 1_000 };
+
+/** A rig whose checkpoints are written when it is closed and at no other time, and what a kill would leave of it now. */
+async function killable() {
+  const time = new ManualClock(10_000_000);
+  const clock = { ...quietClock, monotonicMs: () => time.monotonicMs(), wallMs: () => time.wallMs() };
+  const rig = await diskRig({ clock, ...smallStore });
+  const waste = async (seed: string): Promise<void> => {
+    for (let i = 0; i < 60; i += 1) await put(rig.store.forTenant("mill").blobs, `${seed} ${i} `.repeat(4_000));
+    await time.advance(10_000);
+  };
+  const killed = async (body: (store: DiskStore) => Promise<void>): Promise<void> => {
+    const copy = `${rig.root}-killed`;
+    cpSync(rig.root, copy, { recursive: true });
+    rmSync(join(copy, "in-use-by"));
+    const store = await openDiskStore(copy, { clock, ...smallStore });
+    await body(store);
+    await store.close();
+    rmSync(copy, { recursive: true });
+  };
+  return { rig, time, waste, killed };
+}
+
+test("B2: what was copied twice since the last checkpoint is found after a kill", async () => {
+  const { rig, time, waste, killed } = await killable();
+  await waste("first");
+  const kept = await put(rig.store.forTenant("mill").blobs, "kept through all of it");
+  await rig.store.forTenant("mill").blobs.pin([kept], 1_000_000);
+  await waste("second");
+  await rig.reopen(); // with a checkpoint, which says where it was then
+  for (const seed of ["third", "fourth", "fifth"]) {
+    await waste(seed);
+    await rig.store.upkeep.evict(0);
+  }
+  await killed(async (store) => {
+    const { blobs } = store.forTenant("mill");
+    equal(await text(blobs.read(kept)), "kept through all of it");
+    await time.advance(10_000);
+    await store.upkeep.evict(0);
+    deepEqual(await blobs.missing([kept]), [], "and it is still pinned");
+  });
+  await rig.dispose();
+});
+
+test("B3: what was let go since the last checkpoint does not come back after a kill, when the log that says so went too", async () => {
+  const { rig, time, waste, killed } = await killable();
+  const { blobs } = rig.store.forTenant("mill");
+  const anchor = await put(blobs, "keeps the first segment alive ".repeat(2_000));
+  const large = await put(blobs, "large ".repeat(50_000));
+  await blobs.pin([anchor], 1_000_000);
+  await waste("first");
+  await blobs.missing([large]);
+  await rig.reopen();
+  await time.advance(10_000);
+  for (const seed of ["second", "third", "fourth"]) {
+    await rig.store.upkeep.evict(0);
+    await waste(seed);
+  }
+  await killed(async (store) => {
+    const again = store.forTenant("mill").blobs;
+    deepEqual(await again.missing([large, anchor]), [large]);
+  });
+  await rig.dispose();
+});
+
+test("a log without a checkpoint does not bring back files that went", async () => {
+  const { rig, time, waste } = await killable();
+  const large = await put(rig.store.forTenant("mill").blobs, "large ".repeat(50_000));
+  await waste("first");
+  await rig.store.upkeep.evict(0);
+  await time.advance(10_000);
+  await rig.store.close();
+  rmSync(join(rig.root, "checkpoint"));
+  await rig.reopen();
+  deepEqual(await rig.store.forTenant("mill").blobs.missing([large]), [large]);
   await rig.dispose();
 });

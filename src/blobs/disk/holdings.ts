@@ -35,6 +35,8 @@ export class Holdings {
    * for they are made later.
    */
   #versions: Map<string, number> | undefined = new Map();
+  /** While the log is read back: whether the segment is still there. */
+  hasSegment: (segment: number) => boolean = () => true;
   /** The latest time that anything in the log speaks of. */
   lastSec = 0;
 
@@ -137,7 +139,7 @@ export class Holdings {
     keyFromBytes(this.#key, header.fn, bytes, body);
     const sizeAt = body + hashRoom(hashLength(header.fn));
     const sizeBytes = readUint64(bytes, sizeAt);
-    if (!this.#counts(header.fn, header)) return noEntry;
+    if (!this.#counts(header.fn, header)) return this.#merge(header);
     const entry = this.#entryFor(header.fn, place);
     table.setFlag(entry, flags.zstd, header.isZstd);
     table.setFlag(entry, flags.durable | flags.suspect, false);
@@ -155,14 +157,26 @@ export class Holdings {
     return entry;
   }
 
+  /** The bytes are not needed from there; who may see them and until when they are kept is true all the same. */
+  #merge(header: Header): number {
+    const entry = this.table.find(this.#key, header.fn);
+    if (entry === noEntry) return noEntry;
+    this.table.setVisible(entry, this.table.visible(entry) | header.visible);
+    this.#age(entry, header);
+    return noEntry;
+  }
+
   /** A copy counts only for as long as what it was made of does. */
   #counts(fn: number, { movedFrom }: Header): boolean {
     if (!movedFrom) return true;
     const { table } = this;
     const entry = table.find(this.#key, fn);
+    const isReadBack = this.#versions !== undefined;
     // Gone meanwhile; or, while the log is read back, what it was made of went when it had been copied.
-    if (entry === noEntry) return this.#versions !== undefined;
-    return table.segment(entry) === movedFrom.segment && table.offset(entry) === movedFrom.offset;
+    if (entry === noEntry) return isReadBack;
+    if (table.segment(entry) === movedFrom.segment && table.offset(entry) === movedFrom.offset) return true;
+    // A checkpoint knows the first of several places, and those between have gone with their segments.
+    return isReadBack && !this.hasSegment(table.segment(entry));
   }
 
   /** The entry under the key in hand, without the place it had: the record that comes last counts. */

@@ -1,10 +1,13 @@
 /** After a restart: the last checkpoint, then what the log says since, up to where it was cut off. */
-import { readFileSync, truncateSync } from "node:fs";
+import { existsSync, readFileSync, truncateSync } from "node:fs";
+import { join } from "node:path";
+import { BlobFiles, fileName } from "./blob-files.ts";
 import { readCheckpoint, type Position } from "./checkpoint.ts";
 import { asDiskFault } from "./disk-fault.ts";
 import type { Holdings } from "./holdings.ts";
 import { openRecord, recordBytes } from "./record.ts";
 import { segmentHeaderBytes, type Segments } from "./segments.ts";
+import { flags } from "./table.ts";
 
 export type Recovered = {
   readonly sequence: number;
@@ -15,9 +18,12 @@ export type Recovered = {
   /** Blobs and names whose bytes are not there. */
   readonly lost: number;
   readonly fromCheckpoint: boolean;
+  /** What is in this segment and later ones, the checkpoint may not know. */
+  readonly checkpointSegment: number;
 };
 
 export function recover(root: string, holdings: Holdings, segments: Segments): Recovered {
+  holdings.hasSegment = (number) => segments.get(number) !== undefined;
   const checkpoint = readCheckpoint(root, holdings);
   const from: Position = checkpoint ?? { segment: 0, offset: 0, sequence: 0 };
   let { sequence } = from;
@@ -30,8 +36,9 @@ export function recover(root: string, holdings: Holdings, segments: Segments): R
     scannedBytes += scanned.bytes;
     cutBytes += scanned.cutBytes;
   }
-  const lost = dropLost(holdings, segments);
-  return { sequence, scannedBytes, cutBytes, lost, fromCheckpoint: checkpoint !== undefined };
+  const lost = dropLost(holdings, segments) + (checkpoint ? 0 : dropWithoutFile(root, holdings));
+  const known = { fromCheckpoint: checkpoint !== undefined, checkpointSegment: from.segment };
+  return { sequence, scannedBytes, cutBytes, lost, ...known };
 }
 
 type Scan = { readonly number: number; readonly start: number; readonly sequence: number };
@@ -73,6 +80,20 @@ function dropLost(holdings: Holdings, segments: Segments): number {
     if (!table.isTaken(entry)) continue;
     const segment = segments.get(table.segment(entry));
     if (segment && table.offset(entry) < segment.sizeBytes) continue;
+    holdings.remove(entry);
+    lost += 1;
+  }
+  return lost;
+}
+
+/** A log by itself may speak of files that went long ago. Slow, and needed only when the checkpoint was lost. */
+function dropWithoutFile(root: string, holdings: Holdings): number {
+  const { table } = holdings;
+  const files = new BlobFiles(join(root, "files"));
+  let lost = 0;
+  for (let entry = 0; entry < table.end; entry += 1) {
+    if (!table.isTaken(entry) || !table.has(entry, flags.file)) continue;
+    if (existsSync(files.path(fileName(table.fn(entry), table.key(entry))))) continue;
     holdings.remove(entry);
     lost += 1;
   }
