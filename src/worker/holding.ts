@@ -92,8 +92,9 @@ export class Holding {
 }
 
 /**
- * W1 for a node that hangs or dies: how long what an attempt runs may go on by itself. Claims are renewed every third of
- * their lease, so that at half of it nobody else can have the task yet; what changes the world dies with its node.
+ * W1 for a node that hangs or dies: how long what an attempt runs may go on by itself. Claims are renewed every third
+ *    of their lease, so that at half of it nobody else can have the task yet; what changes the world dies with its
+ *    node.
  */
 export const leasesOf = ({ effects, leaseMs }: Pick<Granted, "effects" | "leaseMs">) => ({
   leaseMs: leaseMs / 2,

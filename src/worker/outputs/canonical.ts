@@ -1,6 +1,6 @@
 /**
- * Directories and trees as bytes that everybody who has the same files would write: entries sorted by the bytes of their
- * names, defaults left out, every directory once (71, 80). Values in, bytes out.
+ * Directories and trees as bytes that everybody who has the same files would write: entries sorted by the bytes of
+ * their names, defaults left out, every directory once (71, 80). Values in, bytes out.
  */
 import { digestText, type Digest, type DigestFunction } from "#base/digest.ts";
 import { createHasher } from "#blobs/hashing.ts";
@@ -34,7 +34,10 @@ export function canonicalDirectory(
 export const encodeDirectory = (directory: Directory, fn: DigestFunction): Encoded =>
   named(encode(Directory, directory), fn);
 
-/** `below` has children before their parents, each once; a Tree has it the other way round, so that it can be read as it comes. */
+/**
+ * `below` has children before their parents, each once; a Tree has it the other way round, so that it can be read as
+ * it comes.
+ */
 export function encodeTree(root: Directory, below: readonly Directory[], fn: DigestFunction): Encoded {
   return named(encode(Tree, { root, children: below.toReversed() }), fn);
 }

@@ -115,7 +115,7 @@ describe("outputs", () => {
     );
   });
 
-  test("78: what is missing is left out; what is neither file, folder nor link is refused, without waiting for it", async () => {
+  test("78: what is missing is left out; what is no file, folder or link is refused at once", async () => {
     using rig = new Rig();
     rig.write("there");
     const { outputFiles } = await rig.collect({ outputPaths: ["there", "not", "not/deep", "there/below"] });
@@ -293,7 +293,7 @@ function rawTree(bytes: Buffer): {
   return { root, children, tags };
 }
 
-test("80: any tree is told in canonical bytes: read back and written again they are the same, and every digest is right", async () => {
+test("80: any tree is told in canonical bytes, and every digest in it is right", async () => {
   const name = fc
     .string({ unit: "grapheme", minLength: 1, maxLength: 6 })
     .filter((text) => !/[/\0\ud800-\udfff]/.test(text) && !/^\.{1,2}$/.test(text));

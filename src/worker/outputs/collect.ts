@@ -1,6 +1,6 @@
 /**
- * What an action made, as the Remote Execution API tells it (77-82). Only after its whole tree of processes is dead: then
- * what is looked at is what is hashed and what is sent.
+ * What an action made, as the Remote Execution API tells it (77-82). Only after its whole tree of processes is dead:
+ * then what is looked at is what is hashed and what is sent.
  */
 import { isUtf8 } from "node:buffer";
 import { lstatSync, readdirSync, readlinkSync, type Stats } from "node:fs";

@@ -1,6 +1,6 @@
 /**
- * Control groups: where the machine has them and lets us, each lane has a group of its own. Its shell lives in there, so
- * that what it forks is in the group from the first instruction on, and no process is ever moved (which takes
+ * Control groups: where the machine has them and lets us, each lane has a group of its own. Its shell lives in there,
+ * so that what it forks is in the group from the first instruction on, and no process is ever moved (which takes
  * milliseconds). Of either version; the machine decides.
  */
 import { closeSync, openSync, readFileSync, readSync, rmdirSync, writeSync } from "node:fs";

@@ -150,8 +150,8 @@ export class Lane {
 const nothingUsed: ChildrenUse = { cpuMs: 0, readBytes: 0, writtenBytes: 0 };
 
 /**
- * How what ran can be known, where no control group tells: by the first process of its namespace, or by a folder that is
- * the run's alone. Never by its working directory, which may be anybody's.
+ * How what ran can be known, where no control group tells: by the first process of its namespace, or by a folder that
+ * is the run's alone. Never by its working directory, which may be anybody's.
  */
 type Traces = { readonly folder: string; readonly first: number | undefined };
 

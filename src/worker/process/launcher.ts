@@ -1,6 +1,6 @@
 /**
- * The launcher: a small process that starts others, for a node that may die and come back. Told by path, never imported:
- * `node launcher.ts HOME SOCKET`.
+ * The launcher: a small process that starts others, for a node that may die and come back. Told by path, never
+ * imported: `node launcher.ts HOME SOCKET`.
  */
 import { spawnSync } from "node:child_process";
 import { chmodSync, closeSync, mkdirSync, readdirSync, rmSync } from "node:fs";

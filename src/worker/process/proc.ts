@@ -35,8 +35,8 @@ export const namespaceDepth = (pid: number): number =>
   /^NSpid:\s*(.*)$/m.exec(text(`/proc/${pid}/status`))?.[1]?.split(/\s+/).length ?? 0;
 
 /**
- * Processes of the user, or, of a user that has others as well, those that work in the folders or have a file in them open:
- * for want of a better way to find a tree's strays.
+ * Processes of the user, or, of a user that has others as well, those that work in the folders or have a file in them
+ * open: for want of a better way to find a tree's strays.
  */
 export function strays(folders: readonly string[], uid?: number): readonly number[] {
   if (process.platform !== "linux") return [];

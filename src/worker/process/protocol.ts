@@ -1,6 +1,7 @@
 /**
- * What a node and its launcher say to each other. The launcher starts processes for the node, because starting one from
- * a process with much memory stops it for milliseconds. It outlives the node, but what it runs does not outlive its lease.
+ * What a node and its launcher say to each other. The launcher starts processes for the node, because starting one
+ * from a process with much memory stops it for milliseconds. It outlives the node, but what it runs does not outlive
+ * its lease.
  *
  * N1 A run ends exactly once, and is told until the node says that it may be forgotten.
  * N2 A run is told as ended only when nothing of its tree is alive, or when the end says that something may be.
@@ -57,8 +58,8 @@ export type Request =
       /** What runs in lane n is user and group `uidBase + n`; without it, those of the launcher. */
       readonly uidBase?: number;
       /**
-       * Lanes stay the launcher's user, and every order gives that up by setpriv(1). Then what runs cannot reach its lane,
-       * and the lane can be used again, although the run is not sealed.
+       * Lanes stay the launcher's user, and every order gives that up by setpriv(1). Then what runs cannot reach its
+       * lane, and the lane can be used again, although the run is not sealed.
        */
       readonly drops?: boolean;
       /** With less than this free where runs have their folders, the one that wrote most is ended. Zero: never. */

@@ -29,7 +29,7 @@ describe("a process that a launcher starts", { skip: linux, timeout: 120_000 }, 
     equal((await rig.run(["/usr/bin/env"], { env: {} })).out, "");
   });
 
-  test("83: is found as it is, below its folder, or by the PATH it is given; what cannot be started is 127 or 126", async () => {
+  test("83: is found as it is, below its folder, or by its PATH; what cannot be started is 127 or 126", async () => {
     await using rig = await SpawnerRig.open();
     const write = "printf '#!/bin/sh\\necho here\\n' > tool; chmod 755 tool; touch plain;";
     equal((await rig.sh(`${write} exec ./tool`)).out, "here\n");
@@ -195,7 +195,7 @@ describe("when a node dies", { skip: linux, timeout: 60_000 }, () => {
     await new Promise((resolve) => node.once("exit", resolve));
   }
 
-  test("what it ran goes on within its lease, and the node's next life finds it, and what ended meanwhile", async () => {
+  test("what it ran goes on within its lease; its next life finds it, and what ended meanwhile", async () => {
     const home = rigHome();
     await nodeThatRuns(home, 30_000);
     await using rig = await SpawnerRig.open({}, home);

@@ -1,6 +1,6 @@
 /**
- * The node's side of a launcher: starts one, or finds the one that an earlier life of this node left, and asks it to run
- * things. Starting a process costs this process a message.
+ * The node's side of a launcher: starts one, or finds the one that an earlier life of this node left, and asks it to
+ * run things. Starting a process costs this process a message.
  */
 import { randomBytes } from "node:crypto";
 import type { Clock } from "#base/clock.ts";

@@ -1,6 +1,6 @@
 /**
- * The folder of one attempt: a name that nobody can guess, and a way in for its own user only. What is staged and made is
- * in `root`; output goes to files beside it, which what runs can write but not replace.
+ * The folder of one attempt: a name that nobody can guess, and a way in for its own user only. What is staged and
+ * made is in `root`; output goes to files beside it, which what runs can write but not replace.
  */
 import { randomBytes } from "node:crypto";
 import {

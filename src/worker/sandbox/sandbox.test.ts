@@ -184,7 +184,8 @@ for (const { name, skip, isolation } of modes)
         await using rig = await Rig.open({ isolation });
         const port = await listening();
         const script = `echo x > /etc/millrace-test || echo ro; ls -A /tmp; ls /proc | grep -c '^[0-9]';
-        exec 2>/dev/null; (exec 3<>/dev/tcp/127.0.0.1/${port.number}) && echo net; grep CapEff /proc/self/status; id -u; pwd`;
+        exec 2>/dev/null; (exec 3<>/dev/tcp/127.0.0.1/${port.number}) && echo net;
+        grep CapEff /proc/self/status; id -u; pwd`;
         await using attempt = await rig.sandbox.attempt();
         await attempt.run(commandOf(["/bin/bash", "-c", script]));
         const [ro, tmp, pids, caps, uid, pwd] = text(attempt.folder.stdout).split("\n");

@@ -1,4 +1,7 @@
-/** Input trees for tests, in words: { "a/b.txt": "bytes", "run.sh*": executable, "to@": a link's target, "d/": empty }. */
+/**
+ * Input trees for tests, in words: { "a/b.txt": "bytes", "run.sh*": executable, "to@": a link's target, "d/": empty
+ * }.
+ */
 import type { Digest } from "#base/digest.ts";
 import { createMemoryBlobs, type MemoryBlobs } from "#blobs/memory.ts";
 import { sha256Digest } from "#blobs/sha256.ts";

@@ -299,7 +299,7 @@ describe("the cache of links", () => {
     await rejects(rig.stage({ big: "x".repeat(200_000) }), (error) => isFault(error, "exhausted"));
   });
 
-  test("is found again after a restart, and not believed after one of the machine, or with the wrong size", async () => {
+  test("is found again after a restart; not believed after one of the machine, or with a wrong size", async () => {
     await using rig = await Rig.open();
     await rig.stage({ a: "aaa", b: "bbb" });
     const folder = join(rig.home, "links");

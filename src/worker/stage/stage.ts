@@ -1,7 +1,7 @@
 /**
- * Makes an input tree in an attempt's root: folders, then files, then symbolic links, so that nothing is ever made through
- * a link (74). Files are hard links to the cache where what runs is another user, who can change none of them; elsewhere
- * they are copies (72).
+ * Makes an input tree in an attempt's root: folders, then files, then symbolic links, so that nothing is ever made
+ * through a link (74). Files are hard links to the cache where what runs is another user, who can change none of
+ * them; elsewhere they are copies (72).
  */
 import {
   chmodSync,
