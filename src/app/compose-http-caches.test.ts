@@ -1,4 +1,4 @@
-/** Every HTTP cache over a real port, as a table of requests and answers; checklist item 94 and the tools' own rules. */
+/** Every HTTP cache over a real port, as a table of requests and answers; item 94 and the tools' own rules. */
 import { equal, match, ok } from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { request as httpRequest } from "node:http";

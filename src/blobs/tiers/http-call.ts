@@ -1,4 +1,4 @@
-/** One request over HTTP/1.1 with bounded connections and bounded waiting; the answer's body is pulled by its reader. */
+/** One request over HTTP/1.1: bounded connections, bounded waiting, and a body that is pulled by its reader. */
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import { Fault } from "#base/fault.ts";

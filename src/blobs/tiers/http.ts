@@ -1,6 +1,6 @@
 /**
- * A cache that speaks Bazel's HTTP protocol, for reading only: `<url>/cas/<hash>`. It promises nothing, so it is nobody's
- * word on what exists; what comes from it is checked (B1).
+ * A cache that speaks Bazel's HTTP protocol, for reading only: `<url>/cas/<hash>`. It promises nothing, so it is
+ * nobody's word on what exists; what comes from it is checked (B1).
  */
 import type { Digest } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
