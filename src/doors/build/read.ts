@@ -1,6 +1,7 @@
 import { digestSizeBytes, type Digest } from "#base/digest.ts";
 import type { Form, Range } from "#blobs/store.ts";
-import { LentMessage, OnlyMessage } from "#grpc/outgoing.ts";
+import { fileMessages } from "#grpc/file-messages.ts";
+import { OnlyMessage, type LaidMessage } from "#grpc/outgoing.ts";
 import type { ReadRequest, ReadResponse } from "#wire/generated/google/bytestream/bytestream.ts";
 import { readResponseHead } from "#wire/read-response.ts";
 import { noBytes } from "#wire/reader.ts";
@@ -8,16 +9,13 @@ import { need } from "./caller.ts";
 import { isEmpty } from "./digests.ts";
 import { resourceHeaderProblem, servedInstance, storeOf, type BuildCall, type BuildPorts } from "./door.ts";
 import { parseReadName } from "./names.ts";
-import { invalid, outOfRange } from "./refusals.ts";
+import { PartSource } from "./part-source.ts";
+import { invalid, notFound, outOfRange } from "./refusals.ts";
 
-/** Long parts are sent as several messages: no client takes one of more than 4 MiB unless it was told to. */
-const pieceBytesMax = 1024 * 1024;
 /** Up to here a blob that is in memory is answered at once, as a copy. */
 const atOnceBytesMax = 64 * 1024;
-/** From here on it pays to send bytes from where they are. */
-const lentBytesMin = 32 * 1024;
 
-type Answers = OnlyMessage<ReadResponse> | AsyncIterable<ReadResponse | LentMessage>;
+type Answers = OnlyMessage<ReadResponse> | AsyncIterable<LaidMessage>;
 
 /** Nothing is answered before it is known that the blob is there: a stream that ends early and well is a lie. */
 export function readBlob(ports: BuildPorts, request: ReadRequest, call: BuildCall): Answers {
@@ -38,20 +36,27 @@ export function readBlob(ports: BuildPorts, request: ReadRequest, call: BuildCal
     const bytes = blobs.prompt?.bytes(digest);
     if (bytes) return new OnlyMessage({ data: bytes.subarray(readOffset, readOffset + length) });
   }
-  return streamed(ports, call, { digest, range: { offset: readOffset, ...(readLimit > 0 && { length }) }, form });
+  return streamed(ports, call, { digest, range: { offset: readOffset, length }, form });
 }
 
-type Wanted = { readonly digest: Digest; readonly range: Range; readonly form: Form };
+type Wanted = { readonly digest: Digest; readonly range: Range & { readonly length: number }; readonly form: Form };
 
+/** The store's parts are laid out as they leave, in one piece of memory for many frames, while the next are read. */
 async function* streamed(
   ports: BuildPorts,
   call: BuildCall,
   { digest, range, form }: Wanted,
-): AsyncGenerator<ReadResponse | LentMessage> {
-  for await (const part of storeOf(ports, call).blobs.read(digest, range, form))
-    for (let at = 0; at < part.length; at += pieceBytesMax) {
-      const data = part.subarray(at, at + pieceBytesMax);
-      // The part is ours until we ask for the next one, which is when it has been sent.
-      yield data.length < lentBytesMin ? { data } : new LentMessage(readResponseHead.of(data.length), data);
-    }
+): AsyncGenerator<LaidMessage> {
+  const { blobs } = storeOf(ports, call);
+  if (range.length === 0 && form === "plain") {
+    if ((await blobs.missing([digest])).length > 0) throw notFound("the blob is not here");
+    return;
+  }
+  const { offset, length } = range;
+  const source = new PartSource(blobs.read(digest, form === "zstd" ? { offset } : range, form));
+  try {
+    yield* fileMessages({ file: source, ...(form === "plain" && { length }), head: readResponseHead });
+  } finally {
+    await source.close();
+  }
 }

@@ -21,6 +21,7 @@ export type NamedRule = { readonly id: string; readonly rule: TrustRule; readonl
 export class TrustRules {
   readonly #index: ActionIndex;
   readonly #known = new Map<string, Known>();
+  readonly #thisTurn = new Map<string, Known>();
 
   constructor(index: ActionIndex) {
     this.#index = index;
@@ -28,9 +29,18 @@ export class TrustRules {
 
   /** Undefined: it takes a look at the index first. */
   isRevokedAtOnce(key: EntryKey, entry: Entry): boolean | undefined {
-    const head = this.#index.prompt?.(headOf(key.tenant));
-    const known = this.#known.get(key.tenant);
-    return head && known?.version === head.version ? isRevoked(known.rules, key, entry) : undefined;
+    const known = this.#thisTurn.get(key.tenant) ?? this.#look(key.tenant);
+    return known && isRevoked(known.rules, key, entry);
+  }
+
+  /** Calls that came in together look once: what somebody was told of before they came is in the index by then. */
+  #look(tenant: string): Known | undefined {
+    const head = this.#index.prompt?.(headOf(tenant));
+    const known = this.#known.get(tenant);
+    if (!head || known?.version !== head.version) return undefined;
+    if (this.#thisTurn.size === 0) setImmediate(() => this.#thisTurn.clear());
+    this.#thisTurn.set(tenant, known);
+    return known;
   }
 
   async isRevoked(key: EntryKey, entry: Entry): Promise<boolean> {

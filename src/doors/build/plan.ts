@@ -1,0 +1,182 @@
+/** Pure: an action to be executed becomes a job of one task. */
+import { createHash } from "node:crypto";
+import type { Digest, DigestFunction } from "#base/digest.ts";
+import type { TaskTemplate } from "#kernel/model.ts";
+import type { Order } from "#shard/client.ts";
+import type {
+  Action,
+  Command,
+  RequestMetadata,
+} from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
+import type { Duration } from "#wire/generated/google/protobuf/duration.ts";
+import type { ExecutionSettings } from "./execution-settings.ts";
+import { byCode, demandsOf, platformOf } from "./plan-platform.ts";
+import { invalid } from "./refusals.ts";
+
+export const door = "build";
+export const actionKind = "build.action";
+/** A worker that runs this door's tasks offers it. */
+export const taskLabel = "door=build";
+
+/** What a worker has to know besides the action itself, and whoever waits for the job besides its state. */
+export type ActionSpec = {
+  readonly instance: string;
+  readonly fn: DigestFunction;
+  readonly action: Digest;
+  /** Equal ones are one job while it lives. */
+  readonly merge: string;
+  readonly doNotCache: boolean;
+  readonly timeoutMs: number;
+  readonly requires: readonly string[];
+  readonly network: boolean;
+  readonly memoryBytes: number;
+  readonly queueMs: number;
+  readonly leaveGraceMs: number;
+  /** By the clock of the node that took it in. */
+  readonly queuedAtMs: number;
+  /** For the record of who had it executed. */
+  readonly principal: string;
+  readonly target: string;
+  readonly mnemonic: string;
+};
+
+export type Asked = {
+  readonly instance: string;
+  readonly fn: DigestFunction;
+  readonly action: Digest;
+  readonly principal: string;
+  readonly metadata: RequestMetadata | undefined;
+  readonly nowMs: number;
+  /** Chosen by the caller: keeps apart what is not to be merged. */
+  readonly unique: string;
+};
+
+/** Throws for what cannot be executed here. */
+export function planAction(asked: Asked, action: Action, command: Command, settings: ExecutionSettings): ActionSpec {
+  const { instance, fn, principal, metadata } = asked;
+  checkCommand(command);
+  const { labels, network, memoryBytes } = demandsOf(platformOf(action, command), settings);
+  return {
+    instance,
+    fn,
+    action: asked.action,
+    merge: mergeKeyOf(asked, action),
+    doNotCache: action.doNotCache,
+    timeoutMs: timeoutOf(action.timeout, settings),
+    requires: [...new Set([taskLabel, ...labels])].toSorted(byCode),
+    network,
+    memoryBytes,
+    queueMs: settings.queueMs,
+    leaveGraceMs: settings.leaveGraceMs,
+    queuedAtMs: asked.nowMs,
+    principal,
+    target: (metadata?.targetId ?? "").slice(0, textLengthMax),
+    mnemonic: (metadata?.actionMnemonic ?? "").slice(0, textLengthMax),
+  };
+}
+
+const textLengthMax = 300;
+
+/** 62: what is not to be cached is not shared either. 63: tenant and door are part of the key in the kernel. */
+function mergeKeyOf({ instance, action, unique }: Asked, { doNotCache }: Action): string {
+  const parts = doNotCache ? ["alone", unique] : ["shared", instance, action];
+  return createHash("sha256").update(parts.join("\0")).digest("hex");
+}
+
+/** 54 */
+function timeoutOf(timeout: Duration | undefined, { timeoutMsDefault, timeoutMsMax }: ExecutionSettings): number {
+  if (!timeout) return timeoutMsDefault;
+  const ms = timeout.seconds * 1_000 + timeout.nanos / 1e6;
+  if (ms < 0) throw invalid(`the action's timeout is negative: ${ms} ms`);
+  if (ms > timeoutMsMax) throw invalid(`the action's timeout of ${ms} ms is more than the ${timeoutMsMax} ms allowed`);
+  return ms === 0 ? timeoutMsDefault : Math.max(1, Math.round(ms));
+}
+
+/** 83: what no shell could start is refused before anybody waits for it. */
+function checkCommand({ arguments: words, environmentVariables }: Command): void {
+  if (words.length === 0 || words[0] === "") throw invalid("the command has no arguments: no program is named");
+  if (words.some((word) => word.includes("\0"))) throw invalid("an argument of the command contains NUL");
+  const names = new Set<string>();
+  for (const { name, value } of environmentVariables) {
+    if (name === "" || name.includes("=") || name.includes("\0") || value.includes("\0"))
+      throw invalid(`the command's variable ${JSON.stringify(name.slice(0, 100))} cannot be set`);
+    if (names.has(name)) throw invalid(`the command sets ${name.slice(0, 100)} twice`);
+    names.add(name);
+  }
+}
+
+const attemptsMax = 5;
+/** For inputs to come and outputs to go; the timeout of the action does not count them (56). */
+const aroundMs = 30 * 60_000;
+
+export type Wishes = { readonly tenant: string; readonly priority: number; readonly subscriber: string };
+
+/** The same spec gives the same order, so that who waits for a job can join it again. */
+export function planOrder(spec: ActionSpec, { tenant, priority, subscriber }: Wishes): Order {
+  const { action, merge, target, mnemonic, leaveGraceMs } = spec;
+  const template = templateOf(spec);
+  const text = JSON.stringify(spec);
+  return {
+    shardKey: `${tenant}/${merge}`,
+    tenant,
+    door,
+    name: [action, mnemonic, target]
+      .filter((part) => part !== "")
+      .join(" ")
+      .slice(0, nameLengthMax),
+    payloadHash: merge,
+    mergeKey: merge,
+    subscriber,
+    leaveGraceMs,
+    priority: kernelPriority(priority),
+    spec: text,
+    deadlineMs: template.queueMs + attemptsMax * (template.attemptMs + template.backoffMsMax),
+    stages: [
+      {
+        name: "action",
+        needs: [],
+        after: "success",
+        failFast: false,
+        mayFail: false,
+        parallelMax: 0,
+        tasks: { template, tasks: [{ key: "action", spec: text }] },
+      },
+    ],
+  };
+}
+
+const nameLengthMax = 250;
+
+const templateOf = ({ requires, queueMs, timeoutMs }: ActionSpec): TaskTemplate => ({
+  kind: actionKind,
+  requires,
+  leaseMs: 10_000,
+  attemptsMax,
+  retryOn: "infrastructure",
+  backoffMs: 200,
+  backoffMsMax: 5_000,
+  queueMs,
+  attemptMs: timeoutMs + aroundMs,
+  effects: "pure",
+  speculate: false,
+  graceMs: 60_000,
+});
+
+/** What clients may ask for. */
+export const priorityRange = { min: -100, max: 100 } as const;
+
+/** 64: with clients the lower comes first, in the kernel the higher. */
+export function kernelPriority(priority: number): number {
+  const clamped = Math.min(priorityRange.max, Math.max(priorityRange.min, priority));
+  return clamped === 0 ? 0 : -clamped;
+}
+
+/** Undefined for what this door has not written. */
+export function readSpec(text: string): ActionSpec | undefined {
+  try {
+    const spec = JSON.parse(text) as Partial<ActionSpec>;
+    return typeof spec.action === "string" && typeof spec.merge === "string" ? (spec as ActionSpec) : undefined;
+  } catch {
+    return undefined;
+  }
+}
