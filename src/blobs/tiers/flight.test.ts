@@ -23,7 +23,7 @@ const journey = fc.record({
   readers: fc.array(reader, { minLength: 1, maxLength: 8 }),
 });
 
-test("Y1, Y2: every reader gets exactly its range, or the beginning of it until it left", async () => {
+test("Q1, Q2: every reader gets exactly its range, or the beginning of it until it left", async () => {
   await fc.assert(
     fc.asyncProperty(journey, async ({ blob, partBytes, windowBytesMax, nearBytesMax, readers }) => {
       const memory = (sizeBytesMax: number) => createMemoryBlobs({ clock: new ManualClock(), sizeBytesMax });

@@ -3,8 +3,8 @@
  * fetch goes at the speed of the near store, which keeps a copy, and waits for no reader. The latest bytes are held in
  * a window; whoever falls behind it waits for the copy and goes on there.
  *
- * Y1 Nobody gets the end of what they asked for before all bytes of the blob were found right.
- * Y2 A reader that leaves takes nothing from the others; when the last one has left, the fetch ends.
+ * Q1 Nobody gets the end of what they asked for before all bytes of the blob were found right.
+ * Q2 A reader that leaves takes nothing from the others; when the last one has left, the fetch ends.
  */
 import { digestSizeBytes, type Digest } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
@@ -63,11 +63,11 @@ export class Flight {
         held = Uint8Array.from(part.bytes.subarray(at - part.at, end - part.at)); // each reader's own
         at += held.length;
       }
-      await this.#verified.promise; // Y1
+      await this.#verified.promise; // Q1
       if (held) yield held;
     } finally {
       this.#readers -= 1;
-      if (this.#readers === 0 && !this.#isOver) this.#end(); // Y2
+      if (this.#readers === 0 && !this.#isOver) this.#end(); // Q2
     }
   }
 

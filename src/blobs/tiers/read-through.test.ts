@@ -76,7 +76,7 @@ test("a hundred readers cause one fetch, and have the first bytes while the last
   equal(held.calls.filter((call) => call === "read").length, 1, "from here, now");
 });
 
-test("Y2: a reader that leaves does not stop the others; when the last one leaves, the fetch ends", async () => {
+test("Q2: a reader that leaves does not stop the others; when the last one leaves, the fetch ends", async () => {
   const { blobs, farInner, held } = rig();
   const large = randomBytes(10_000);
   const digest = digestOf(large);
