@@ -194,6 +194,7 @@ const stats = (state: State): Stats => ({
   tasks: state.tasks.size,
   ready: state.ready.size,
   claims: state.claims,
+  unpublished: state.outbox.size,
   tenants: state.tenants.size,
   executors: state.executors.size,
   stateBytes: state.bytes,

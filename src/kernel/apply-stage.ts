@@ -6,6 +6,7 @@ import {
   beforeChange,
   dropClaim,
   endTask,
+  fileGivingUp,
   isStageOver,
   isTaskOver,
   letGo,
@@ -124,6 +125,7 @@ export function applyJobEnded(state: State, event: EventOf<"job-ended">): void {
   job.reuse = undefined;
   state.liveJobs -= 1;
   state.agenda.drop(job);
+  if (job.outbox) fileGivingUp(state, job);
   unmerge(state, job);
   leaveLock(state, { job, stage: undefined });
 }

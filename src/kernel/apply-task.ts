@@ -1,6 +1,8 @@
 import { assert, missing } from "#base/assert.ts";
 import { Claim, type Task } from "./entities.ts";
 import type { EventOf } from "./event.ts";
+import type { Result } from "./model.ts";
+import { dropFromOutbox, toOutbox } from "./apply-publish.ts";
 import { beforeChange, checkQuota, dropClaim, endTask, fileClaim, toReady, toTimed, voidClaim } from "./moves.ts";
 import type { State } from "./state.ts";
 
@@ -71,7 +73,8 @@ export function applyCommitted(state: State, event: EventOf<"committed">): void 
   beforeChange(state, task);
   task.result = event.result;
   task.resultToken = event.token;
-  if (stage.job.bytes > 0) weigh(state, task, event.result.payload.length + 100 * event.result.digests.length);
+  if (stage.job.bytes > 0) weigh(state, task, resultBytes(event.result));
+  if (event.result.publish !== undefined) toOutbox(state, task, event.at);
   const tookMs = event.at - (claim.startedAtMs || claim.grantedAtMs);
   stage.runMsSum += tookMs;
   stage.runs += 1;
@@ -87,10 +90,13 @@ export function applyReused(state: State, event: EventOf<"reused">): void {
   beforeChange(state, task);
   task.result = event.result;
   task.resultToken = 0;
-  weigh(state, task, event.result.payload.length + 100 * event.result.digests.length);
+  weigh(state, task, resultBytes(event.result));
   state.endedClaim = undefined;
   endTask(state, task, "SUCCEEDED", event.at);
 }
+
+const resultBytes = ({ payload, digests, publish }: Result): number =>
+  payload.length + 100 * digests.length + (publish?.length ?? 0);
 
 function weigh(state: State, task: Task, bytes: number): void {
   beforeChange(state, task.stage.job);
@@ -161,6 +167,7 @@ export function applyInvalidated(state: State, event: EventOf<"invalidated">): v
   const { stage } = task;
   beforeChange(state, task);
   beforeChange(state, stage);
+  dropFromOutbox(state, task);
   task.generation = event.generation;
   task.result = undefined;
   task.resultToken = 0;

@@ -6,6 +6,7 @@ import { unreachable } from "#base/assert.ts";
 import { applyJobJoined, applyJobLeft, applyJobSubmitted, applyForgotten } from "./apply-job.ts";
 import { applyCancelling, applyJobEnded, applyStageEnded, applyStagePlanned, applyStageReady } from "./apply-stage.ts";
 import { applyLockFreed, applyLockGranted, applyLockQueued, applyStageReopened } from "./apply-stage.ts";
+import { applyPublished, applyPublishingGivenUp } from "./apply-publish.ts";
 import {
   applyAttemptEnded,
   applyClaimed,
@@ -113,6 +114,10 @@ export function apply(state: State, event: Event): void {
       return applyReported(state, event);
     case "committed":
       return applyCommitted(state, event);
+    case "published":
+      return applyPublished(state, event);
+    case "publishing-given-up":
+      return applyPublishingGivenUp(state, event);
     case "reused":
       return applyReused(state, event);
     case "attempt-ended":

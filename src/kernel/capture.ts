@@ -5,7 +5,8 @@
  *
  * Rows are small JSON arrays, a parent always before its children; restore.ts reads them.
  */
-import { type Claim, Job, Stage, type StageShape, type Task } from "./entities.ts";
+import { type Claim, Job, type Publication, Stage, type StageShape, type Task } from "./entities.ts";
+import { orphansOf } from "./apply-publish.ts";
 import type { TaskTemplate } from "./model.ts";
 import type { Lock, LockHolder } from "./locks.ts";
 import type { State } from "./state.ts";
@@ -145,10 +146,10 @@ class Capturing implements Capture {
 
   #job(job: Job): void {
     const { no, tenant, door, name, phase, reason, priority, spec, submittedAtMs, deadlineAtMs, endedAtMs } = job;
-    const { mergeKey, lock, audience, reuse, cancelled, bytes, stagesOpen } = job;
+    const { mergeKey, lock, audience, reuse, cancelled, outbox, bytes, stagesOpen } = job;
     const fixed = [no, tenant.name, door, name, spec, submittedAtMs, deadlineAtMs, job.stages.length];
     const rare =
-      mergeKey === undefined && !lock && !audience && !reuse && !cancelled
+      mergeKey === undefined && !lock && !audience && !reuse && !cancelled && !outbox
         ? null
         : {
             mergeKey,
@@ -156,6 +157,7 @@ class Capturing implements Capture {
             audience: audience && { ...audience, subscribers: [...audience.subscribers] },
             reuse,
             cancelled,
+            ...(outbox && { orphans: orphansOf(this.#state, job).map(orphanRow) }),
           };
     this.#row(["J", ...fixed, phase, reason, priority, endedAtMs, bytes, stagesOpen, rare]);
   }
@@ -175,6 +177,7 @@ class Capturing implements Capture {
   #task(task: Task): void {
     const { no, stage, index, plan, template, phase, generation, attempts, claim, second, result, resultToken } = task;
     const { last, steps, speculated, queuedAtMs, dueAtMs, order, list } = task;
+    const waiting = result && this.#state.outbox.get(no);
     const rare =
       claim || result || last || steps || speculated || resultToken !== 0
         ? {
@@ -184,6 +187,7 @@ class Capturing implements Capture {
             last,
             steps,
             speculated,
+            ...(waiting && { unpublishedSinceMs: waiting.committedAtMs }),
           }
         : null;
     const fixed = [no, stage.job.no, stage.index, index, plan.key, plan.spec, plan.affinity ?? null];
@@ -220,6 +224,13 @@ const claimRow = ({ token, executor, leaseMs, grantedAtMs, startedAtMs, expiresA
   startedAtMs,
   expiresAtMs,
   sleptMs,
+];
+
+const orphanRow = ({ task, generation, result, committedAtMs }: Publication): unknown[] => [
+  task,
+  generation,
+  result,
+  committedAtMs,
 ];
 
 const silentRow = (claim: Claim): unknown[] => {

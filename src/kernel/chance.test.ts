@@ -173,6 +173,7 @@ describe("whatever is asked in whatever order", () => {
       equal(state.claims, 0);
       equal(state.ready.size, 0);
       equal(state.locks.byKey.size, 0);
+      equal(state.outbox.size, 0);
       step(state, { kind: "forget", jobs: [...state.jobs.keys()] }, nowMs);
       equal(state.tasks.size, 0);
       step(state, { kind: "tick" }, nowMs + 25 * 3_600_000);

@@ -120,6 +120,8 @@ export type Command =
     }
   /** To the borrower: the slice it was lent. */
   | { readonly kind: "take-quota"; readonly tenant: string; readonly slots: number; readonly forMs: number }
+  /** What the result of this generation of the task wants to be known outside is known. */
+  | { readonly kind: "published"; readonly task: number; readonly generation: number }
   /** The jobs' history has been written: let go of them. */
   | { readonly kind: "forget"; readonly jobs: readonly number[] }
   | { readonly kind: "take-over"; readonly epoch: number; readonly node: string }

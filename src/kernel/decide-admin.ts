@@ -102,13 +102,13 @@ export function decideTakeQuota(state: State, command: CommandOf<"take-quota">, 
   ]);
 }
 
-/** Only what has ended, and whose every claim has too: a lock may still wait for one. */
+/** Only what has ended, whose every claim has too (a lock may still wait for one), and whose results are known. */
 export function decideForget(state: State, command: CommandOf<"forget">): Decision {
   const wrong = wrongList("jobs", command.jobs, 100_000);
   if (wrong) return reject(wrong);
   const jobs = [...new Set(command.jobs)].filter((no) => {
     const job = state.jobs.get(no);
-    return job && isJobOver(job) && job.claims === 0 && !holdsLock(state, job);
+    return job && isJobOver(job) && job.claims === 0 && !job.outbox && !holdsLock(state, job);
   });
   return accept({ forgotten: jobs.length }, jobs.length === 0 ? [] : [{ kind: "forgotten", jobs }]);
 }

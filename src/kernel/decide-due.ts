@@ -3,7 +3,7 @@ import { assert, missing } from "#base/assert.ts";
 import { failAttempt } from "./decide-finish.ts";
 import { Claim, Executor, Job, Task, Tenant } from "./entities.ts";
 import type { Event, SoftEvent } from "./event.ts";
-import { isJobOver, limitAtMsOf, planEndsAtMs } from "./moves.ts";
+import { giveUpAtMsOf, isJobOver, limitAtMsOf, planEndsAtMs } from "./moves.ts";
 import type { Due, State } from "./state.ts";
 
 export type DueDecision = {
@@ -20,7 +20,7 @@ const does = (...events: readonly Event[]): DueDecision => ({ events, soft: [], 
 export function decideDue(state: State, item: Due, nowMs: number): DueDecision {
   if (item instanceof Claim) return claimDue(state, item, nowMs);
   if (item instanceof Task) return taskDue(item, nowMs);
-  if (item instanceof Job) return jobDue(item, nowMs);
+  if (item instanceof Job) return isJobOver(item) ? endedJobDue(state, item, nowMs) : jobDue(item, nowMs);
   if (item instanceof Tenant) return tenantDue(state, item, nowMs);
   assert(item instanceof Executor, "only things that can come due are filed");
   return executorDue(state, item, nowMs);
@@ -99,15 +99,27 @@ function taskDue(task: Task, nowMs: number): DueDecision {
 }
 
 function jobDue(job: Job, nowMs: number): DueDecision {
-  if (isJobOver(job) || job.cancelled) return nothing;
+  if (job.cancelled) return nothing;
   const cancel = (phase: "CANCELLED" | "FAILED", reason: string): DueDecision =>
     does({ kind: "job-cancelling", job: job.no, phase, reason, at: nowMs });
   // K9: every job ends, by its deadline at the latest.
-  if (job.deadlineAtMs <= nowMs) return cancel("FAILED", "the job's deadline has passed");
+  if (job.deadlineAtMs <= nowMs) return cancel("FAILED", lateReason(job));
   const abandonedAtMs = job.audience?.abandonedAtMs ?? 0;
   if (abandonedAtMs === 0) return at(job.deadlineAtMs);
   if (abandonedAtMs <= nowMs) return cancel("CANCELLED", "nobody waits for it any more");
   return at(Math.min(abandonedAtMs, job.deadlineAtMs));
+}
+
+const lateReason = ({ outbox, stagesOpen }: Job): string =>
+  outbox && stagesOpen === 0
+    ? `the job's deadline has passed before ${outbox.size} of its results were published`
+    : "the job's deadline has passed";
+
+/** Only results that could not be published are left of it. */
+function endedJobDue(state: State, job: Job, nowMs: number): DueDecision {
+  if (!job.outbox) return nothing;
+  const giveUpAtMs = giveUpAtMsOf(state, job);
+  return giveUpAtMs > nowMs ? at(giveUpAtMs) : does({ kind: "publishing-given-up", job: job.no, at: nowMs });
 }
 
 /** A slice of quota has ended: the tenant's standing is looked at again by whoever asked. */

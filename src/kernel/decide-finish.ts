@@ -41,7 +41,10 @@ export function decideCommit(state: State, command: CommandOf<"commit">, nowMs: 
 }
 
 const sameResult = (a: Result, b: Result): boolean =>
-  a.payload === b.payload && a.digests.length === b.digests.length && a.digests.every((d, i) => b.digests[i] === d);
+  a.payload === b.payload &&
+  a.publish === b.publish &&
+  a.digests.length === b.digests.length &&
+  a.digests.every((d, i) => b.digests[i] === d);
 
 const reasons: readonly FailReason[] = [
   "executor-lost",

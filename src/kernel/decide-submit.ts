@@ -127,6 +127,8 @@ function noRoom(state: State, submit: Submit): Rejection | undefined {
     return { kind: "queue-full", tenant: submit.tenant, queuedMax: tenant.queuedMax, retryAfterMs };
   if (!tenant && state.tenants.size >= limits.tenantsMax) return { kind: "shard-full", what: "tenants", retryAfterMs };
   if (state.jobs.size >= limits.jobsMax) return { kind: "shard-full", what: "jobs", retryAfterMs };
+  if (state.outbox.size >= limits.unpublishedMax)
+    return { kind: "shard-full", what: "unpublished results", retryAfterMs };
   const full = noRoomFor(state, tasks, weightOf(submit));
   if (full) return full;
   if (state.ready.classes >= limits.classesMax && submit.stages.some((stage) => isNewClass(state, stage)))

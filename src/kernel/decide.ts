@@ -13,6 +13,7 @@ import {
 } from "./decide-admin.ts";
 import { decideRelease, decideRenew, decideReport, decideStart } from "./decide-claim.ts";
 import { decideCommit, decideFail, decideInvalidate } from "./decide-finish.ts";
+import { decidePublished } from "./decide-publish.ts";
 import { decideRecordPlan, decideSignal } from "./decide-plan.ts";
 import { decideLeave, decideSubmit } from "./decide-submit.ts";
 import { type Decision, reject } from "./decision.ts";
@@ -57,6 +58,8 @@ export function decide(state: State, command: SingleCommand, nowMs: number): Dec
       return decideLend(state, command, nowMs);
     case "take-quota":
       return decideTakeQuota(state, command, nowMs);
+    case "published":
+      return decidePublished(state, command, nowMs);
     case "forget":
       return decideForget(state, command);
     case "take-over":

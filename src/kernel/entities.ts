@@ -78,6 +78,15 @@ export type Gate = {
   waitsFor: readonly string[];
 };
 
+/** A result that was committed and is to be made known outside; it stays until the owner has seen to that. */
+export type Publication = {
+  readonly job: Job;
+  readonly task: number;
+  readonly generation: number;
+  readonly result: Result;
+  readonly committedAtMs: number;
+};
+
 export class Job {
   readonly no: number;
   readonly tenant: Tenant;
@@ -95,6 +104,8 @@ export class Job {
   lock: LockSpec | undefined;
   audience: Audience | undefined;
   reuse: readonly Reuse[] | undefined;
+  /** Results of its tasks that are not published yet, by task; undefined for none. */
+  outbox: Map<number, Publication> | undefined;
   /** What the job will end as when all of it has stopped. */
   cancelled: "CANCELLED" | "FAILED" | undefined;
   stagesOpen: number;

@@ -155,6 +155,16 @@ export type Event =
       readonly result: Result;
       readonly at: number;
     }
+  /** What the result wanted to be known outside is known. */
+  | {
+      readonly kind: "published";
+      readonly job: number;
+      readonly task: number;
+      readonly generation: number;
+      readonly at: number;
+    }
+  /** The job ended long ago and results of it could not be published: no more of it. */
+  | { readonly kind: "publishing-given-up"; readonly job: number; readonly at: number }
   /** A re-run takes an earlier job's result for the task instead of running it. */
   | { readonly kind: "reused"; readonly task: number; readonly result: Result; readonly at: number }
   | {
@@ -272,6 +282,8 @@ export const featureOf = {
   started: 1,
   reported: 1,
   committed: 1,
+  published: 1,
+  "publishing-given-up": 1,
   reused: 1,
   "attempt-ended": 1,
   "claim-gone": 1,

@@ -16,7 +16,8 @@ import { createState, type State } from "./state.ts";
 import { checkState } from "./transcript-check.ts";
 import { factsOf, snapshotOf } from "./transcript-facts.ts";
 
-const logs = ["v1"];
+/** v2: results that are to be published. */
+const logs = ["v1", "v2"];
 
 const read = (name: string): string => readFileSync(new URL(`golden/${name}`, import.meta.url), "utf8");
 

@@ -22,7 +22,7 @@ function busy(): Transcript {
     "submit k lock=l : d[w]",
     "submit h : e[v]",
     "reserve ada n=3 start",
-    "commit ada x digests=d",
+    "commit ada x digests=d publish=known",
     "reserve bea n=9",
     "cancel h",
   ])
@@ -71,7 +71,7 @@ const valid: { readonly [K in CommandKind]: Extract<Command, { kind: K }> } = {
     executor: "ada",
     task: 2,
     token: 2,
-    result: { payload: "p", digests: [digestOf("e")] },
+    result: { payload: "p", digests: [digestOf("e")], publish: "known" },
     evidence: { digests: [digestOf("e")], pinnedForMs: 5 },
   },
   "record-plan": {
@@ -89,6 +89,7 @@ const valid: { readonly [K in CommandKind]: Extract<Command, { kind: K }> } = {
   "set-tenant": { kind: "set-tenant", tenant: "acme", weight: 2, runningMax: 50, queuedMax: 0, home: 0 },
   "lend-quota": { kind: "lend-quota", tenant: "acme", borrower: 1, want: 1, running: 0, forMs: 10 },
   "take-quota": { kind: "take-quota", tenant: "acme", slots: 1, forMs: 10 },
+  published: { kind: "published", task: 1, generation: 1 },
   forget: { kind: "forget", jobs: [4] },
   "take-over": { kind: "take-over", epoch: 7, node: "n" },
   tick: { kind: "tick" },

@@ -9,6 +9,11 @@ export type Limits = {
   readonly stateBytesMax: number;
   readonly specBytesMax: number;
   readonly resultBytesMax: number;
+  readonly publishBytesMax: number;
+  /** Results that wait to be published; with so many, no new work is taken in. */
+  readonly unpublishedMax: number;
+  /** How long after its job's end a result that could not be published is still tried. */
+  readonly publishMsMax: number;
   readonly nameLengthMax: number;
   readonly digestsMax: number;
   readonly labelsMax: number;
@@ -59,6 +64,9 @@ export const defaultLimits: Limits = {
   stateBytesMax: 2 * KiB * KiB * KiB,
   specBytesMax: 64 * KiB,
   resultBytesMax: 64 * KiB,
+  publishBytesMax: 2 * KiB,
+  unpublishedMax: 100_000,
+  publishMsMax: hour,
   nameLengthMax: 256,
   digestsMax: 1_000,
   labelsMax: 64,

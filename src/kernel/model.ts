@@ -106,6 +106,11 @@ export type Result = {
   /** What the door wants to remember of the outcome; opaque here. */
   readonly payload: string;
   readonly digests: readonly Digest[];
+  /**
+   * What is to be made known outside once the result is committed: the shard's owner sees to it, and the job does not
+   * succeed before. Opaque here. In a result that is taken over from an earlier job it has no effect.
+   */
+  readonly publish?: string;
 };
 
 /** The receiving node's word (never the executor's) that blobs are pinned in the store until a time (K3). */

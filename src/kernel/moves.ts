@@ -145,6 +145,13 @@ function silence(state: State, claim: Claim): void {
   checkQuota(state, tenant);
 }
 
+/** When a job that has ended stops trying to publish its results. */
+export const giveUpAtMsOf = (state: State, job: Job): number => job.endedAtMs + state.limits.publishMsMax;
+
+export function fileGivingUp(state: State, job: Job): void {
+  state.agenda.file(job, giveUpAtMsOf(state, job), state.nowMs);
+}
+
 export function lockMayBeFree(state: State, holder: LockHolder): void {
   const spec = holder.stage ? holder.stage.shape.lock : holder.job.lock;
   if (spec) state.locks.unsettled.add(lockOf(state.locks, holder.job.tenant, spec));

@@ -105,6 +105,8 @@ export type WhyReason =
   /** No executor that the shard knows can run it; the nearest lacks these labels. */
   | { readonly kind: "no-executor"; readonly nearest: string | undefined; readonly missing: readonly string[] }
   | { readonly kind: "drained"; readonly executors: readonly string[] }
+  /** All of the job is done; so many results of it are being made known outside, the oldest since then. */
+  | { readonly kind: "publishing"; readonly results: number; readonly forMs: number }
   /** Executors could, and are busy with others: so many tasks of the tenant are ahead. */
   | { readonly kind: "queued"; readonly position: number; readonly executors: number; readonly tenantsAhead: number };
 
@@ -154,6 +156,8 @@ export type Stats = {
   readonly tasks: number;
   readonly ready: number;
   readonly claims: number;
+  /** Results that are committed and not published yet. */
+  readonly unpublished: number;
   readonly tenants: number;
   readonly executors: number;
   readonly stateBytes: number;

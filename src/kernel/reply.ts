@@ -23,6 +23,8 @@ export type Replies = {
   "set-tenant": { readonly changed: boolean };
   "lend-quota": { readonly slots: number; readonly forMs: number };
   "take-quota": { readonly slots: number };
+  /** False when nothing of the kind was waiting: it has been said before, or the result was invalidated. */
+  published: { readonly published: boolean };
   forget: { readonly forgotten: number };
   "take-over": { readonly claims: number };
   tick: { readonly more: boolean; readonly nextDueInMs: number };

@@ -2,12 +2,22 @@
 import { assert, must } from "#base/assert.ts";
 import { Fault } from "#base/fault.ts";
 import { keyBytes, templateOf } from "./apply-job.ts";
+import { file, toOutbox } from "./apply-publish.ts";
 import { snapshotVersion } from "./capture.ts";
 import { Claim, Job, Stage, type StageShape, Task } from "./entities.ts";
 import type { Limits } from "./limits.ts";
 import type { LockHolder } from "./locks.ts";
 import type { TaskTemplate } from "./model.ts";
-import { checkQuota, fileClaim, fileQueued, fileTimed, isJobOver, isStageOver, isTaskOver } from "./moves.ts";
+import {
+  checkQuota,
+  fileClaim,
+  fileGivingUp,
+  fileQueued,
+  fileTimed,
+  isJobOver,
+  isStageOver,
+  isTaskOver,
+} from "./moves.ts";
 import { createState, type State } from "./state.ts";
 
 /* oxlint-disable typescript/no-explicit-any -- rows are what capture.ts wrote; their checksums were verified before */
@@ -105,8 +115,10 @@ export class Restorer {
     Object.assign(job, { phase, reason, endedAtMs, bytes, stagesOpen });
     job.stages = Array.from<Stage>({ length: stages });
     if (rare) {
-      const { mergeKey, lock, audience, reuse, cancelled } = rare;
+      const { mergeKey, lock, audience, reuse, cancelled, orphans = [] } = rare;
       Object.assign(job, { mergeKey, lock, reuse, cancelled });
+      for (const [task, generation, result, committedAtMs] of orphans)
+        file(state, { job, task, generation, result, committedAtMs });
       if (audience) job.audience = { ...audience, subscribers: new Set(audience.subscribers) };
     }
     state.jobs.set(no, job);
@@ -163,8 +175,9 @@ export class Restorer {
   }
 
   #rareOf(task: Task, rare: Row[number]): void {
-    const { claims, result, resultToken, last, steps, speculated } = rare;
+    const { claims, result, resultToken, last, steps, speculated, unpublishedSinceMs } = rare;
     Object.assign(task, { result, resultToken, last, steps, speculated });
+    if (unpublishedSinceMs !== undefined) toOutbox(this.#state, task, unpublishedSinceMs);
     for (const row of claims) {
       const claim = this.#claim(task, row);
       if (task.claim) task.second = claim;
@@ -211,7 +224,10 @@ export class Restorer {
 
 /** What was about to follow when the snapshot was taken. */
 function unsettle(state: State, job: Job): void {
-  if (isJobOver(job)) return;
+  if (isJobOver(job)) {
+    if (job.outbox) fileGivingUp(state, job);
+    return;
+  }
   if (job.stagesOpen === 0) state.unsettled.add(job);
   for (const stage of job.stages) {
     const { phase } = stage;

@@ -115,6 +115,8 @@ export function settleJob(job: Job, nowMs: number): readonly Event[] {
     if (stage.phase === "CANCELLED") cancelled ??= stage;
   }
   const phase: JobPhase = job.cancelled ?? (failed ? "FAILED" : cancelled ? "CANCELLED" : "SUCCEEDED");
+  // Who waits for a job's success may count on its results being known: it waits for them, its deadline does not.
+  if (phase === "SUCCEEDED" && job.outbox) return [];
   const culprit = failed ?? cancelled;
   const reason = job.cancelled ? job.reason : culprit ? `${culprit.shape.name}: ${culprit.reason}` : "";
   return [{ kind: "job-ended", job: job.no, phase, reason, at: nowMs }];

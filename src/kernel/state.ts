@@ -1,7 +1,8 @@
 /** One shard's memory: the things themselves, and indices that can be rebuilt from them. Changed by `apply` only. */
 import { missing } from "#base/assert.ts";
 import { Agenda } from "./agenda.ts";
-import { type Claim, Executor, type Job, type Stage, type StageShape, type Task, Tenant } from "./entities.ts";
+import { Executor, Tenant } from "./entities.ts";
+import type { Claim, Job, Publication, Stage, StageShape, Task } from "./entities.ts";
 import type { Capture } from "./capture.ts";
 import type { Limits } from "./limits.ts";
 import type { Locks } from "./locks.ts";
@@ -33,6 +34,8 @@ export class State {
   keysElsewhereUntilMs = 0;
   readonly merges = new Map<string, Job>();
   readonly locks: Locks = createLocks();
+  /** Every job's results that are not published yet, by task: a task has one at most, of its newest generation. */
+  readonly outbox = new Map<number, Publication>();
   readonly ready = new ReadyIndex();
   readonly agenda = new Agenda<Due>();
   /** Stages and jobs whose next step may be due, in order; emptied by `settle`. */

@@ -46,6 +46,9 @@ const words: readonly CommandKind[] = [
   "lend-quota",
   "take-quota",
   "take-over",
+  "published",
+  "published",
+  "published",
 ];
 
 export class Chance {
@@ -107,6 +110,11 @@ export class Chance {
       case "invalidate": {
         const task = this.#state.tasks.get(1 + random.below(this.#state.nextTask));
         return { kind, task: task?.no ?? 1, generation: task?.generation ?? 1, reason: "lost" };
+      }
+      case "published": {
+        const waiting = [...this.#state.outbox.values()];
+        const { task, generation } = waiting.length > 0 ? random.pick(waiting) : { task: 1, generation: 1 };
+        return { kind, task, generation: random.chance(0.9) ? generation : generation + 1 };
       }
       default:
         return this.#admin(kind, job, executor);
@@ -174,7 +182,8 @@ export class Chance {
   #commit(claim: Claimed): Command {
     const digests = this.random.chance(0.5) ? [digestOf("d")] : [];
     const pinned = this.random.chance(0.9) ? digests : [];
-    const result = { payload: this.random.pick(["p", "p", "q"]), digests };
+    const payload = this.random.pick(["p", "p", "q"]);
+    const result = this.random.chance(0.3) ? { payload, digests, publish: "known" } : { payload, digests };
     return { kind: "commit", ...claim, result, evidence: { digests: pinned, pinnedForMs: 1 } };
   }
 

@@ -64,6 +64,11 @@ function checkTotals(state: State, { claims, same, holds }: Counted): void {
     state.ready.readyWeight,
     weights.reduce((sum, weight) => sum + weight, 0),
   );
+  same(
+    "unpublished",
+    state.outbox.size,
+    jobs.reduce((sum, job) => sum + (job.outbox?.size ?? 0), 0),
+  );
   holds("all follow-ups are done", state.unsettled.isEmpty && state.locks.unsettled.size === 0);
   holds(`no follow-up threw: ${state.faults.join("; ")}`, state.faults.length === 0);
   const tokens = claims.map((claim) => claim.token);
@@ -165,13 +170,29 @@ function checkJob(state: State, job: Job, counted: Counted): void {
       job.stages.every(isStageOver) && tasksOf(job).every((task) => isTaskOver(task.phase)),
     );
   else {
-    holds(`${what} is not all over`, job.stagesOpen > 0);
+    holds(`${what} is not all over`, job.stagesOpen > 0 || job.outbox !== undefined);
     // K9: someone will look at it by its deadline; one that is cancelled waits for its claims only.
     const dueAtMs = Math.min(job.audience?.abandonedAtMs || job.deadlineAtMs, job.deadlineAtMs);
     holds(`${what} is looked at by its deadline`, job.cancelled !== undefined || isFiledBy(state, job, dueAtMs));
     holds(`${what} waits for something`, !job.cancelled || job.claims > 0);
   }
+  if (job.phase === "SUCCEEDED") holds(`${what} succeeded with all its results published`, !job.outbox);
+  if (job.outbox) checkOutbox(state, job, counted);
   for (const stage of job.stages) checkStage(state, stage, counted);
+}
+
+function checkOutbox(state: State, job: Job, { holds }: Counted): void {
+  holds(`the outbox of job ${job.no} holds something`, (job.outbox?.size ?? 0) > 0);
+  for (const [no, waiting] of job.outbox ?? []) {
+    const what = `the result of task ${no}`;
+    const { publish } = waiting.result;
+    holds(`${what} is to be published`, publish !== undefined && waiting.job === job && waiting.task === no);
+    holds(`${what} is known to the shard`, state.outbox.get(no) === waiting);
+    const task = state.tasks.get(no);
+    holds(`${what} still counts`, !task || (task.generation === waiting.generation && task.result === waiting.result));
+  }
+  const giveUpAtMs = job.endedAtMs + state.limits.publishMsMax;
+  if (isJobOver(job)) holds(`job ${job.no} gives up publishing in time`, isFiledBy(state, job, giveUpAtMs));
 }
 
 function checkStage(state: State, stage: Stage, counted: Counted): void {

@@ -260,6 +260,11 @@ export class Transcript {
           generation: wholeOf(options, "generation", this.task(first).generation),
           reason: "bytes lost",
         };
+      case "published": {
+        const task = /^#\d+$/.test(first) ? Number(first.slice(1)) : this.task(first).no;
+        const generation = wholeOf(options, "generation", this.state.tasks.get(task)?.generation ?? 1);
+        return { kind: "published", task, generation };
+      }
       default:
         return adminOf(verb, words, (name) => this.job(name));
     }
@@ -277,7 +282,11 @@ export class Transcript {
     return {
       kind: "commit",
       ...claim,
-      result: { payload: options.get("result") ?? "fine", digests },
+      result: {
+        payload: options.get("result") ?? "fine",
+        digests,
+        ...(options.has("publish") ? { publish: options.get("publish") ?? "" } : {}),
+      },
       evidence: { digests: pinned, pinnedForMs: durationOf(options.get("for") ?? "1m") },
     };
   }

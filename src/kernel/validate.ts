@@ -220,7 +220,8 @@ export function wrongResult(result: Result, limits: Limits): Wrong {
   if (typeof result !== "object" || result === null) return invalid("", "must be a result");
   const wrong =
     wrongText("payload", result.payload, limits.resultBytesMax) ??
-    wrongList("digests", result.digests, limits.digestsMax);
+    wrongList("digests", result.digests, limits.digestsMax) ??
+    (result.publish === undefined ? undefined : wrongText("publish", result.publish, limits.publishBytesMax, 1));
   if (wrong) return wrong;
   for (const digest of result.digests)
     if (typeof digest !== "string" || !isDigest(digest)) return invalid("digests", "must be digests");

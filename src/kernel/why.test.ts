@@ -155,6 +155,18 @@ describe("why is this not running?", () => {
     );
   });
 
+  test("all is done, but not everyone knows", () => {
+    because(
+      "publishing",
+      `
+      submit j : a[x]           -> job 1 new; x READY, a j RUNNING
+      reserve ada               -> x#1; x CLAIMED
+      commit ada x publish=one  -> committed generation=1; x SUCCEEDED, a COMPLETED
+      why j                     -> j publishing results=1 forMs=0
+    `,
+    );
+  });
+
   test("every kind of reason is shown above", () => {
     const kinds: Record<WhyReason["kind"], true> = {
       running: true,
@@ -168,6 +180,7 @@ describe("why is this not running?", () => {
       "no-executor": true,
       drained: true,
       queued: true,
+      publishing: true,
     };
     deepEqual([...seen].toSorted(), Object.keys(kinds).toSorted());
   });

@@ -29,9 +29,17 @@ export function whyOf(state: State, job: Job, nowMs: number): Why[] {
       if (!isTaskOver(task.phase)) line(task, whyTask(state, task, nowMs));
     }
   }
+  const { name: key, phase } = job;
   if (lines.length === 0 && isJobOver(job))
-    lines.push({ task: 0, stage: 0, key: job.name, phase: job.phase, because: { kind: "ended", phase: job.phase } });
+    lines.push({ task: 0, stage: 0, key, phase, because: { kind: "ended", phase } });
+  if (lines.length === 0 && job.outbox)
+    lines.push({ task: 0, stage: 0, key, phase, because: whyOpen(job.outbox, nowMs) });
   return lines;
+}
+
+function whyOpen(outbox: NonNullable<Job["outbox"]>, nowMs: number): WhyReason {
+  const sinceMs = outbox.values().reduce((least, { committedAtMs }) => Math.min(least, committedAtMs), nowMs);
+  return { kind: "publishing", results: outbox.size, forMs: nowMs - sinceMs };
 }
 
 function whyBlocked(state: State, stage: Stage): WhyReason {

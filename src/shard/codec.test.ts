@@ -12,10 +12,13 @@ const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 const jsonOf = (events: readonly Event[]): Uint8Array => bytes(`{"v":1,"events":${JSON.stringify(events)}}`);
 const asJson = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
 
-const goldenEvents = readFileSync(new URL("../kernel/golden/v1.ndjson", import.meta.url), "utf8")
-  .trimEnd()
-  .split("\n")
-  .map((line) => JSON.parse(line) as Event);
+const eventsOf = (log: string): readonly Event[] =>
+  readFileSync(new URL(`../kernel/golden/${log}.ndjson`, import.meta.url), "utf8")
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Event);
+
+const goldenEvents = [...eventsOf("v1"), ...eventsOf("v2")];
 
 const hash = "0123456789abcdef".repeat(4);
 const template: TaskTemplate = {
@@ -61,9 +64,13 @@ describe("the log's encoding", () => {
     ok(encoded.length < jsonOf(goldenEvents).length);
   });
 
-  test("the batch that was written when this encoding was new is read as it was meant", () => {
-    const golden = readFileSync(new URL("golden/batch-v2.hex", import.meta.url), "utf8").replaceAll(/\s/g, "");
-    deepEqual(decodeEvents(Buffer.from(golden, "hex")), goldenEvents);
+  test("the batches that were written when this encoding, and what was added to it, were new are read as meant", () => {
+    const goldenOf = (file: string): readonly Event[] => {
+      const golden = readFileSync(new URL(`golden/${file}.hex`, import.meta.url), "utf8").replaceAll(/\s/g, "");
+      return decodeEvents(Buffer.from(golden, "hex"));
+    };
+    deepEqual(goldenOf("batch-v2"), eventsOf("v1"));
+    deepEqual(goldenOf("batch-v2-publish"), eventsOf("v2"));
   });
 
   test("a stage and a template like the one before are told in a bit", () => {
@@ -122,7 +129,10 @@ describe("the log's encoding", () => {
       fc.record({
         kind: fc.constant("committed" as const),
         ...claim,
-        result: fc.record({ payload: text, digests: fc.array(text) }),
+        result: fc.record(
+          { payload: text, digests: fc.array(text), publish: text },
+          { requiredKeys: ["payload", "digests"] },
+        ),
       }),
       fc.record({
         kind: fc.constant("claimed" as const),
@@ -149,6 +159,7 @@ describe("the log's encoding", () => {
         at: number,
       }),
       fc.record({ kind: fc.constant("forgotten" as const), jobs: fc.array(number) }),
+      fc.record({ kind: fc.constant("published" as const), job: number, task: number, generation: number, at: number }),
     );
     fc.assert(
       fc.property(fc.array(event), (events) => {

@@ -24,6 +24,9 @@ export const codes = {
   stageEnded: 7,
   jobEnded: 8,
   forgotten: 9,
+  /** A `committed` whose result is to be published: that text follows. */
+  committedToPublish: 10,
+  published: 11,
 } as const;
 
 /** Bits of a `job-submitted`. */

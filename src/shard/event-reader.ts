@@ -50,6 +50,16 @@ export class EventReader {
         const { task, token, at } = this.#claim();
         return { kind: "committed", task, token, result: this.#result(), at };
       }
+      case code.codes.committedToPublish: {
+        const { task, token, at } = this.#claim();
+        const { payload, digests } = this.#result();
+        return { kind: "committed", task, token, result: { payload, digests, publish: bytes.text() }, at };
+      }
+      case code.codes.published: {
+        const { job, at } = this.#jobAt();
+        const task = (this.#before.task += bytes.signed());
+        return { kind: "published", job, task, generation: bytes.varint(), at };
+      }
       case code.codes.stageEnded: {
         const { job, at } = this.#jobAt();
         const stage = bytes.varint();

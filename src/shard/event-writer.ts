@@ -65,6 +65,8 @@ export class EventWriter {
           return this.#reported(event);
         case "committed":
           return this.#committed(event);
+        case "published":
+          return this.#published(event);
         case "stage-ended":
           return this.#stageEnded(event);
         case "job-ended":
@@ -107,9 +109,22 @@ export class EventWriter {
   }
 
   #committed(event: EventOf<"committed">): boolean {
-    this.#bytes.byte(code.codes.committed);
+    const { publish } = event.result;
+    this.#bytes.byte(publish === undefined ? code.codes.committed : code.codes.committedToPublish);
     this.#claim(event);
     this.#result(event.result);
+    if (publish !== undefined) this.#bytes.text(publish);
+    return true;
+  }
+
+  #published(event: EventOf<"published">): boolean {
+    const bytes = this.#bytes;
+    const before = this.#before;
+    bytes.byte(code.codes.published);
+    this.#jobAt(event);
+    bytes.signed(event.task - before.task);
+    before.task = event.task;
+    bytes.varint(event.generation);
     return true;
   }
 

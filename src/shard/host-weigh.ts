@@ -1,5 +1,5 @@
 import type { Command } from "#kernel/command.ts";
-import type { StageSpec, TaskSet } from "#kernel/model.ts";
+import type { Result, StageSpec, TaskSet } from "#kernel/model.ts";
 import type { ShardRequest } from "./protocol.ts";
 
 const base = 200;
@@ -22,7 +22,7 @@ function weigh(command: Command): number {
       case "record-plan":
         return base + (command.plan.kind === "tasks" ? weighTasks(command.plan.set) : 0);
       case "commit":
-        return base + command.result.payload.length + command.result.digests.length * perTask;
+        return base + weighResult(command.result);
       case "signal":
         return base + command.signal.payload.length;
       case "fail":
@@ -39,6 +39,9 @@ function weigh(command: Command): number {
     return base;
   }
 }
+
+const weighResult = ({ payload, digests, publish }: Result): number =>
+  payload.length + digests.length * perTask + (publish?.length ?? 0);
 
 const addStage = (sum: number, { tasks }: StageSpec): number => sum + base + (tasks ? weighTasks(tasks) : 0);
 

@@ -13,7 +13,13 @@ import type { Reply } from "#kernel/reply.ts";
 export type Stamp = { readonly epoch: number; readonly seq: number };
 
 /** Kinds that only a shard's own host may issue. */
-export const internalKinds = ["take-over", "tick", "forget", "take-quota"] as const satisfies readonly CommandKind[];
+export const internalKinds = [
+  "take-over",
+  "tick",
+  "forget",
+  "take-quota",
+  "published",
+] as const satisfies readonly CommandKind[];
 
 export const isInternal = (kind: CommandKind): boolean => (internalKinds as readonly CommandKind[]).includes(kind);
 

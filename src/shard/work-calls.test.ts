@@ -69,7 +69,7 @@ const failReason = fc.constantFrom<model.FailReason>(
   ...(["executor-lost", "preempted", "timed-out", "out-of-memory", "input-lost"] as const),
   ...(["user-failure", "cancelled"] as const),
 );
-const result = record({ payload: text, digests: list(digest) });
+const result = shape({ payload: text, digests: list(digest) }, { publish: text });
 const effects = fc.constantFrom("pure" as const, "outside" as const);
 const template: Arbitrary<model.TaskTemplate> = record({
   kind: text,
@@ -273,6 +273,7 @@ const because: Arbitrary<Why["because"]> = fc.oneof(
   record({ kind: fc.constant("no-executor" as const), nearest: maybe(text), missing: texts }),
   record({ kind: fc.constant("drained" as const), executors: texts }),
   record({ kind: fc.constant("queued" as const), position: small, executors: small, tenantsAhead: small }),
+  record({ kind: fc.constant("publishing" as const), results: small, forMs: ms }),
 );
 const place = record({ stage: small, index: small });
 
@@ -319,6 +320,7 @@ const answers: { readonly [K in QueryKind]: Arbitrary<Answers[K]> } = {
     tasks: id,
     ready: id,
     claims: id,
+    unpublished: id,
     tenants: id,
     executors: id,
     stateBytes: id,

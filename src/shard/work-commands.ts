@@ -7,7 +7,16 @@ import type { Method } from "#wire/message.ts";
 import type * as wire from "#wire/generated/millrace/work/v1/commands.ts";
 import { Admin, Peer, Work } from "#wire/generated/millrace/work/v1/work.ts";
 import type { internalKinds } from "./protocol.ts";
-import { readPlan, readReuse, readStages, readSteps, writePlan, writeStage, writeSteps } from "./work-model.ts";
+import {
+  readPlan,
+  readResult,
+  readReuse,
+  readStages,
+  readSteps,
+  writePlan,
+  writeStage,
+  writeSteps,
+} from "./work-model.ts";
 import { each, failReasons, must, noSuch, readPart } from "./work-words.ts";
 
 /** What may come from outside. */
@@ -111,7 +120,7 @@ export const commandTable: { readonly [K in ClientKind]: Entry<K> } = {
       executor,
       task,
       token,
-      result: must(result, "result"),
+      result: readPart("result", result, readResult),
       evidence: noEvidence,
     }),
   },

@@ -39,9 +39,12 @@ export const readStage = ({ tasks, plan, lock, ...stage }: wire.StageSpec): kern
   ...(lock === undefined ? {} : { lock }),
 });
 
+export const readResult = ({ payload, digests, publish }: wire.Result): kernel.Result =>
+  publish === undefined ? { payload, digests } : { payload, digests, publish };
+
 export const readReuse = ({ result, ...reuse }: wire.Reuse): kernel.Reuse => ({
   ...reuse,
-  result: must(result, "result"),
+  result: readPart("result", result, readResult),
 });
 
 export function writePlan(plan: kernel.Plan): wire.Plan {

@@ -1,7 +1,7 @@
 /** What can be seen of a shard as messages of the work protocol, and back. */
 import type * as kernel from "#kernel/query.ts";
 import type * as wire from "#wire/generated/millrace/work/v1/view.ts";
-import { readSteps, writeSteps } from "./work-model.ts";
+import { readResult, readSteps, writeSteps } from "./work-model.ts";
 import { each, failReasons, jobPhases, noSuch, refuse, stagePhases, taskPhases } from "./work-words.ts";
 
 export const writeTask = (task: kernel.TaskView): wire.TaskView => ({
@@ -14,7 +14,7 @@ export const writeTask = (task: kernel.TaskView): wire.TaskView => ({
 export const readTask = ({ result, lastFailure, retryInMs, ...task }: wire.TaskView): kernel.TaskView => ({
   ...task,
   phase: taskPhases.wordOf(task.phase) ?? noSuch("phase"),
-  result,
+  result: result && readResult(result),
   lastFailure: lastFailure && {
     reason: failReasons.wordOf(lastFailure.reason) ?? noSuch("lastFailure.reason"),
     message: lastFailure.message,
@@ -102,7 +102,7 @@ export const readInputs = ({ next, ...inputs }: wire.PlanInputs): kernel.PlanInp
   results: each("results", inputs.results, ({ result, ...rest }) => ({
     ...rest,
     phase: taskPhases.wordOf(rest.phase) ?? noSuch("phase"),
-    result,
+    result: result && readResult(result),
   })),
   next,
 });

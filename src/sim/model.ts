@@ -262,6 +262,8 @@ const folds: Folds = {
     for (const claim of task.claims.values()) claim.live = false;
     task.standing = "over";
   },
+  published: nothing,
+  "publishing-given-up": nothing,
   reused(model, event) {
     const task = model.tasks.get(event.task);
     if (!task) return;

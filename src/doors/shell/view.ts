@@ -71,6 +71,8 @@ export function viewWhy(because: WhyReason): string {
         `it is number ${because.position} in line for ${because.executors} workers, ` +
         `among ${because.tenantsAhead + 1} tenants`
       );
+    case "publishing":
+      return `it is done; ${because.results} results are being published, for ${formatDuration(because.forMs)}`;
     default:
       return because satisfies never;
   }

@@ -693,6 +693,11 @@ export type Result = {
   readonly payload: string;
   /** The blobs that it names, `<hash>/<size>` or `<function>:<hash>/<size>`. They must be in the store. */
   readonly digests: readonly string[];
+  /**
+   * What is to be made known outside once the result is committed, in the door's own words, 2 KiB at most. The owner of
+   * the shard sees to it, and the job does not succeed before. In a Reuse it has no effect.
+   */
+  readonly publish?: string | undefined;
 };
 
 export const Result: Message<Result> = {
@@ -704,10 +709,14 @@ export const Result: Message<Result> = {
     for (const one of message.digests) {
       to.string(18, one);
     }
+    if (message.publish !== undefined) {
+      to.string(26, message.publish);
+    }
   },
   read(from, end, before) {
     let payload = before === undefined ? "" : before.payload;
     const digests: string[] = before === undefined ? [] : (before.digests as string[]);
+    let publish = before?.publish;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -720,11 +729,15 @@ export const Result: Message<Result> = {
           digests.push(from.string());
           break;
         }
+        case 26: {
+          publish = from.string();
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { payload, digests };
+    return { payload, digests, publish };
   },
 };
 

@@ -735,6 +735,8 @@ export type Why = {
     | { readonly kind: "drained"; readonly value: Why_Drained }
     /** Executors could, and are busy with others. */
     | { readonly kind: "queued"; readonly value: Why_Queued }
+    /** Results of the job are being made known outside. */
+    | { readonly kind: "publishing"; readonly value: Why_Publishing }
     | undefined;
 };
 
@@ -817,6 +819,12 @@ export const Why: Message<Why> = {
       case "queued": {
         const start = to.open(122);
         Why_Queued.write(message.because.value, to);
+        to.close(start);
+        break;
+      }
+      case "publishing": {
+        const start = to.open(130);
+        Why_Publishing.write(message.because.value, to);
         to.close(start);
         break;
       }
@@ -910,6 +918,12 @@ export const Why: Message<Why> = {
         case 122: {
           const stop = from.enter();
           because = { kind: "queued", value: Why_Queued.read(from, stop, because?.kind === "queued" ? because.value : undefined) };
+          from.leave(stop);
+          break;
+        }
+        case 130: {
+          const stop = from.enter();
+          because = { kind: "publishing", value: Why_Publishing.read(from, stop, because?.kind === "publishing" ? because.value : undefined) };
           from.leave(stop);
           break;
         }
@@ -1347,6 +1361,46 @@ export const Why_Queued: Message<Why_Queued> = {
   },
 };
 
+/** All of the job is done, and results of it are being made known outside. */
+export type Why_Publishing = {
+  /** How many. */
+  readonly results: number;
+  /** How long ago the oldest of them was committed. */
+  readonly forMs: number;
+};
+
+export const Why_Publishing: Message<Why_Publishing> = {
+  typeName: "millrace.work.v1.Why.Publishing",
+  write(message, to) {
+    if (message.results !== 0) {
+      to.int32(8, message.results);
+    }
+    if (message.forMs !== 0) {
+      to.int64(16, message.forMs);
+    }
+  },
+  read(from, end, before) {
+    let results = before === undefined ? 0 : before.results;
+    let forMs = before === undefined ? 0 : before.forMs;
+    while (from.pos < end) {
+      const tag = from.tag();
+      switch (tag) {
+        case 8: {
+          results = from.int32();
+          break;
+        }
+        case 16: {
+          forMs = from.int64();
+          break;
+        }
+        default:
+          from.skip(tag);
+      }
+    }
+    return { results, forMs };
+  },
+};
+
 /** What a planner has to go by: the spec, how the needs ended with their results, and the signals. */
 export type PlanInputs = {
   /** The job's spec. */
@@ -1732,6 +1786,8 @@ export type Stats = {
   readonly nowAtMs: number;
   /** The sum of the weights of tenants with ready work, for executors that choose which shard to visit. */
   readonly readyWeight: number;
+  /** Results that are committed and not made known outside yet. */
+  readonly unpublished: number;
 };
 
 export const Stats: Message<Stats> = {
@@ -1770,6 +1826,9 @@ export const Stats: Message<Stats> = {
     if (message.readyWeight !== 0) {
       to.int64(88, message.readyWeight);
     }
+    if (message.unpublished !== 0) {
+      to.int64(96, message.unpublished);
+    }
   },
   read(from, end, before) {
     let shard = before === undefined ? 0 : before.shard;
@@ -1783,6 +1842,7 @@ export const Stats: Message<Stats> = {
     let stateBytes = before === undefined ? 0 : before.stateBytes;
     let nowAtMs = before === undefined ? 0 : before.nowAtMs;
     let readyWeight = before === undefined ? 0 : before.readyWeight;
+    let unpublished = before === undefined ? 0 : before.unpublished;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -1830,11 +1890,15 @@ export const Stats: Message<Stats> = {
           readyWeight = from.int64();
           break;
         }
+        case 96: {
+          unpublished = from.int64();
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { shard, jobs, liveJobs, tasks, ready, claims, tenants, executors, stateBytes, nowAtMs, readyWeight };
+    return { shard, jobs, liveJobs, tasks, ready, claims, tenants, executors, stateBytes, nowAtMs, readyWeight, unpublished };
   },
 };
 

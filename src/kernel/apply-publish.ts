@@ -1,0 +1,57 @@
+/** The outbox: results that are committed and not yet known outside. A job does not succeed while it has any. */
+import { must } from "#base/assert.ts";
+import type { Job, Publication, Task } from "./entities.ts";
+import type { EventOf } from "./event.ts";
+import { beforeChange, isJobOver } from "./moves.ts";
+import type { State } from "./state.ts";
+
+/** The task's result, just committed, is to be published. */
+export function toOutbox(state: State, task: Task, committedAtMs: number): void {
+  const { job } = task.stage;
+  const result = must(task.result, "result of a task that was committed");
+  file(state, { job, task: task.no, generation: task.generation, result, committedAtMs });
+}
+
+/** Puts it where it is looked for. */
+export function file(state: State, publication: Publication): void {
+  const { job, task } = publication;
+  (job.outbox ??= new Map()).set(task, publication);
+  state.outbox.set(task, publication);
+}
+
+/** The result is invalid: whoever is told of the next one is told enough. */
+export function dropFromOutbox(state: State, task: Task): void {
+  const waiting = state.outbox.get(task.no);
+  if (waiting) remove(state, waiting);
+}
+
+export function applyPublished(state: State, event: EventOf<"published">): void {
+  const waiting = state.outbox.get(event.task);
+  if (!waiting) return;
+  remove(state, waiting);
+  mayEnd(state, waiting.job);
+}
+
+export function applyPublishingGivenUp(state: State, event: EventOf<"publishing-given-up">): void {
+  const job = state.job(event.job);
+  for (const waiting of job.outbox?.values() ?? []) remove(state, waiting);
+  mayEnd(state, job);
+}
+
+function remove(state: State, { job, task }: Publication): void {
+  beforeChange(state, job);
+  const known = state.tasks.get(task);
+  if (known) beforeChange(state, known);
+  state.outbox.delete(task);
+  if (job.outbox?.delete(task) && job.outbox.size === 0) job.outbox = undefined;
+}
+
+function mayEnd(state: State, job: Job): void {
+  if (!job.outbox && job.stagesOpen === 0 && !isJobOver(job)) state.unsettled.add(job);
+}
+
+/** Results whose task was planned anew since, and is known under another number: they lie with their job only. */
+export const orphansOf = (state: State, job: Job): readonly Publication[] =>
+  [...(job.outbox?.values() ?? [])].filter((waiting) => !isTaskOwn(state, waiting)).toSorted((a, b) => a.task - b.task);
+
+const isTaskOwn = (state: State, { task, result }: Publication): boolean => state.tasks.get(task)?.result === result;
