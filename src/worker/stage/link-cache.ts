@@ -6,13 +6,15 @@
  * Y2 After a crash of the machine nothing here is trusted: files are not synced. After one of the node, everything is.
  */
 import { randomBytes } from "node:crypto";
-import { closeSync, fchmodSync, mkdirSync, openSync, readFileSync, writeSync } from "node:fs";
-import { copyFile, lstat, open, readdir, rename, rm, unlink, utimes, writeFile } from "node:fs/promises";
+import { closeSync, fchmodSync, futimesSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
+import { copyFile, lstat, open, readdir, rm, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { digestSizeBytes, parseDigest, type Digest } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
+import { digestOf } from "#blobs/hashing.ts";
 import { canonical, verified } from "#blobs/sha256.ts";
 import type { BlobStore } from "#blobs/store.ts";
+import { Pace } from "#worker/pace.ts";
 
 export type LinkCacheOptions = { readonly folder: string; readonly bytesMax: number; readonly fetchesMax?: number };
 
@@ -30,6 +32,7 @@ export class LinkCache {
   readonly #kept = new Map<string, Kept>();
   readonly #coming = new Map<string, Promise<void>>();
   #bytes = 0;
+  readonly #pace = new Pace();
 
   private constructor({ folder, bytesMax, fetchesMax = 32 }: LinkCacheOptions) {
     this.#folder = folder;
@@ -101,24 +104,27 @@ export class LinkCache {
     const bytes = sizeOnDisk(digestSizeBytes(digest));
     this.#makeRoom(bytes);
     const temp = join(this.#folder, `.new-${randomBytes(8).toString("hex")}`);
+    const ready = blobs.prompt?.bytes(canonical(digest));
     try {
       const other = otherKey(key);
-      if (this.#take(other)) await this.#copy(other, temp, modeOf(key));
-      else await fetchFile(digest, blobs, temp, modeOf(key));
-      await utimes(temp, fixedTime, fixedTime);
-      await rename(temp, this.#path(key));
+      if (ready) writeNow(digest, ready, temp, modeOf(key));
+      else if (this.#take(other)) await this.#copy(other, temp, modeOf(key));
+      else await writeAsItComes(digest, blobs, temp, modeOf(key));
+      renameSync(temp, this.#path(key));
     } catch (error) {
       await rm(temp, { force: true });
       throw error;
     }
     this.#kept.set(key, { bytes, uses: 0 });
     this.#bytes += bytes;
+    if (this.#pace.isLong()) await this.#pace.rest();
   }
 
   async #copy(other: string, temp: string, mode: number): Promise<void> {
     try {
       await copyFile(this.#path(other), temp);
-      await using file = await open(temp, "r");
+      await using file = await open(temp, "r+");
+      await file.utimes(fixedTime, fixedTime);
       await file.chmod(mode);
     } finally {
       this.#release(other);
@@ -183,26 +189,27 @@ async function settledAll(running: readonly Promise<void>[]): Promise<void> {
   if (failed?.status === "rejected") throw failed.reason;
 }
 
-async function fetchFile(digest: Digest, blobs: BlobStore, path: string, mode: number): Promise<void> {
-  const name = canonical(digest);
-  const ready = blobs.prompt?.bytes(name);
-  if (ready) {
-    const fd = openSync(path, "wx", 0o600);
-    try {
-      for await (const part of verified(name, ready)) writeAll(fd, part);
-      fchmodSync(fd, mode);
-    } finally {
-      closeSync(fd);
-    }
-    return;
+/** Small ones, in memory: asynchronous calls would cost four times as much. */
+function writeNow(digest: Digest, bytes: Uint8Array, path: string, mode: number): void {
+  const { fn = "sha256" } = parseDigest(digest) ?? {};
+  if (digestOf(bytes, fn) !== canonical(digest))
+    throw new Fault("invalid", "keep input", { digest, why: "the bytes have another digest" });
+  const fd = openSync(path, "wx", 0o600);
+  try {
+    for (let at = 0; at < bytes.length;) at += writeSync(fd, bytes, at);
+    futimesSync(fd, fixedTime, fixedTime);
+    fchmodSync(fd, mode);
+  } finally {
+    closeSync(fd);
   }
-  await using file = await open(path, "wx", 0o600);
-  for await (const part of verified(name, blobs.read(name))) await file.writeFile(part);
-  await file.chmod(mode);
 }
 
-function writeAll(fd: number, bytes: Uint8Array): void {
-  for (let at = 0; at < bytes.length;) at += writeSync(fd, bytes, at);
+async function writeAsItComes(digest: Digest, blobs: BlobStore, path: string, mode: number): Promise<void> {
+  const name = canonical(digest);
+  await using file = await open(path, "wx", 0o600);
+  for await (const part of verified(name, blobs.read(name))) await file.writeFile(part);
+  await file.utimes(fixedTime, fixedTime);
+  await file.chmod(mode);
 }
 
 const modeOf = (key: string): number => (key.endsWith(".x") ? 0o555 : 0o444);
