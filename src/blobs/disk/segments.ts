@@ -24,6 +24,7 @@ const handlesMax = 256;
 export class Segments {
   readonly folder: string;
   readonly #segments = new Map<number, Segment>();
+  #last: Segment | undefined;
   /** Open files, those used last at the end. */
   readonly #handles = new Map<number, Handle>();
   /** Of removed segments, still being read from; by file descriptor. */
@@ -51,18 +52,21 @@ export class Segments {
     return this.#segments.values();
   }
 
+  /** Who asks for one often asks for it again. */
   get(number: number): Segment | undefined {
-    return this.#segments.get(number);
+    if (this.#last?.number !== number) this.#last = this.#segments.get(number);
+    return this.#last;
   }
 
   add(number: number, sizeBytes: number): Segment {
     const segment: Segment = { number, sizeBytes, liveBytes: 0, syncedBytes: 0, cannotSync: false };
     this.#segments.set(number, segment);
+    this.#last = segment;
     return segment;
   }
 
   changeLive(number: number, bytes: number): void {
-    const segment = this.#segments.get(number);
+    const segment = this.get(number);
     if (segment) segment.liveBytes += bytes;
   }
 
@@ -101,6 +105,7 @@ export class Segments {
     const segment = this.#segments.get(number);
     assert(segment, "a segment that is there");
     this.#segments.delete(number);
+    this.#last = undefined;
     const handle = this.#handles.get(number);
     this.#handles.delete(number);
     if (handle && handle.users > 0) this.#doomed.set(handle.fd, handle);

@@ -39,6 +39,14 @@ export const flags = {
 
 export const noEntry = -1;
 
+/** A full one is used where it lies, whatever else lies there: a million entries are 64 MB. */
+function asChunk(words: Uint32Array): Uint32Array {
+  if (words.length === entriesPerChunk * entryWords) return words;
+  const chunk = new Uint32Array(entriesPerChunk * entryWords);
+  chunk.set(words);
+  return chunk;
+}
+
 export class Table {
   #chunks: Uint32Array[] = [];
   /** Pairs: first word of the key, entry + 1. */
@@ -223,7 +231,7 @@ export class Table {
   }
 
   /**
-   * Takes over the words of a checkpoint, chunk by chunk, into an empty table. A checkpoint is written while entries
+   * Takes over the words of a checkpoint, chunk by chunk, for good, into an empty table. A checkpoint is written while entries
    * come and go, so one key may be in it twice; one of them counts then, and the log will have the last word.
    */
   load(chunks: readonly Uint32Array[]): void {
@@ -232,11 +240,7 @@ export class Table {
     let capacity = this.#mask + 1;
     while (entries > capacity * loadMax) capacity *= 2;
     this.#resize(capacity);
-    for (const words of chunks) {
-      const chunk = new Uint32Array(entriesPerChunk * entryWords);
-      chunk.set(words);
-      this.#chunks.push(chunk);
-    }
+    for (const words of chunks) this.#chunks.push(asChunk(words));
     this.#end = entries;
     for (let entry = entries - 1; entry >= 0; entry -= 1) this.#adopt(entry);
   }
