@@ -11,11 +11,10 @@ import {
   mkdirSync,
   openSync,
   readdirSync,
-  rmdirSync,
   unlinkSync,
   type Dirent,
 } from "node:fs";
-import { readdir } from "node:fs/promises";
+import { readdir, rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import { Pace } from "#worker/pace.ts";
 
@@ -73,7 +72,10 @@ async function removeBelow(path: Buffer, pace: Pace): Promise<void> {
     else unlinkSync(inside);
     if (pace.isLong()) await pace.rest();
   }
-  rmdirSync(path);
+  // The one call that may wait for the disk's journal.
+  await rmdir(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "ENOENT") throw error;
+  });
 }
 
 /** Opened to us first, where what ran has closed it. */
