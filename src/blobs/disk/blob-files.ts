@@ -12,6 +12,12 @@ export const fileName = (fn: number, key: Key): FileName => ({
   hex: Buffer.from(key.buffer, key.byteOffset, key.byteLength).toString("hex"),
 });
 
+export type Publication = {
+  readonly record: () => Promise<void>;
+  /** Whether there is a blob of that name: then the file is its file, whoever brought it. */
+  readonly isKnown: () => boolean;
+};
+
 export class BlobFiles {
   readonly #folder: string;
   /** One at a time for each name: a file that comes must not be the one that goes. */
@@ -25,8 +31,8 @@ export class BlobFiles {
     return join(this.#folder, hex.slice(0, 2), hex.slice(2, 4), `${hex}.${digestFunctions[fn] ?? fn}`);
   }
 
-  /** Moves a whole, verified file to its place, and has it recorded. */
-  async publish(from: string, name: FileName, record: () => Promise<void>): Promise<void> {
+  /** Moves a whole, verified file to its place, and has it recorded; back again if it could not be. */
+  async publish(from: string, name: FileName, { record, isKnown }: Publication): Promise<void> {
     const path = this.path(name);
     await this.#turns.take(path, async () => {
       try {
@@ -36,7 +42,12 @@ export class BlobFiles {
         await mkdir(dirname(path), { recursive: true, mode: 0o700 });
         await rename(from, path);
       }
-      await record();
+      try {
+        await record();
+      } catch (error) {
+        if (!isKnown()) await rename(path, from);
+        throw error;
+      }
     });
   }
 

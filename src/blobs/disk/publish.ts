@@ -33,10 +33,12 @@ export async function publishFile(core: Core, parts: DigestParts, file: NewFile)
         writeUint64(target, at + room, parts.sizeBytes);
         writeUint64(target, at + room + 8, diskBytes);
       },
+      isOwn: true, // room for the blob was taken when it began to come
     });
   };
   try {
-    await core.files.publish(path, fileName(fn, key), record);
+    const isKnown = (): boolean => core.find(parts) !== noEntry;
+    await core.files.publish(path, fileName(fn, key), { record, isKnown });
   } catch (error) {
     throw asDiskFault(error, "write blob", { hash: parts.hash });
   }

@@ -249,9 +249,8 @@ export class Table {
     const chunk = this.#chunk(entry);
     const base = (entry & inChunk) * entryWords;
     const word = chunk[base + misc] ?? 0;
-    if ((word & flags.taken) !== 0 && !this.#hasTwin(entry, chunk, base)) {
+    if ((word & flags.taken) !== 0 && this.#linkUnlessTwin(entry, chunk[base] ?? 0)) {
       if ((word & flags.file) === 0) chunk[base + memory] = 0;
-      this.#link(chunk[base] ?? 0, entry);
       this.#count += 1;
       return;
     }
@@ -260,13 +259,16 @@ export class Table {
     this.#free = entry;
   }
 
-  #hasTwin(entry: number, chunk: Uint32Array, base: number): boolean {
+  /** False: its key is there already. */
+  #linkUnlessTwin(entry: number, first: number): boolean {
     const slots = this.#slots;
-    const first = chunk[base] ?? 0;
-    for (let slot = first & this.#mask; slots[2 * slot + 1] !== 0; slot = (slot + 1) & this.#mask)
+    let slot = first & this.#mask;
+    for (; slots[2 * slot + 1] !== 0; slot = (slot + 1) & this.#mask)
       if (slots[2 * slot] === first && this.#is((slots[2 * slot + 1] ?? 0) - 1, this.key(entry), this.fn(entry)))
-        return true;
-    return false;
+        return false;
+    slots[2 * slot] = first;
+    slots[2 * slot + 1] = entry + 1;
+    return true;
   }
 
   #word(entry: number, at: number): number {
