@@ -129,7 +129,7 @@ export class ShardHost implements ShardService {
   }
 
   /** A command of the node's own. Throws a Fault when it was not done. */
-  async internal(shardId: ShardId, command: CommandOf<"forget" | "take-quota">): Promise<Reply> {
+  async internal(shardId: ShardId, command: CommandOf<"forget" | "take-quota" | "published">): Promise<Reply> {
     const shard = this.#serving(shardId);
     if (!shard) throw new Fault("unavailable", command.kind, { shard: shardId, why: "not served here" });
     const response = await new Promise<ShardResponse>((settle) => this.#desk.execute(shard, command, { settle }));

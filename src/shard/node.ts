@@ -16,6 +16,7 @@ import { Replay } from "./keeper-replay.ts";
 import { Turns } from "./keeper-turns.ts";
 import { keeperSettings, type KeeperSettings } from "./keeper-settings.ts";
 import { shardStatuses, type NodeStatus } from "./node-status.ts";
+import { defaultOutboxSettings, Outbox, type OutboxSettings, type Publisher } from "./outbox.ts";
 import { defaultProjectorSettings, Projector, type ProjectorSettings } from "./projector.ts";
 import type { ShardRequest, ShardResponse, ShardService, WatchMessage, WatchRequest } from "./protocol.ts";
 import { defaultBrokerSettings, QuotaBroker, type BrokerSettings } from "./quota-broker.ts";
@@ -40,6 +41,9 @@ export type NodeOptions = {
   readonly snapshots?: Partial<SnapshotSettings>;
   readonly archiver?: Partial<ArchiverSettings>;
   readonly broker?: Partial<BrokerSettings>;
+  readonly outbox?: Partial<OutboxSettings>;
+  /** Makes known outside what results ask for; left out, nobody wants to know. */
+  readonly publisher?: Publisher;
   /** The newest feature level that this program can read and write. */
   readonly features?: number;
   readonly facts?: () => Readonly<Record<string, string | number>>;
@@ -72,6 +76,7 @@ export class Node implements ShardService {
   readonly #retention: HistoryRetention;
   readonly #archiver: Archiver;
   readonly #snapshotter: Snapshotter;
+  readonly #outbox: Outbox;
   readonly #broker: QuotaBroker;
   #cluster: Cluster | undefined;
   #listening: Listening | undefined;
@@ -94,6 +99,7 @@ export class Node implements ShardService {
     this.#retention = this.#makeRetention();
     this.#archiver = this.#makeArchiver();
     this.#snapshotter = this.#makeSnapshotter();
+    this.#outbox = this.#makeOutbox();
     this.host = this.#makeHost();
     this.keeper = this.#makeKeeper();
     this.#broker = new QuotaBroker({
@@ -146,6 +152,7 @@ export class Node implements ShardService {
     this.#retention.kill();
     this.#snapshotter.kill();
     this.#archiver.kill();
+    this.#outbox.kill();
     this.#broker.kill();
   }
 
@@ -210,6 +217,17 @@ export class Node implements ShardService {
     });
   }
 
+  #makeOutbox(): Outbox {
+    const { clock, outbox: settings, publisher = async () => "done" } = this.#options;
+    return new Outbox({
+      clock,
+      settings: { ...defaultOutboxSettings, ...settings },
+      publisher,
+      published: (shard, command) => this.host.internal(shard, command),
+      report: this.#report,
+    });
+  }
+
   #makeHost(): ShardHost {
     const { id: node, clock, journal, blobs, host: settings = {} } = this.#options;
     return new ShardHost({
@@ -219,7 +237,7 @@ export class Node implements ShardService {
       journal,
       blobs,
       settings,
-      observers: [this.#projector, this.#snapshotter],
+      observers: [this.#projector, this.#snapshotter, this.#outbox],
       hintOf: (shard) => this.keeper.hintOf(shard),
       isLoading: (shard) => this.keeper.held.get(shard)?.phase === "loading",
       lost: (shard, epoch, why) => this.keeper.lost(shard, epoch, why),
