@@ -63,7 +63,7 @@ async function overTier(disk: ComposedStore, tier: TierConfig, { clock }: StoreP
 const diskDefault = BlobsConfig.parse({ kind: "disk" }) as DiskConfig;
 
 async function openDisk(config: DiskConfig, folder: DataFolder, { clock, log }: StorePorts): Promise<DiskStore> {
-  const { directory, sizeMax, promised, highWatermark, lowWatermark, compression, memory, uploadsKept } = config;
+  const { directory, sizeMax, promised, highWatermark, lowWatermark, compression, sync, memory } = config;
   return await openDiskStore(directory ?? folder.blobs, {
     clock,
     sizeBytesMax: sizeMax,
@@ -71,8 +71,9 @@ async function openDisk(config: DiskConfig, folder: DataFolder, { clock, log }: 
     highWatermark,
     lowWatermark,
     compression,
+    sync,
     memoryBytesMax: memory,
-    uploadKeptMs: uploadsKept,
+    uploadKeptMs: config.uploadsKept,
     report: (what, facts) =>
       log(
         `store: ${what} ${Object.entries(facts)

@@ -21,6 +21,13 @@ const Disk = z
       .enum(["none", "zstd"])
       .default("none")
       .describe("How bytes are kept. With zstd, clients that take zstd get it as it is; others cost more."),
+    sync: z
+      .enum(["written", "synced"])
+      .default("written")
+      .describe(
+        "When a write is acknowledged: once it survives the end of the process, or once it survives a loss of power. " +
+          "What results of tasks name survives that in any case.",
+      ),
     memory: Size({ min: "4MiB", max: "4GiB" })
       .prefault("128MiB")
       .describe("For small blobs that are used often; the table of all blobs, 64 to 100 bytes each, comes on top."),

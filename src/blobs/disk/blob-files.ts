@@ -3,6 +3,7 @@ import { mkdir, open, rename, rm, type FileHandle } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { digestFunctions } from "#base/digest.ts";
 import type { Key } from "./key.ts";
+import { syncFolder } from "./log-writes.ts";
 import { Turns } from "./turns.ts";
 
 export type FileName = { readonly fn: number; readonly hex: string };
@@ -16,6 +17,8 @@ export type Publication = {
   readonly record: () => Promise<void>;
   /** Whether there is a blob of that name: then the file is its file, whoever brought it. */
   readonly isKnown: () => boolean;
+  /** Whether file and name are to outlive a loss of power before it is recorded. */
+  readonly isSynced: boolean;
 };
 
 export class BlobFiles {
@@ -32,17 +35,13 @@ export class BlobFiles {
   }
 
   /** Moves a whole, verified file to its place, and has it recorded; back again if it could not be. */
-  async publish(from: string, name: FileName, { record, isKnown }: Publication): Promise<void> {
+  async publish(from: string, name: FileName, { record, isKnown, isSynced }: Publication): Promise<void> {
     const path = this.path(name);
+    if (isSynced) await syncFile(from);
     await this.#turns.take(path, async () => {
+      const isNewFolder = await moved(from, path);
       try {
-        await rename(from, path);
-      } catch (error) {
-        if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-        await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-        await rename(from, path);
-      }
-      try {
+        if (isSynced) await this.#syncFolders(path, isNewFolder);
         await record();
       } catch (error) {
         if (!isKnown()) await rename(path, from);
@@ -66,16 +65,31 @@ export class BlobFiles {
   /** The file and its name outlive a loss of power from here on. */
   async sync(name: FileName): Promise<void> {
     const path = this.path(name);
-    await syncPath(path);
+    await syncFile(path);
+    await this.#syncFolders(path, true);
+  }
+
+  /** With those above it, if it may be new itself. */
+  async #syncFolders(path: string, isNew: boolean): Promise<void> {
     const folder = dirname(path);
-    for (const one of [folder, dirname(folder), this.#folder]) await syncPath(one, true);
+    for (const one of isNew ? [folder, dirname(folder), this.#folder] : [folder]) await syncFolder(one);
   }
 }
 
-async function syncPath(path: string, isFolder = false): Promise<void> {
-  await using handle = await open(path, "r");
-  await handle.sync().catch((error: NodeJS.ErrnoException) => {
-    // Some systems (Windows) have no durable folders to ask for.
-    if (!isFolder || !["EPERM", "EINVAL", "EISDIR"].includes(error.code ?? "")) throw error;
-  });
+/** Says whether its folder had to be made. */
+async function moved(from: string, path: string): Promise<boolean> {
+  try {
+    await rename(from, path);
+    return false;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    await rename(from, path);
+    return true;
+  }
+}
+
+async function syncFile(path: string): Promise<void> {
+  await using file = await open(path, "r");
+  await file.sync();
 }

@@ -9,6 +9,7 @@ import { HashThread } from "./file-hashing.ts";
 import { type Holdings, keyBytes } from "./holdings.ts";
 import { InlineGate } from "./inline-gate.ts";
 import { functionNumber, keyFromHex, keyWords, type Key } from "./key.ts";
+import { dataSynced } from "./log-writes.ts";
 import { PackedLog, type Appending } from "./packed-log.ts";
 import { RecordReader, type ReadRecord } from "./read-record.ts";
 import { headerBytes, kinds, peekHeader } from "./record.ts";
@@ -93,8 +94,9 @@ export class Core {
     };
     const { gate, slabs } = this;
     const { segmentBytes } = options;
+    const makeDurable = options.sync === "synced" ? dataSynced : undefined;
     this.measureDisk();
-    this.log = new PackedLog({ segments, slabs, room, gate, segmentBytes, onWritten }, recovered.sequence);
+    this.log = new PackedLog({ segments, slabs, room, gate, segmentBytes, makeDurable, onWritten }, recovered.sequence);
   }
 
   nowSec(): number {

@@ -19,6 +19,8 @@ export type DiskOptions = {
   readonly segmentBytes: number;
   /** How long an upload may rest before what came of it is forgotten. */
   readonly uploadKeptMs: number;
+  /** When a write is acknowledged: when it outlives the process, or when it outlives a loss of power. */
+  readonly sync: "written" | "synced";
   /** Told of what people should know. */
   readonly report: (what: string, facts: FaultFacts) => void;
 };
@@ -33,6 +35,7 @@ export const diskOptionsDefault: DiskOptions = {
   packedBytesMax: 64 * 1024,
   segmentBytes: 64 * MiB,
   uploadKeptMs: 24 * 3_600_000,
+  sync: "written",
   report: () => {},
 };
 

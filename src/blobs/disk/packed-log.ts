@@ -1,13 +1,15 @@
 /**
  * The packed log: records are put together in memory and written behind each other, one segment after the other. What
  * comes while a write is under way is gathered for the next one. A record is told as written when write(2) has
- * returned, which outlives the process; `sync` is for what has to outlive a loss of power, too.
+ * returned, which outlives the process; `sync` is for what has to outlive a loss of power, too. Where everything has to,
+ * one sync serves all that was gathered.
  */
-import { fdatasync, ftruncate, write, writeSync } from "node:fs";
+import { ftruncate } from "node:fs";
 import { must } from "#base/assert.ts";
 import type { Position } from "./checkpoint.ts";
 import { asDiskFault, noRoom } from "./disk-fault.ts";
 import type { InlineGate } from "./inline-gate.ts";
+import { dataSynced, syncRegions, writeElsewhere, writeInline, type Failure, type Region } from "./log-writes.ts";
 import { headerBytes, recordBytes, sealRecord, type NewHeader } from "./record.ts";
 import type { Room } from "./room.ts";
 import { segmentHeaderBytes, type Segment, type Segments } from "./segments.ts";
@@ -27,6 +29,8 @@ export type LogParts = {
   readonly room: Room;
   readonly gate: InlineGate;
   readonly segmentBytes: number;
+  /** Given: nothing is told as written before it has done its work on the file. */
+  readonly makeDurable?: ((fd: number) => Promise<void>) | undefined;
   /** Called for each record as soon as it is written, in their order, before its writer is told. */
   readonly onWritten: (record: Written) => void;
 };
@@ -45,15 +49,6 @@ type Waiting = {
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
   readonly sequence: number;
-};
-
-/** Bytes that go to one place in one piece. */
-type Region = {
-  readonly slab: Slab;
-  readonly from: number;
-  to: number;
-  readonly segment: Segment;
-  readonly offset: number;
 };
 
 const inlineBytesMax = 512 * 1024;
@@ -190,16 +185,24 @@ export class PackedLog {
     const waiting = this.#waiting;
     this.#regions = [];
     this.#waiting = [];
+    const { gate, segments, makeDurable } = this.#parts;
     const bytes = regions.reduce((sum, { from, to }) => sum + to - from, 0);
-    if (bytes <= inlineBytesMax && this.#parts.gate.isOpen()) {
-      const failure = this.#parts.gate.run(() => writeInline(regions, this.#parts.segments));
+    const isQuick = bytes <= inlineBytesMax && gate.isOpen();
+    if (isQuick && (!makeDurable || bytes === 0)) {
+      const failure = gate.run(() => writeInline(regions, segments));
       return this.#conclude(regions, waiting, failure);
     }
     this.#isWriting = true;
-    void writeElsewhere(regions, this.#parts.segments).then((failure) => {
+    void this.#writeAll(regions, isQuick).then((failure) => {
       this.#isWriting = false;
       this.#conclude(regions, waiting, failure);
     });
+  }
+
+  async #writeAll(regions: readonly Region[], isQuick: boolean): Promise<Failure | undefined> {
+    const { gate, segments, makeDurable } = this.#parts;
+    const failure = isQuick ? gate.run(() => writeInline(regions, segments)) : await writeElsewhere(regions, segments);
+    return failure ?? (makeDurable && (await syncRegions(regions, segments, makeDurable)));
   }
 
   #conclude(regions: readonly Region[], waiting: readonly Waiting[], failure: Failure | undefined): void {
@@ -282,7 +285,7 @@ export class PackedLog {
       throw asDiskFault(new Error("failed before"), "make log durable", { segment: segment.number });
     const fd = segments.acquire(segment.number);
     try {
-      await new Promise<void>((resolve, reject) => fdatasync(fd, (error) => (error ? reject(error) : resolve())));
+      await dataSynced(fd);
       segment.syncedBytes = sizeBytes;
     } catch (error) {
       segment.cannotSync = true;
@@ -292,46 +295,3 @@ export class PackedLog {
     }
   }
 }
-
-type Failure = { readonly error: unknown; readonly region: Region };
-
-function writeInline(regions: readonly Region[], segments: Segments): Failure | undefined {
-  for (const region of regions) {
-    const { slab, segment, from, to, offset } = region;
-    try {
-      const fd = segments.acquire(segment.number);
-      try {
-        for (let at = from; at < to;) at += writeSync(fd, slab.buffer, at, to - at, offset + at - from);
-      } finally {
-        segments.release(segment.number, fd);
-      }
-    } catch (error) {
-      return { error, region };
-    }
-  }
-  return undefined;
-}
-
-async function writeElsewhere(regions: readonly Region[], segments: Segments): Promise<Failure | undefined> {
-  for (const region of regions) {
-    const { slab, segment, from, to, offset } = region;
-    try {
-      const fd = segments.acquire(segment.number);
-      try {
-        for (let at = from; at < to;) at += await writeSome(fd, slab.buffer, { at, to, position: offset + at - from });
-      } finally {
-        segments.release(segment.number, fd);
-      }
-    } catch (error) {
-      return { error, region };
-    }
-  }
-  return undefined;
-}
-
-type Piece = { readonly at: number; readonly to: number; readonly position: number };
-
-const writeSome = (fd: number, buffer: Buffer, { at, to, position }: Piece): Promise<number> =>
-  new Promise((resolve, reject) => {
-    write(fd, buffer, at, to - at, position, (error, written) => (error ? reject(error) : resolve(written)));
-  });

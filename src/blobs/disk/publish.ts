@@ -7,7 +7,7 @@ import { grant, visibleTo } from "./disk-blobs.ts";
 import { bitTenantMax } from "./holdings.ts";
 import { functionNumber, hashLength, keyFromHex, keyWords } from "./key.ts";
 import { hashRoom, kinds, writeUint64 } from "./record.ts";
-import { noEntry } from "./table.ts";
+import { flags, noEntry } from "./table.ts";
 
 export type NewFile = {
   readonly path: string;
@@ -37,11 +37,13 @@ export async function publishFile(core: Core, parts: DigestParts, file: NewFile)
     });
   };
   try {
+    const isSynced = core.options.sync === "synced";
     const isKnown = (): boolean => core.find(parts) !== noEntry;
-    await core.files.publish(path, fileName(fn, key), { record, isKnown });
+    await core.files.publish(path, fileName(fn, key), { record, isKnown, isSynced });
   } catch (error) {
     throw asDiskFault(error, "write blob", { hash: parts.hash });
   }
   const entry = core.find(parts);
+  if (entry !== noEntry && core.options.sync === "synced") core.holdings.table.setFlag(entry, flags.durable, true);
   if (tenant > bitTenantMax && entry !== noEntry) await grant(core, entry, tenant);
 }
