@@ -1,6 +1,6 @@
 /** The build cache, as settings. */
 import { z } from "zod";
-import { Size } from "#edge/config-words.ts";
+import { Duration, Size } from "#edge/config-words.ts";
 
 const Prefix = z
   .string()
@@ -8,6 +8,8 @@ const Prefix = z
     /^https?:\/\/[^/\s]+\//,
     'write the beginning of an address, up to a slash, such as "https://example.com/files/"',
   );
+
+const Property = z.string().regex(/^[^=\s]{1,100}$/, "write the name of a platform property");
 
 export const BuildConfig = z.strictObject({
   instances: z
@@ -21,6 +23,32 @@ export const BuildConfig = z.strictObject({
     .max(1_000)
     .default([])
     .describe("What addresses of remote assets must begin with to be fetched; redirects, too. None: none are."),
+  execute: z.boolean().default(true).describe("Whether actions may be executed, and not only their results cached."),
+  actionTimeout: Duration({ min: "1s" })
+    .prefault("1h")
+    .describe("How long an action may run that does not say how long."),
+  actionTimeoutMax: Duration({ min: "1s", max: "7d" })
+    .prefault("1d")
+    .describe("Actions that ask for more are refused."),
+  actionMemory: Size()
+    .optional()
+    .describe("How much memory an action may use that does not say how much. Left out: as much as there is."),
+  queueWithin: Duration({ min: "1s", max: "7d" })
+    .prefault("30m")
+    .describe("How long an action may wait for a worker that can run it."),
+  leaveGrace: Duration({ max: "1d" })
+    .prefault("30s")
+    .describe("How long an action goes on when nobody waits for it any more."),
+  properties: z
+    .array(Property)
+    .max(100)
+    .default([])
+    .describe("Platform properties that workers have labels of the same name for, besides OSFamily, ISA and Pool."),
+  ignoreProperties: z
+    .array(Property)
+    .max(100)
+    .default([])
+    .describe("Platform properties that mean nothing here. Others that are not known are refused."),
 });
 
 export type BuildConfig = z.output<typeof BuildConfig>;

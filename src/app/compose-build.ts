@@ -7,13 +7,16 @@ import { assetSettingsDefault, type AssetSettings } from "#doors/build/asset-dow
 import type { AssetPorts } from "#doors/build/assets.ts";
 import type { BuildCaller } from "#doors/build/caller.ts";
 import { Spool } from "#doors/build/http/spool.ts";
-import { serveBuild } from "#doors/build/serve.ts";
+import type { ExecutionPorts } from "#doors/build/execution-ports.ts";
+import { executionSettingsDefault, type ExecutionSettings } from "#doors/build/execution-settings.ts";
+import { serveBuild, type ServedPorts } from "#doors/build/serve.ts";
 import { buildSettingsDefault, type BuildSettings } from "#doors/build/settings.ts";
 import type { Admitted } from "#edge/admission.ts";
 import { authorize, type Action } from "#edge/policy.ts";
 import { allTenants, type Principal } from "#edge/principal.ts";
 import type { GrpcServer } from "#grpc/server.ts";
 import type { BuildConfig } from "./build-config.ts";
+import type { Config } from "./config.ts";
 
 export type BuildParts = {
   readonly store: Store;
@@ -25,6 +28,8 @@ export type BuildParts = {
   readonly spoolFolder?: string;
   /** Remembers what missed, for `millrace cache why`. */
   readonly seen?: AssetPorts["seen"];
+  /** Left out: it is a cache only. */
+  readonly execution?: ExecutionPorts | undefined;
   readonly report: (doing: string, error: unknown) => void;
 };
 
@@ -45,7 +50,7 @@ export function composeBuild(
     if (!caller) callers.set(principal, (caller = asCaller(principal)));
     return caller;
   };
-  const ports: AssetPorts = {
+  const ports: ServedPorts = {
     ...parts,
     settings: { ...buildSettingsDefault, ...settings },
     assets: { ...assetSettingsDefault, ...assets },
@@ -59,6 +64,28 @@ export const buildSettings = ({ instances, blobMax, fetchFrom }: BuildConfig) =>
   settings: { instances, blobBytesMax: blobMax },
   assets: { allow: fetchFrom },
 });
+
+/** Undefined where it is not wanted. */
+export const executionPorts = (
+  { build, worker }: Config,
+  parts: Pick<ExecutionPorts, "client" | "trees" | "hasWorkers">,
+): ExecutionPorts | undefined =>
+  build.execute ? { ...parts, settings: executionSettings(build, worker.labels) } : undefined;
+
+/** What workers here offer is understood as a property of the same name. */
+function executionSettings(config: BuildConfig, labels: readonly string[]): ExecutionSettings {
+  const offered = labels.map((label) => label.slice(0, label.indexOf("=")));
+  return {
+    ...executionSettingsDefault,
+    timeoutMsDefault: Math.min(config.actionTimeout, config.actionTimeoutMax),
+    timeoutMsMax: config.actionTimeoutMax,
+    queueMs: config.queueWithin,
+    leaveGraceMs: config.leaveGrace,
+    properties: [...new Set([...config.properties, ...offered])],
+    ignoredProperties: config.ignoreProperties,
+    memoryBytesDefault: config.actionMemory ?? 0,
+  };
+}
 
 const nobody: BuildCaller = { tenant: "", principal: "nobody", may: () => false };
 

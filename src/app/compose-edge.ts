@@ -3,6 +3,7 @@ import { orAborted } from "#base/abort.ts";
 import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import { Seen } from "#doors/build/why/seen.ts";
+import type { ExecutionPorts } from "#doors/build/execution-ports.ts";
 import { startEdge, type Edge } from "#edge/edge.ts";
 import { Log } from "#edge/log.ts";
 import type { Action } from "#edge/policy.ts";
@@ -30,7 +31,7 @@ export type EdgeParts = {
   readonly journal: Journal;
   /** What the build cache is kept in; left out: there is none. */
   readonly cache?:
-    | (Pick<BuildParts, "store" | "index"> &
+    | (Pick<BuildParts, "store" | "index" | "execution"> &
         Pick<ComposedStore, "observe" | "upkeep"> & { readonly spoolFolder: string })
     | undefined;
   /** Who is in the mesh; undefined when there is none. */
@@ -75,6 +76,7 @@ async function serve({ edge, build }: Config, listen: readonly string[], parts: 
   const seen = cache && new Seen({ index: cache.index, wallMs: () => clock.wallMs() });
   const trouble = (doing: string, error: unknown): void =>
     edgeLog.warn("build-cache-trouble", { reason: doing, error });
+  const settings = { ...buildSettings(build), ...(seen && { seen }), clock, report: trouble };
   const opened = await startEdge({
     clock,
     listen: listen.map(parseEdgeAddress),
@@ -96,7 +98,7 @@ async function serve({ edge, build }: Config, listen: readonly string[], parts: 
       return new Map([
         ...workActions,
         ...(cache
-          ? composeBuild(server, { ...cache, ...buildSettings(build), ...(seen && { seen }), clock, report: trouble })
+          ? composeBuild(server, { ...cache, ...settings, execution: until(cache.execution, leaving.signal) })
           : []),
       ]);
     },
@@ -126,6 +128,9 @@ async function serve({ edge, build }: Config, listen: readonly string[], parts: 
     },
   };
 }
+
+const until = (execution: ExecutionPorts | undefined, leaving: AbortSignal): ExecutionPorts | undefined =>
+  execution && { ...execution, leaving };
 
 /**
  * A call that is held until there is work or news would hold up the node that wants to stop: nobody could renew a

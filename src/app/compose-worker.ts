@@ -6,6 +6,7 @@ import type { Random } from "#base/random.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import { shellPlanners, shellRunners } from "#doors/shell/run.ts";
 import type { WorkClient } from "#shard/client.ts";
+import type { Runners } from "#worker/runner.ts";
 import { createProcessRunner, type ProcessRunner } from "#worker/process.ts";
 import { Spawner } from "#worker/process/spawner.ts";
 import { attemptsIn, reclaimAttempts } from "#worker/sandbox/attempt-folder.ts";
@@ -23,11 +24,13 @@ type WorkerParts = {
   readonly random: Random;
   readonly labels: readonly string[];
   readonly shards: number;
+  /** What it runs besides the shell's work. */
+  readonly runners: Runners;
   readonly log: (line: string) => void;
 };
 
 export async function startWorker(config: Config, folder: DataFolder, parts: WorkerParts): Promise<Worker> {
-  const { name, client, blobs, clock, random, labels, shards, log } = parts;
+  const { name, client, blobs, clock, random, labels, shards, runners, log } = parts;
   const processes = await openProcesses(config, folder, { clock, log });
   // Nothing of an earlier life runs any more.
   await reclaimScratch(folder.scratch);
@@ -39,11 +42,14 @@ export async function startWorker(config: Config, folder: DataFolder, parts: Wor
     executor: name,
     offers: labels,
     shards,
-    runners: shellRunners({
-      scratch: (task) => ScratchDir.create(folder.scratch, task),
-      processes: processes.run,
-      env: plainEnvironment(process.env),
-    }),
+    runners: {
+      ...runners,
+      ...shellRunners({
+        scratch: (task) => ScratchDir.create(folder.scratch, task),
+        processes: processes.run,
+        env: plainEnvironment(process.env),
+      }),
+    },
     planners: shellPlanners,
     options: { slots: config.worker.slots },
     log,

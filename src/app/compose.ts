@@ -6,7 +6,10 @@ import { join } from "node:path";
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import { Random } from "#base/random.ts";
+import type { ActionIndex } from "#blobs/action-index.ts";
 import type { BlobStore } from "#blobs/store.ts";
+import { door as buildDoor, taskLabel as actionLabel } from "#doors/build/plan.ts";
+import { buildPublisher } from "#doors/build/publish.ts";
 import { planLabel, taskLabel } from "#doors/shell/plan.ts";
 import type { Cluster, Journal } from "#journal/journal.ts";
 import { createClient, type WorkClient } from "#shard/client.ts";
@@ -14,7 +17,10 @@ import { createNode, type Node } from "#shard/node.ts";
 import type { ShardService } from "#shard/protocol.ts";
 import { createRouter, type Router } from "#shard/router.ts";
 import { createTcpTransport, type TcpTransport } from "#shard/tcp.ts";
+import { Trees } from "#worker/stage/tree.ts";
 import type { Worker } from "#worker/worker.ts";
+import { openActions } from "./compose-actions.ts";
+import { executionPorts } from "./compose-build.ts";
 import { composeEdge } from "./compose-edge.ts";
 import { startMesh, type RunningMesh } from "./compose-mesh.ts";
 import { openStore } from "./compose-store.ts";
@@ -22,6 +28,7 @@ import { startWorker } from "./compose-worker.ts";
 import type { Config } from "./config.ts";
 import { lockFolder, nodeName, publishAddress, publishEdge, type DataFolder } from "./data-folder.ts";
 import { factsFor } from "./mesh-facts.ts";
+import { publisherOf } from "./publishers.ts";
 import { systemClock } from "./system-clock.ts";
 import { version } from "./version.ts";
 import { directoryCalls } from "./wire-directory.ts";
@@ -65,16 +72,21 @@ export async function startNode(
   undo.defer(() => tcp.close());
 
   let worker: Worker | undefined; // shown in the node's facts, which are told before there is one
-  const parts: Parts = { config, name, journal, blobs, tcp, clock, random, log };
+  const parts: Parts = { config, name, journal, blobs, index: stored.index, tcp, clock, random, log };
   const { node, client, routed } = joinParts(parts, () => worker?.status());
   await node.start();
   undo.defer(() => node.stop());
   checkCluster(config, node.cluster, log);
-  const labels = [`os=${platform()}`, `arch=${arch()}`, `node=${name}`, taskLabel, planLabel, ...config.worker.labels];
+  const trees = new Trees();
+  const actions = await openActions(config, folder, { name, store: stored.store, trees, clock, log });
+  if (actions) undo.defer(() => actions.close());
+  const labels = labelsOf(config, name, actions !== undefined);
   const { shards } = node.cluster;
+  const runners = actions?.runners ?? {};
   if (config.worker.enabled)
-    worker = await startWorker(config, folder, { name, client, blobs, clock, random, labels, log, shards });
-  const cache = { ...stored, spoolFolder: await spoolFolder(folder) };
+    worker = await startWorker(config, folder, { name, client, blobs, clock, random, labels, log, shards, runners });
+  const execution = executionPorts(config, { client, trees, hasWorkers: () => actions !== undefined });
+  const cache = { ...stored, spoolFolder: await spoolFolder(folder), execution };
   let mesh: RunningMesh | undefined; // the edge is asked about it, and it tells where the edge is
   const edge = await composeEdge(config, { clock, node, routed, journal, cache, peers: () => mesh?.peers(), log });
   if (edge) undo.defer(() => edge.close());
@@ -104,11 +116,19 @@ export async function startNode(
   };
 }
 
+/** What this machine is, what it can do, and what else it is said to offer. */
+function labelsOf({ worker: { labels } }: Config, name: string, hasActions: boolean): readonly string[] {
+  const isPooled = labels.some((label) => label.startsWith("pool="));
+  const doors = [taskLabel, planLabel, ...(hasActions ? [actionLabel] : []), ...(isPooled ? [] : ["pool=default"])];
+  return [`os=${platform()}`, `arch=${arch()}`, `node=${name}`, ...doors, ...labels];
+}
+
 type Parts = {
   readonly config: Config;
   readonly name: string;
   readonly journal: Journal;
   readonly blobs: BlobStore;
+  readonly index: ActionIndex;
   readonly tcp: TcpTransport;
   readonly clock: Clock;
   readonly random: Random;
@@ -117,7 +137,7 @@ type Parts = {
 
 /** A node serves its shards and, through its router, everybody's; it asks itself without the network. */
 function joinParts(parts: Parts, workerStatus: () => ReturnType<Worker["status"]> | undefined) {
-  const { config, name, journal, blobs, tcp, clock, random, log } = parts;
+  const { config, name, journal, blobs, index, tcp, clock, random, log } = parts;
   const calls = directoryCalls(journal, () => node.status());
   const listen = (service: ShardService) => tcp.listen(service, { routed: routedBy(router), calls });
   const node: Node = createNode({
@@ -130,6 +150,7 @@ function joinParts(parts: Parts, workerStatus: () => ReturnType<Worker["status"]
     cluster: { shards: config.cluster.shards, clusterId: config.cluster.name },
     keeper: { leaseMs: config.cluster.ownerLease },
     retention: { keepMs: config.history.keep },
+    publisher: publisherOf({ [buildDoor]: buildPublisher(index) }, log),
     facts: () => {
       const { slots = 0, running = 0 } = workerStatus() ?? {};
       return { version, pid: process.pid, slots, running };

@@ -6,7 +6,7 @@
 import { availableParallelism } from "node:os";
 import { z } from "zod";
 import { Fault, isFault } from "#base/fault.ts";
-import { Duration } from "#edge/config-words.ts";
+import { Duration, Size } from "#edge/config-words.ts";
 import { isLoopback, parseAddress } from "#shard/tcp-address.ts";
 import { BuildConfig } from "./build-config.ts";
 import { EdgeConfig } from "./edge-config.ts";
@@ -105,6 +105,25 @@ const Worker = z.strictObject({
     .max(50)
     .default([])
     .describe("What this machine offers besides its system, processor and doors."),
+  sandbox: z
+    .enum(["auto", "bubblewrap", "plain"])
+    .default("auto")
+    .describe("What actions of builds run in. auto: the best that works here; the log says which."),
+  actionsIn: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      "The folder that actions of builds run in; users of their own must be able to pass through to it. " +
+        "Left out: in the data folder, or in /var/tmp where the data folder is closed to them.",
+    ),
+  inputsMax: Size({ min: "64MiB" })
+    .prefault("10GiB")
+    .describe("How much of actions' inputs is kept as files, to be linked rather than copied."),
+  printedMax: Size({ min: "64KiB" })
+    .prefault("64MiB")
+    .describe("Of what an action prints, to each of its two streams; the middle of more is left out."),
+  processesMax: z.int().min(1).max(1_000_000).default(4_096).describe("Processes and threads of one action at once."),
 });
 
 export const Config = z.strictObject({

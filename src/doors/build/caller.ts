@@ -1,7 +1,14 @@
 /** Who calls, as far as this door has to know. Found out and judged by whoever mounts it. */
 import { grpcCode, GrpcError } from "#grpc/status.ts";
 
-export type BuildAction = "cache.read" | "cache.write" | "action-cache.read" | "action-cache.write";
+export type BuildAction =
+  | "cache.read"
+  | "cache.write"
+  | "action-cache.read"
+  | "action-cache.write"
+  | "work.submit"
+  | "work.read"
+  | "work.cancel";
 
 export type BuildCaller = {
   /** Whose cache it is. */

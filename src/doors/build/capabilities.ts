@@ -1,17 +1,27 @@
 /** What is served, to whom. Pure. */
 import {
   Compressor_Value,
+  DigestFunction_Value,
   SymlinkAbsolutePathStrategy_Value,
+  type ExecutionCapabilities,
   type ServerCapabilities,
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { fastCdcDefault } from "#blobs/chunking/fast-cdc.ts";
 import type { BuildCaller } from "./caller.ts";
 import { servedFunctions } from "./digests.ts";
+import { priorityRange } from "./plan.ts";
 import type { BuildSettings } from "./settings.ts";
 
 const version = (major: number, minor: number) => ({ major, minor, patch: 0, prerelease: "" });
 
-export function capabilitiesFor(caller: BuildCaller, settings: BuildSettings): ServerCapabilities {
+/** What is served of execution, if anything is. */
+export type ExecutionOffer = { readonly hasWorkers: boolean };
+
+export function capabilitiesFor(
+  caller: BuildCaller,
+  settings: BuildSettings,
+  offer?: ExecutionOffer,
+): ServerCapabilities {
   return {
     cacheCapabilities: {
       digestFunctions: servedFunctions,
@@ -28,9 +38,20 @@ export function capabilitiesFor(caller: BuildCaller, settings: BuildSettings): S
       fastCdc2020Params: { avgChunkSizeBytes: fastCdcDefault.avgBytes, seed: fastCdcDefault.seed },
       repMaxCdcParams: undefined,
     },
-    executionCapabilities: undefined,
+    executionCapabilities: offer && executionFor(caller, offer),
     deprecatedApiVersion: undefined,
     lowApiVersion: version(2, 0),
     highApiVersion: version(2, 12),
   };
 }
+
+/** Bazel takes the cache's word for the functions; the one number is for clients before 2.7. */
+const executionFor = (caller: BuildCaller, { hasWorkers }: ExecutionOffer): ExecutionCapabilities => ({
+  digestFunction: DigestFunction_Value.SHA256,
+  execEnabled: hasWorkers && caller.may("work.submit"),
+  executionPriorityCapabilities: {
+    priorities: [{ minPriority: priorityRange.min, maxPriority: priorityRange.max }],
+  },
+  supportedNodeProperties: ["mtime", "unix_mode"],
+  digestFunctions: servedFunctions,
+});

@@ -11,6 +11,8 @@ export type Demands = {
   readonly network: boolean;
   /** 0: as much as there is. */
   readonly memoryBytes: number;
+  /** Processors at once; 0: as many as there are. */
+  readonly cpus: number;
 };
 
 /** Names that mean the same to everybody, and the labels that workers have for their values. */
@@ -47,6 +49,7 @@ export function demandsOf(platform: Platform | undefined, settings: ExecutionSet
   const labels = new Set<string>();
   let network = false;
   let memoryBytes = settings.memoryBytesDefault;
+  let cpus = 0;
   for (const { name, value } of platform?.properties ?? []) {
     const label = Object.hasOwn(wellKnown, name) ? wellKnown[name] : undefined;
     if (label) labels.add(checkedLabel(label(value)));
@@ -54,9 +57,10 @@ export function demandsOf(platform: Platform | undefined, settings: ExecutionSet
     else if (settings.ignoredProperties.includes(name)) continue;
     else if (name === "network" || name === "dockerNetwork") network = networkOf(name, value);
     else if (name === "memory") memoryBytes = memoryOf(value);
+    else if (name === "cpu") cpus = cpusOf(value);
     else throw unknownProperty(name, settings);
   }
-  return { labels: [...labels].toSorted(byCode), network, memoryBytes };
+  return { labels: [...labels].toSorted(byCode), network, memoryBytes, cpus };
 }
 
 function networkOf(name: string, value: string): boolean {
@@ -71,6 +75,12 @@ function memoryOf(value: string): number {
   return bytes;
 }
 
+function cpusOf(value: string): number {
+  if (!/^\d{1,4}(\.\d{1,3})?$/.test(value) || Number(value) === 0)
+    throw invalid(`platform property cpu is a number such as 2 or 0.5, not ${shown(value)}`);
+  return Number(value);
+}
+
 function checkedLabel(label: string): string {
   if (label.length > labelLengthMax || /[\s\p{Cc}]/u.test(label))
     throw invalid(`not a value for a platform property: ${shown(label)}`);
@@ -78,7 +88,7 @@ function checkedLabel(label: string): string {
 }
 
 function unknownProperty(name: string, { properties }: ExecutionSettings) {
-  const known = [...Object.keys(wellKnown), ...properties, "network", "memory"].join(", ");
+  const known = [...Object.keys(wellKnown), ...properties, "network", "memory", "cpu"].join(", ");
   return invalid(
     `nobody here knows the platform property ${shown(name)}; known are ${known}; ` +
       "build.properties adds to them, and build.ignoreProperties says which mean nothing",

@@ -30,6 +30,7 @@ export type ActionSpec = {
   readonly requires: readonly string[];
   readonly network: boolean;
   readonly memoryBytes: number;
+  readonly cpus: number;
   readonly queueMs: number;
   readonly leaveGraceMs: number;
   /** By the clock of the node that took it in. */
@@ -55,7 +56,7 @@ export type Asked = {
 export function planAction(asked: Asked, action: Action, command: Command, settings: ExecutionSettings): ActionSpec {
   const { instance, fn, principal, metadata } = asked;
   checkCommand(command);
-  const { labels, network, memoryBytes } = demandsOf(platformOf(action, command), settings);
+  const { labels, network, memoryBytes, cpus } = demandsOf(platformOf(action, command), settings);
   return {
     instance,
     fn,
@@ -66,6 +67,7 @@ export function planAction(asked: Asked, action: Action, command: Command, setti
     requires: [...new Set([taskLabel, ...labels])].toSorted(byCode),
     network,
     memoryBytes,
+    cpus,
     queueMs: settings.queueMs,
     leaveGraceMs: settings.leaveGraceMs,
     queuedAtMs: asked.nowMs,

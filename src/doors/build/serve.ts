@@ -5,13 +5,16 @@ import {
   ActionCache,
   Capabilities,
   ContentAddressableStorage,
+  Execution,
   type BatchReadBlobsRequest,
   type BatchUpdateBlobsRequest,
+  type ExecuteRequest,
   type GetActionResultRequest,
   type GetCapabilitiesRequest,
   type GetTreeRequest,
   type SpliceBlobRequest,
   type SplitBlobRequest,
+  type WaitExecutionRequest,
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import {
   ByteStream,
@@ -19,6 +22,13 @@ import {
   type ReadRequest,
   type WriteRequest,
 } from "#wire/generated/google/bytestream/bytestream.ts";
+import {
+  Operations,
+  type CancelOperationRequest,
+  type GetOperationRequest,
+  type ListOperationsRequest,
+  type WaitOperationRequest,
+} from "#wire/generated/google/longrunning/operations.ts";
 import { rawFindMissingRequest, rawFindMissingResponse, type RawFindMissing } from "#wire/find-missing-raw.ts";
 import type { Message, Method } from "#wire/message.ts";
 import { rawActionResult, rawTreePage, rawUpdateRequest, type RawUpdate } from "#wire/raw-message.ts";
@@ -38,6 +48,9 @@ import { capabilitiesFor } from "./capabilities.ts";
 import { need, type BuildCaller } from "./caller.ts";
 import { splitBlob, spliceBlob } from "./chunks.ts";
 import { CallView, servedInstance, type BuildCall } from "./door.ts";
+import { ExecutionService } from "./execution.ts";
+import type { ExecutionPorts } from "./execution-ports.ts";
+import { refusalOfInputs } from "./execution-refusals.ts";
 import { findMissing } from "./find-missing.ts";
 import { readBlob } from "./read.ts";
 import { refusalOf } from "./refusals.ts";
@@ -54,8 +67,11 @@ type Add = <Q, R>(
   handle: (request: never, call: BuildCall) => unknown,
 ) => void;
 
+/** Everything behind the door; without `execution` it is a cache only. */
+export type ServedPorts = AssetPorts & { readonly execution?: ExecutionPorts | undefined };
+
 /** Answers the paths of what it serves: each checks itself what its caller may. */
-export function serveBuild<P>(server: GrpcServer<P>, ports: AssetPorts, callerOf: CallerOf<P>): readonly string[] {
+export function serveBuild<P>(server: GrpcServer<P>, ports: ServedPorts, callerOf: CallerOf<P>): readonly string[] {
   const paths: string[] = [];
   const add: Add = (method, messages, handle) => {
     // The types of a method and its handler have been written beside each other below.
@@ -71,17 +87,19 @@ export function serveBuild<P>(server: GrpcServer<P>, ports: AssetPorts, callerOf
   addCapabilities(add, ports);
   addBlobs(add, ports);
   addStreams(add, ports);
-  addResults(add, new ActionCacheService(ports, new TrustRules(ports.index)));
+  const results = new ActionCacheService(ports, new TrustRules(ports.index));
+  addResults(add, results);
   addAssets(add, ports);
+  if (ports.execution) addExecution(add, new ExecutionService(ports, ports.execution, results));
   return paths;
 }
 
-function addCapabilities(add: Add, { settings }: AssetPorts): void {
+function addCapabilities(add: Add, { settings, execution }: ServedPorts): void {
   const { getCapabilities } = Capabilities.methods;
   add(getCapabilities, getCapabilities, ({ instanceName }: GetCapabilitiesRequest, { caller }: BuildCall) => {
     servedInstance(instanceName, settings);
     need(caller, "cache.read");
-    return capabilitiesFor(caller, settings);
+    return capabilitiesFor(caller, settings, execution && { hasWorkers: execution.hasWorkers() });
   });
 }
 
@@ -144,19 +162,36 @@ function addAssets(add: Add, ports: AssetPorts): void {
   );
 }
 
+function addExecution(add: Add, execution: ExecutionService): void {
+  const { execute, waitExecution } = Execution.methods;
+  const { getOperation, listOperations, cancelOperation, deleteOperation, waitOperation } = Operations.methods;
+  const { operations } = execution;
+  add(execute, execute, (request: ExecuteRequest, call: BuildCall) => execution.execute(request, call));
+  add(waitExecution, waitExecution, (request: WaitExecutionRequest, call: BuildCall) => execution.wait(request, call));
+  add(getOperation, getOperation, (request: GetOperationRequest, call: BuildCall) => operations.get(request, call));
+  add(listOperations, listOperations, (request: ListOperationsRequest, call: BuildCall) =>
+    operations.list(request, call),
+  );
+  add(cancelOperation, cancelOperation, (request: CancelOperationRequest, call: BuildCall) =>
+    operations.cancel(request, call),
+  );
+  add(deleteOperation, deleteOperation, () => operations.delete());
+  add(waitOperation, waitOperation, (request: WaitOperationRequest, call: BuildCall) => operations.wait(request, call));
+}
+
 /** Whatever is thrown, now, later or while streaming, is told in this door's words. */
 function guard(run: () => unknown): unknown {
   try {
     const answer = run();
     if (answer instanceof Promise)
       return answer.catch((error: unknown) => {
-        throw refusalOf(error);
+        throw refusalOf(refusalOfInputs(error));
       });
     if (typeof answer === "object" && answer !== null && Symbol.asyncIterator in answer)
       return guardedStream(answer as AsyncIterable<unknown>);
     return answer;
   } catch (error) {
-    throw refusalOf(error);
+    throw refusalOf(refusalOfInputs(error));
   }
 }
 
@@ -164,6 +199,6 @@ async function* guardedStream(stream: AsyncIterable<unknown>): AsyncGenerator<un
   try {
     yield* stream;
   } catch (error) {
-    throw refusalOf(error);
+    throw refusalOf(refusalOfInputs(error));
   }
 }

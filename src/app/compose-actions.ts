@@ -1,0 +1,107 @@
+/** What a node needs to run actions of builds: a sandbox, files to link inputs from, and a folder for both. */
+import { createHash } from "node:crypto";
+import { lstatSync, mkdirSync, realpathSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import type { Clock } from "#base/clock.ts";
+import { Fault, isFault } from "#base/fault.ts";
+import type { Store } from "#blobs/store.ts";
+import { actionRunners } from "#doors/build/run.ts";
+import type { Runners } from "#worker/runner.ts";
+import { Sandbox, type SandboxAbout } from "#worker/sandbox/sandbox.ts";
+import { LinkCache } from "#worker/stage/link-cache.ts";
+import type { Trees } from "#worker/stage/tree.ts";
+import type { Config } from "./config.ts";
+import type { DataFolder } from "./data-folder.ts";
+
+export type ActionParts = {
+  readonly name: string;
+  readonly store: Store;
+  readonly trees: Trees;
+  readonly clock: Clock;
+  readonly log: (line: string) => void;
+};
+
+export type Actions = {
+  readonly runners: Runners;
+  readonly about: SandboxAbout;
+  close(): Promise<void>;
+};
+
+/** Undefined, with a word in the log, where actions cannot be run. */
+export async function openActions(
+  config: Config,
+  folder: DataFolder,
+  parts: ActionParts,
+): Promise<Actions | undefined> {
+  const { log } = parts;
+  if (process.platform !== "linux" || !config.worker.enabled) return undefined;
+  // Elsewhere what a job's result names and what a tenant's cache holds are kept apart.
+  if (config.blobs.kind !== "disk") {
+    log(`actions of builds are not run here: that needs blobs of kind disk, not ${config.blobs.kind}`);
+    return undefined;
+  }
+  try {
+    return await open(config, folder, parts);
+  } catch (error) {
+    if (!isFault(error)) throw error;
+    log(`actions of builds are not run here: ${error.message}`);
+    return undefined;
+  }
+}
+
+async function open(config: Config, folder: DataFolder, parts: ActionParts): Promise<Actions> {
+  const { name, store, trees, clock, log } = parts;
+  const { slots, actionsIn, inputsMax, printedMax, processesMax } = config.worker;
+  const home = actionsHome(actionsIn, folder);
+  await using undo = new AsyncDisposableStack();
+  const sandbox = undo.use(
+    await Sandbox.open({
+      home,
+      socket: join(home, "sock"),
+      lanes: slots,
+      clock,
+      log,
+      hidden: [folder.path],
+      isolation: { want: config.worker.sandbox },
+    }),
+  );
+  // An earlier life's claims have been given back, and its actions are begun anew.
+  for (const running of sandbox.found) running.kill("lost");
+  await Promise.allSettled(sandbox.found.map(({ end }) => end));
+  for (const running of sandbox.found) running.forget();
+  await sandbox.reclaim([]);
+  const links = await LinkCache.open({ folder: join(home, "inputs"), bytesMax: inputsMax });
+  const { about } = sandbox;
+  log(`actions run in: ${about.kind}, users ${about.users}, network ${about.network}, groups ${about.groups}`);
+  for (const what of about.missing) log(`actions do without ${what}`);
+  const ports = { store, sandbox, trees, links, worker: name, printedBytesMax: printedMax, pidsMax: processesMax };
+  const owned = undo.move();
+  return { runners: actionRunners(ports), about, close: () => owned.disposeAsync() };
+}
+
+/**
+ * In the data folder, unless actions run as other users, who cannot pass through it: then below a folder that everybody
+ * can pass through. Its name is made of the data folder's, so that the next life of this node finds it.
+ */
+function actionsHome(given: string | undefined, { path }: DataFolder): string {
+  const inside = join(path, "actions");
+  const isRoot = process.getuid?.() === 0;
+  const home =
+    given ??
+    (isRoot && !isPassable(path)
+      ? join("/var/tmp", `millrace-${createHash("sha256").update(path).digest("hex").slice(0, 16)}`)
+      : inside);
+  mkdirSync(home, { recursive: true, mode: 0o711 });
+  const { uid, mode } = lstatSync(home);
+  // Somebody else's folder of that name would be theirs to change.
+  if (!lstatSync(home).isDirectory() || uid !== process.getuid?.() || (mode & 0o022) !== 0)
+    throw new Fault("invalid", "open folder for actions", { home, why: "others may write to it" });
+  return home;
+}
+
+function isPassable(path: string): boolean {
+  for (let at = realpathSync(path); ; at = dirname(at)) {
+    if ((statSync(at).mode & 0o001) === 0) return false;
+    if (at === dirname(at)) return true;
+  }
+}

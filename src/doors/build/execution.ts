@@ -1,0 +1,168 @@
+/**
+ * Execute and WaitExecution: a request becomes a job, and whoever waits for it is told how far it is.
+ *
+ * E3 The job is what lasts: calls come and go, at any node, and a job that nobody waits for ends after a grace.
+ */
+import { randomUUID } from "node:crypto";
+import type { Digest, DigestFunction } from "#base/digest.ts";
+import { parseDigest } from "#base/digest.ts";
+import { Fault } from "#base/fault.ts";
+import { grpcCode, isGrpcError } from "#grpc/status.ts";
+import {
+  ActionResult,
+  ExecutionStage_Value as Stage,
+  type ExecuteRequest,
+  type ExecuteResponse,
+  type WaitExecutionRequest,
+} from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
+import type { Operation } from "#wire/generated/google/longrunning/operations.ts";
+import { decode } from "#wire/message.ts";
+import type { ActionCacheService } from "./action-cache.ts";
+import { need } from "./caller.ts";
+import { digestOfWire, functionOf } from "./digests.ts";
+import { servedInstance, storeOf, type BuildCall, type BuildPorts } from "./door.ts";
+import { withEmpty } from "./empty-blobs.ts";
+import { wholeAction } from "./execution-inputs.ts";
+import type { ExecutionPorts } from "./execution-ports.ts";
+import { refusalOfWork } from "./execution-refusals.ts";
+import { readResponse, type Inline } from "./execution-response.ts";
+import { operationName } from "./operation-names.ts";
+import { OperationsService, type Found } from "./operations.ts";
+import { planAction, planOrder, type ActionSpec } from "./plan.ts";
+import { notFound } from "./refusals.ts";
+import { aboutSpec, ExecutionFollower, viewOperation } from "./view.ts";
+import { isAbandoned } from "./view-failure.ts";
+
+const noInline: Inline = { inlineStdout: false, inlineStderr: false, inlineOutputFiles: [] };
+
+export class ExecutionService {
+  readonly #ports: BuildPorts;
+  readonly #execution: ExecutionPorts;
+  readonly #results: ActionCacheService;
+  readonly #operations: OperationsService;
+
+  constructor(ports: BuildPorts, execution: ExecutionPorts, results: ActionCacheService) {
+    this.#ports = ports;
+    this.#execution = execution;
+    this.#results = results;
+    this.#operations = new OperationsService(ports, execution);
+  }
+
+  get operations(): OperationsService {
+    return this.#operations;
+  }
+
+  async *execute(request: ExecuteRequest, call: BuildCall): AsyncGenerator<Operation> {
+    const { caller } = call;
+    need(caller, "work.submit");
+    const instance = servedInstance(request.instanceName, this.#ports.settings);
+    const action = digestOfWire(request.actionDigest, functionOf(request.digestFunction), "action_digest");
+    const { fn = "sha256" } = parseDigest(action) ?? {};
+    if (!request.skipCacheLookup && caller.may("action-cache.read")) {
+      const response = await this.#cached(request, call);
+      const about = { name: operationName(instance, `cached-${randomUUID()}`), action };
+      if (response) return yield viewOperation(about, { stage: Stage.COMPLETED, worker: "" }, response);
+    }
+    const spec = await this.#plan({ instance, action, fn }, call);
+    const priority = request.executionPolicy?.priority ?? 0;
+    const subscriber = randomUUID();
+    const jobId = await this.#submit(spec, { tenant: caller.tenant, priority, subscriber }, call);
+    yield* this.#follow({ jobId, spec, subscriber, inline: request }, call);
+  }
+
+  async *wait({ name }: WaitExecutionRequest, call: BuildCall): AsyncGenerator<Operation> {
+    need(call.caller, "work.read");
+    const found = await this.#operations.find(name, call);
+    const ended = found.job.view.endedAtMs !== undefined;
+    if (isAbandoned(found.job.view)) throw notFound(`operation ${name} was given up: nobody waited for it`);
+    if (ended || !found.spec) return yield await this.#operations.read(found, call);
+    const { jobId, spec } = found;
+    const subscriber = await this.#join(found, call);
+    yield* this.#follow({ jobId, spec, subscriber, inline: noInline }, call);
+  }
+
+  /** 68: only what was there before is told as cached. */
+  async #cached(request: ExecuteRequest, call: BuildCall): Promise<ExecuteResponse | undefined> {
+    try {
+      const bytes = await this.#results.get({ ...request }, call);
+      return { result: decode(ActionResult, bytes), cachedResult: true, serverLogs: new Map(), message: "" };
+    } catch (error) {
+      if (isGrpcError(error, grpcCode.notFound)) return undefined;
+      throw error;
+    }
+  }
+
+  async #plan(
+    asked: { readonly instance: string; readonly action: Digest; readonly fn: DigestFunction },
+    call: BuildCall,
+  ): Promise<ActionSpec> {
+    const blobs = withEmpty(storeOf(this.#ports, call).blobs);
+    const { trees, settings } = this.#execution;
+    const { action, command } = await wholeAction(asked.action, asked.fn, blobs, trees);
+    const { principal } = call.caller;
+    const nowMs = this.#ports.clock.wallMs();
+    const about = { ...asked, principal, metadata: call.metadata, nowMs, unique: randomUUID() };
+    return planAction(about, action, command, settings);
+  }
+
+  async #submit(spec: ActionSpec, wishes: Parameters<typeof planOrder>[1], { signal }: BuildCall): Promise<string> {
+    try {
+      return (await this.#execution.client.submit(planOrder(spec, wishes), { signal })).jobId;
+    } catch (error) {
+      throw refusalOfWork(error);
+    }
+  }
+
+  /**
+   * Who waits again counts again. There is no joining by name: the same order finds the job by its merge key. Should the
+   * job have ended just now, the order makes a new one, which nobody wants.
+   */
+  async #join({ spec, job, jobId }: Found, call: BuildCall): Promise<string> {
+    const subscriber = randomUUID();
+    if (!spec) return subscriber;
+    const { client } = this.#execution;
+    const wishes = { tenant: job.view.tenant, priority: 0, subscriber };
+    const order = { ...planOrder(spec, wishes), priority: job.view.priority };
+    const submitted = await client.submit(order, { signal: call.signal });
+    if (submitted.jobId !== jobId && submitted.created) await client.cancel(submitted.jobId, "joined too late");
+    return subscriber;
+  }
+
+  async *#follow(waiting: Waiting, call: BuildCall): AsyncGenerator<Operation> {
+    const { client, leaving } = this.#execution;
+    const { jobId, spec, subscriber, inline } = waiting;
+    const about = aboutSpec(operationName(spec.instance, jobId), spec);
+    const follower = new ExecutionFollower();
+    const signal = leaving ? AbortSignal.any([call.signal, leaving]) : call.signal;
+    try {
+      yield viewOperation(about, follower.progress);
+      for await (const message of client.watch(jobId, signal)) {
+        const isNews = follower.hear(message);
+        if (follower.ended) break;
+        // Nobody between here and the client should take silence for death.
+        if (isNews || message.kind === "heartbeat") yield viewOperation(about, follower.progress);
+      }
+      const { ended } = follower;
+      if (!ended) throw new Fault("unavailable", "follow action", { job: jobId, why: "the watch ended early" });
+      const blobs = withEmpty(storeOf(this.#ports, call).blobs);
+      const response = await readResponse(ended, spec.fn, blobs, inline);
+      yield viewOperation(about, follower.progress, response);
+    } finally {
+      // Those who are sent away come back, and should find it alive.
+      if (!follower.ended && !leaving?.aborted) this.#leave(jobId, subscriber);
+    }
+  }
+
+  #leave(jobId: string, subscriber: string): void {
+    this.#execution.client
+      .leave(jobId, subscriber)
+      .catch((error: unknown) => this.#ports.report("leave an action", error));
+  }
+}
+
+type Waiting = {
+  readonly jobId: string;
+  readonly spec: ActionSpec;
+  readonly subscriber: string;
+  readonly inline: Inline;
+};

@@ -1,0 +1,48 @@
+/** When what happened to an action, on one worker's clocks. 68: never backwards, whatever the wall clock does. */
+import type { Clock } from "#base/clock.ts";
+import type { ExecutedActionMetadata } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
+import { timestampOf } from "./view.ts";
+
+const moments = [
+  "queued",
+  "workerStart",
+  "inputFetchStart",
+  "inputFetchCompleted",
+  "executionStart",
+  "executionCompleted",
+  "outputUploadStart",
+  "outputUploadCompleted",
+  "workerCompleted",
+] as const;
+
+export type Moment = (typeof moments)[number];
+
+export class Times {
+  readonly #clock: Clock;
+  readonly #startWallMs: number;
+  readonly #startMonoMs: number;
+  readonly #at = new Map<Moment, number>();
+
+  /** `queuedAtMs` is another node's word: it cannot have been later than now. */
+  constructor(clock: Clock, queuedAtMs: number) {
+    this.#clock = clock;
+    this.#startWallMs = clock.wallMs();
+    this.#startMonoMs = clock.monotonicMs();
+    this.#at.set("queued", Math.min(queuedAtMs, this.#startWallMs));
+    this.#at.set("workerStart", this.#startWallMs);
+  }
+
+  mark(moment: Moment): void {
+    this.#at.set(moment, this.#startWallMs + this.#clock.monotonicMs() - this.#startMonoMs);
+  }
+
+  /** What has not happened is left out. */
+  get timestamps(): Omit<ExecutedActionMetadata, "worker" | "auxiliaryMetadata"> {
+    return Object.fromEntries(
+      moments.flatMap((moment) => {
+        const ms = this.#at.get(moment);
+        return ms === undefined ? [] : [[`${moment}Timestamp`, timestampOf(ms)]];
+      }),
+    );
+  }
+}

@@ -1,0 +1,22 @@
+/** What a command took, and what it ran in: told with its result, as text that people can read. */
+import { detail } from "#grpc/status.ts";
+import type { Any } from "#wire/generated/google/protobuf/any.ts";
+import { StringValue } from "#wire/generated/google/protobuf/wrappers.ts";
+import type { Ran, SandboxAbout } from "#worker/sandbox/sandbox.ts";
+
+export function usageOf({ usage, ranMs, stdout, stderr, sandbox }: Ran, { users, network }: SandboxAbout): Any {
+  const { cpuMs, memoryPeakBytes, readBytes, writtenBytes } = usage;
+  const leftOutBytes = stdout.leftOutBytes + stderr.leftOutBytes;
+  const facts = {
+    sandbox,
+    users,
+    network,
+    ranMs: Math.round(ranMs),
+    cpuMs: Math.round(cpuMs),
+    memoryPeakBytes,
+    readBytes,
+    writtenBytes,
+    ...(leftOutBytes > 0 && { printedBytesLeftOut: leftOutBytes }),
+  };
+  return detail(StringValue, { value: JSON.stringify(facts) });
+}

@@ -1,0 +1,259 @@
+/**
+ * What a worker does for an action: inputs in, command, outputs out. Whatever the action itself does ends in a result;
+ * only what this machine failed to do is a failure, and is tried again.
+ *
+ * E2 A result is for the cache only when its command ended with 0, its status is well and its action may be cached.
+ */
+import type { Digest } from "#base/digest.ts";
+import { Fault, isFault } from "#base/fault.ts";
+import { digestOf } from "#blobs/hashing.ts";
+import type { BlobStore, Store } from "#blobs/store.ts";
+import { grpcCode, isGrpcError } from "#grpc/status.ts";
+import {
+  ActionResult,
+  ExecuteResponse,
+  type Command,
+} from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
+import type { Status } from "#wire/generated/google/rpc/status.ts";
+import { encode } from "#wire/message.ts";
+import { leasesOf } from "#worker/holding.ts";
+import { collectOutputs, OutputRefused, wantedOutputs, type Outputs } from "#worker/outputs/collect.ts";
+import { Uploads } from "#worker/outputs/upload.ts";
+import type { RunContext, RunOutcome, Runners } from "#worker/runner.ts";
+import { boxRoot } from "#worker/sandbox/box.ts";
+import type { Attempt, Ran, Sandbox } from "#worker/sandbox/sandbox.ts";
+import type { LinkCache } from "#worker/stage/link-cache.ts";
+import { OutputParentTaken, stage } from "#worker/stage/stage.ts";
+import { MissingInputs, type Trees } from "#worker/stage/tree.ts";
+import { spaceOf } from "./action-cache.ts";
+import { isEmpty, wireOf } from "./digests.ts";
+import { withEmpty } from "./empty-blobs.ts";
+import { readAction, type ReadAction } from "./execution-inputs.ts";
+import { blobSubject } from "./names.ts";
+import { actionKind, readSpec, type ActionSpec } from "./plan.ts";
+import { publicationText } from "./publish.ts";
+import { outcomeText } from "./run-outcome.ts";
+import { Times } from "./run-times.ts";
+import { usageOf } from "./run-usage.ts";
+import { failed, missingStatus } from "./view-failure.ts";
+
+export type ActionPorts = {
+  readonly store: Store;
+  readonly sandbox: Sandbox;
+  readonly trees: Trees;
+  readonly links: LinkCache;
+  /** Names this machine in results. */
+  readonly worker: string;
+  /** Of each of the two streams that a command prints to. */
+  readonly printedBytesMax: number;
+  /** Processes and threads of one action at once. */
+  readonly pidsMax: number;
+};
+
+export const actionRunners = (ports: ActionPorts): Runners => ({
+  [actionKind]: (context) => new ActionRun(context, ports).run(),
+});
+
+const symlinks = { absoluteLinks: "allowed" } as const;
+/** As many as the kernel takes in one result. */
+const digestsMax = 1_000;
+
+/** What came of it: a status where it went wrong, and as much of a result as there is. */
+type Made = {
+  readonly status: Status | undefined;
+  readonly message: string;
+  readonly result: ActionResult | undefined;
+  readonly digests: readonly Digest[];
+};
+
+class ActionRun {
+  readonly #context: RunContext;
+  readonly #ports: ActionPorts;
+  readonly #spec: ActionSpec;
+  readonly #blobs: BlobStore;
+  readonly #times: Times;
+
+  constructor(context: RunContext, ports: ActionPorts) {
+    const spec = readSpec(context.task.spec);
+    if (!spec) throw new Fault("invalid", "run action", { task: context.task.taskId, why: "no action is named" });
+    this.#context = context;
+    this.#ports = ports;
+    this.#spec = spec;
+    this.#blobs = withEmpty(ports.store.forTenant(context.task.tenant).blobs);
+    this.#times = new Times(context.clock, spec.queuedAtMs);
+  }
+
+  async run(): Promise<RunOutcome> {
+    const { signal } = this.#context;
+    try {
+      const read = await readAction(this.#spec.action, this.#spec.fn, this.#blobs);
+      await using attempt = await this.#ports.sandbox.attempt(signal);
+      await this.#stage(read, attempt);
+      const ran = await this.#execute(read.command, attempt);
+      if (ran.outOfMemory && this.#context.task.attempt === 1)
+        return { kind: "failed", reason: "out-of-memory", message: ran.message ?? "it ran out of memory" };
+      return await this.#done(await this.#collect(read.command, attempt, ran));
+    } catch (error) {
+      signal.throwIfAborted();
+      const status = await this.#refusal(error);
+      if (!status) throw error;
+      return await this.#done({ status, message: "", result: undefined, digests: [] });
+    }
+  }
+
+  async #stage({ command, inputRoot }: ReadAction, { folder, lane }: Attempt): Promise<void> {
+    const { trees, links } = this.#ports;
+    this.#times.mark("inputFetchStart");
+    await stage(
+      {
+        inputRoot,
+        digestFunction: this.#spec.fn,
+        workingDirectory: command.workingDirectory,
+        outputs: wantedOutputs(command).map(({ path }) => path),
+        symlinks,
+      },
+      { root: folder.root, uid: lane.uid, files: lane.uid === undefined ? "copy" : "link" },
+      { trees, links, blobs: this.#blobs },
+    );
+    this.#times.mark("inputFetchCompleted");
+  }
+
+  async #execute(command: Command, attempt: Attempt): Promise<Ran> {
+    const { task, signal } = this.#context;
+    const { pidsMax, printedBytesMax } = this.#ports;
+    const { memoryBytes, cpus, timeoutMs, network } = this.#spec;
+    this.#times.mark("executionStart");
+    const ran = await attempt.run(
+      {
+        tag: task.taskId,
+        argv: command.arguments,
+        env: Object.fromEntries(command.environmentVariables.map(({ name, value }) => [name, value])),
+        workingDirectory: command.workingDirectory,
+        network,
+        // Once it ran out of memory it is given more.
+        limits: { memoryBytes: memoryBytes * Math.min(task.attempt, 2), cpus, pids: pidsMax },
+        timeoutMs,
+        leaseMs: leasesOf(task).leaseMs,
+        outputBytesMax: printedBytesMax,
+      },
+      signal,
+    );
+    this.#times.mark("executionCompleted");
+    signal.throwIfAborted();
+    if (ran.why !== "exited" && ran.why !== "timed-out")
+      throw new Fault("unavailable", "run command", { why: ran.message ?? ran.why });
+    return ran;
+  }
+
+  async #collect(command: Command, { folder }: Attempt, ran: Ran): Promise<Made> {
+    const { sandbox, worker } = this.#ports;
+    const { fn } = this.#spec;
+    this.#times.mark("outputUploadStart");
+    const printed = new Uploads(fn);
+    const stdout = ran.stdout.bytes > 0 ? await printed.file(Buffer.from(folder.stdout)) : undefined;
+    const stderr = ran.stderr.bytes > 0 ? await printed.file(Buffer.from(folder.stderr)) : undefined;
+    const logs = await printed.send(this.#blobs);
+    const { outputs, status } = await this.#outputs(command, folder.root, ran);
+    this.#times.mark("outputUploadCompleted");
+    this.#times.mark("workerCompleted");
+    const { digests, ...told } = outputs;
+    const result: ActionResult = {
+      ...told,
+      exitCode: ran.exitCode,
+      stdoutRaw: noBytes,
+      stderrRaw: noBytes,
+      ...(stdout && { stdoutDigest: wireOf(stdout.digest) }),
+      ...(stderr && { stderrDigest: wireOf(stderr.digest) }),
+      executionMetadata: {
+        worker,
+        ...this.#times.timestamps,
+        virtualExecutionDuration: durationOf(ran.ranMs),
+        auxiliaryMetadata: [usageOf(ran, sandbox.about)],
+      },
+    };
+    return { status, message: messageOf(ran, this.#context, worker), result, digests: [...logs, ...digests] };
+  }
+
+  /** 55: whatever a command that took too long has made until then is worth a look, and nothing more. */
+  async #outputs(
+    command: Command,
+    root: string,
+    { why }: Ran,
+  ): Promise<{ outputs: Outputs; status: Status | undefined }> {
+    const isBox = this.#ports.sandbox.about.kind === "bubblewrap";
+    const { timeoutMs, fn } = this.#spec;
+    const late = failed(grpcCode.deadlineExceeded, `the command was ended after ${timeoutMs} ms`);
+    const options = { root, seenAs: isBox ? boxRoot : root, digestFunction: fn, symlinks };
+    try {
+      const outputs = await collectOutputs(command, this.#blobs, options);
+      return { outputs, status: why === "timed-out" ? late : undefined };
+    } catch (error) {
+      if (!(error instanceof OutputRefused)) throw error;
+      const refused = failed(grpcCode.failedPrecondition, error.message);
+      return { outputs: noOutputs, status: why === "timed-out" ? late : refused };
+    }
+  }
+
+  /** What is the action's own fault or its client's to mend; undefined where this machine is to blame. */
+  async #refusal(error: unknown): Promise<Status | undefined> {
+    if (error instanceof MissingInputs) return this.#missing(error.digests);
+    if (error instanceof OutputParentTaken) return failed(grpcCode.failedPrecondition, error.message);
+    if (isGrpcError(error, grpcCode.invalidArgument)) return failed(error.code, error.message);
+    if (isFault(error, "invalid")) return failed(grpcCode.invalidArgument, error.message);
+    const lost = isFault(error, "not-found") ? error.facts["digest"] : undefined;
+    // 52: it was there when it was asked for, and gone when it was read.
+    return typeof lost === "string" ? this.#missing([lost]) : undefined;
+  }
+
+  #missing(digests: readonly Digest[]): Status {
+    return missingStatus(`${digests.length} blobs that the action needs are not here`, digests.map(blobSubject));
+  }
+
+  async #done({ status, message, result, digests }: Made): Promise<RunOutcome> {
+    const { instance, action, doNotCache, principal } = this.#spec;
+    const response: ExecuteResponse = {
+      cachedResult: false,
+      serverLogs: new Map(),
+      message,
+      ...(result && { result }),
+      ...(status && { status }),
+    };
+    const responseDigest = await this.#put(encode(ExecuteResponse, response));
+    const code = status?.code ?? 0;
+    const exitCode = result?.exitCode ?? 0;
+    const payload = outcomeText({ instance, action, response: responseDigest, code, exitCode });
+    const named = [responseDigest, ...digests.filter((digest) => !isEmpty(digest))];
+    if (!result || code !== 0 || exitCode !== 0 || doNotCache)
+      return { kind: "done", payload, digests: named.slice(0, digestsMax) };
+    const digest = await this.#put(encode(ActionResult, result));
+    const [fn, name] = [this.#spec.fn, action.slice(action.indexOf(":") + 1)];
+    const atMs = this.#context.clock.wallMs();
+    const publish = publicationText({ space: spaceOf(fn, instance), name, digest, principal, atMs });
+    return { kind: "done", payload, digests: [digest, ...named].slice(0, digestsMax), publish };
+  }
+
+  async #put(bytes: Buffer): Promise<Digest> {
+    const digest = digestOf(bytes);
+    await this.#blobs.write(digest, bytes);
+    return digest;
+  }
+}
+
+const noBytes = new Uint8Array();
+const noOutputs: Outputs = {
+  outputFiles: [],
+  outputDirectories: [],
+  outputSymlinks: [],
+  outputFileSymlinks: [],
+  outputDirectorySymlinks: [],
+  digests: [],
+};
+
+const durationOf = (ms: number) => ({ seconds: Math.floor(ms / 1_000), nanos: Math.floor((ms % 1_000) * 1e6) });
+
+/** For people, when something is not as they would like it. */
+function messageOf({ exitCode, message, sandbox }: Ran, { task }: RunContext, worker: string): string {
+  if (exitCode === 0 && message === undefined) return "";
+  const why = message === undefined ? "" : `${message}; `;
+  return `${why}job ${task.jobId} on ${worker}, sandbox: ${sandbox}`;
+}
