@@ -36,6 +36,9 @@ export const BuildConfig = z.strictObject({
   queueWithin: Duration({ min: "1s", max: "7d" })
     .prefault("30m")
     .describe("How long an action may wait for a worker that can run it."),
+  noWorkerWithin: Duration({ max: "7d" })
+    .prefault("20s")
+    .describe("And for how long when no worker offers what it asks for: some may be starting."),
   leaveGrace: Duration({ max: "1d" })
     .prefault("30s")
     .describe("How long an action goes on when nobody waits for it any more."),

@@ -1,6 +1,7 @@
 /** What a node needs to run actions of builds: a sandbox, files to link inputs from, and a folder for both. */
 import { createHash } from "node:crypto";
-import { lstatSync, mkdirSync, realpathSync, statSync } from "node:fs";
+import { lstatSync, mkdirSync, realpathSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
@@ -54,6 +55,7 @@ async function open(config: Config, folder: DataFolder, parts: ActionParts): Pro
   const { slots, actionsIn, inputsMax, printedMax, processesMax } = config.worker;
   const home = actionsHome(actionsIn, folder);
   await using undo = new AsyncDisposableStack();
+  undo.defer(() => leaveNothing(home, config, folder));
   const sandbox = undo.use(
     await Sandbox.open({
       home,
@@ -97,6 +99,12 @@ function actionsHome(given: string | undefined, { path }: DataFolder): string {
   if (!lstatSync(home).isDirectory() || uid !== process.getuid?.() || (mode & 0o022) !== 0)
     throw new Fault("invalid", "open folder for actions", { home, why: "others may write to it" });
   return home;
+}
+
+/** A node whose data is temporary leaves nothing elsewhere either. */
+function leaveNothing(home: string, { worker: { actionsIn } }: Config, { path }: DataFolder): void {
+  const isElsewhere = actionsIn === undefined && !home.startsWith(`${path}/`);
+  if (isElsewhere && path.startsWith(`${tmpdir()}/`)) rmSync(home, { recursive: true, force: true });
 }
 
 function isPassable(path: string): boolean {

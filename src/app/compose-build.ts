@@ -14,6 +14,7 @@ import { buildSettingsDefault, type BuildSettings } from "#doors/build/settings.
 import type { Admitted } from "#edge/admission.ts";
 import { authorize, type Action } from "#edge/policy.ts";
 import { allTenants, type Principal } from "#edge/principal.ts";
+import type { Journal } from "#journal/journal.ts";
 import type { GrpcServer } from "#grpc/server.ts";
 import type { BuildConfig } from "./build-config.ts";
 import type { Config } from "./config.ts";
@@ -65,12 +66,39 @@ export const buildSettings = ({ instances, blobMax, fetchFrom }: BuildConfig) =>
   assets: { allow: fetchFrom },
 });
 
+type ExecutionParts = Pick<ExecutionPorts, "client" | "trees"> & WorkersParts;
+type WorkersParts = {
+  /** This node runs actions itself. */
+  readonly isOwn: boolean;
+  readonly journal: Pick<Journal, "nodes">;
+  readonly clock: Clock;
+};
+
 /** Undefined where it is not wanted. */
-export const executionPorts = (
+export function executionPorts(
   { build, worker }: Config,
-  parts: Pick<ExecutionPorts, "client" | "trees" | "hasWorkers">,
-): ExecutionPorts | undefined =>
-  build.execute ? { ...parts, settings: executionSettings(build, worker.labels) } : undefined;
+  { client, trees, ...parts }: ExecutionParts,
+): ExecutionPorts | undefined {
+  if (!build.execute) return undefined;
+  return { client, trees, settings: executionSettings(build, worker.labels), hasWorkers: workersOf(parts) };
+}
+
+const seenForMs = 5_000;
+
+/** Whether actions are run at all: by this node, or by any that the journal has heard of lately. */
+function workersOf({ isOwn, journal, clock }: WorkersParts): () => boolean {
+  let seen = isOwn;
+  let askedMonoMs = Number.NEGATIVE_INFINITY;
+  return () => {
+    if (isOwn || clock.monotonicMs() - askedMonoMs < seenForMs) return seen;
+    askedMonoMs = clock.monotonicMs();
+    journal.nodes().then(
+      (all) => (seen = all.some(({ alive, facts }) => alive && facts["actions"] === 1)),
+      () => {}, // whoever asks next hears it then
+    );
+    return seen;
+  };
+}
 
 /** What workers here offer is understood as a property of the same name. */
 function executionSettings(config: BuildConfig, labels: readonly string[]): ExecutionSettings {
@@ -80,6 +108,7 @@ function executionSettings(config: BuildConfig, labels: readonly string[]): Exec
     timeoutMsDefault: Math.min(config.actionTimeout, config.actionTimeoutMax),
     timeoutMsMax: config.actionTimeoutMax,
     queueMs: config.queueWithin,
+    noWorkerMs: config.noWorkerWithin,
     leaveGraceMs: config.leaveGrace,
     properties: [...new Set([...config.properties, ...offered])],
     ignoredProperties: config.ignoreProperties,

@@ -71,21 +71,21 @@ export async function startNode(
   const tcp = createTcpTransport({ clock, listenOn });
   undo.defer(() => tcp.close());
 
-  let worker: Worker | undefined; // shown in the node's facts, which are told before there is one
-  const parts: Parts = { config, name, journal, blobs, index: stored.index, tcp, clock, random, log };
-  const { node, client, routed } = joinParts(parts, () => worker?.status());
-  await node.start();
-  undo.defer(() => node.stop());
-  checkCluster(config, node.cluster, log);
   const trees = new Trees();
   const actions = await openActions(config, folder, { name, store: stored.store, trees, clock, log });
   if (actions) undo.defer(() => actions.close());
+  let worker: Worker | undefined; // shown in the node's facts, which are told before there is one
+  const parts: Parts = { config, name, journal, blobs, index: stored.index, tcp, clock, random, log };
+  const { node, client, routed } = joinParts(parts, () => ({ ...worker?.status(), actions: actions ? 1 : 0 }));
+  await node.start();
+  undo.defer(() => node.stop());
+  checkCluster(config, node.cluster, log);
   const labels = labelsOf(config, name, actions !== undefined);
   const { shards } = node.cluster;
   const runners = actions?.runners ?? {};
   if (config.worker.enabled)
     worker = await startWorker(config, folder, { name, client, blobs, clock, random, labels, log, shards, runners });
-  const execution = executionPorts(config, { client, trees, hasWorkers: () => actions !== undefined });
+  const execution = executionPorts(config, { client, trees, journal, clock, isOwn: actions !== undefined });
   const cache = { ...stored, spoolFolder: await spoolFolder(folder), execution };
   let mesh: RunningMesh | undefined; // the edge is asked about it, and it tells where the edge is
   const edge = await composeEdge(config, { clock, node, routed, journal, cache, peers: () => mesh?.peers(), log });
@@ -135,8 +135,11 @@ type Parts = {
   readonly log: (line: string) => void;
 };
 
+/** `actions` is 1 where actions of builds are run. */
+type WorkerFacts = Partial<ReturnType<Worker["status"]>> & { readonly actions: number };
+
 /** A node serves its shards and, through its router, everybody's; it asks itself without the network. */
-function joinParts(parts: Parts, workerStatus: () => ReturnType<Worker["status"]> | undefined) {
+function joinParts(parts: Parts, workerFacts: () => WorkerFacts) {
   const { config, name, journal, blobs, index, tcp, clock, random, log } = parts;
   const calls = directoryCalls(journal, () => node.status());
   const listen = (service: ShardService) => tcp.listen(service, { routed: routedBy(router), calls });
@@ -152,8 +155,8 @@ function joinParts(parts: Parts, workerStatus: () => ReturnType<Worker["status"]
     retention: { keepMs: config.history.keep },
     publisher: publisherOf({ [buildDoor]: buildPublisher(index) }, log),
     facts: () => {
-      const { slots = 0, running = 0 } = workerStatus() ?? {};
-      return { version, pid: process.pid, slots, running };
+      const { slots = 0, running = 0, actions } = workerFacts();
+      return { version, pid: process.pid, slots, running, actions };
     },
     report: (doing, error) => log(`${doing}: ${error instanceof Error ? error.message : String(error)}`),
   });

@@ -4,7 +4,7 @@ import type { Trees } from "#worker/stage/tree.ts";
 import type { ExecutionSettings } from "./execution-settings.ts";
 
 export type ExecutionPorts = {
-  readonly client: Pick<WorkClient, "submit" | "watch" | "job" | "jobs" | "cancel" | "leave">;
+  readonly client: Pick<WorkClient, "submit" | "watch" | "job" | "jobs" | "why" | "cancel" | "leave">;
   readonly settings: ExecutionSettings;
   /** Directories that were read lately; shared with the worker of this node. */
   readonly trees: Trees;

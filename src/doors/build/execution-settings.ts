@@ -7,6 +7,8 @@ export type ExecutionSettings = {
   readonly timeoutMsMax: number;
   /** How long an action may wait for a worker. */
   readonly queueMs: number;
+  /** How long an action may wait that no worker could run: some may be starting. */
+  readonly noWorkerMs: number;
   /** How long an action goes on that nobody waits for any more. */
   readonly leaveGraceMs: number;
   /** Names of platform properties that workers have labels of the same name for. */
@@ -23,6 +25,7 @@ export const executionSettingsDefault: ExecutionSettings = {
   timeoutMsDefault: 60 * minute,
   timeoutMsMax: 24 * 60 * minute,
   queueMs: 30 * minute,
+  noWorkerMs: 20_000,
   leaveGraceMs: 30_000,
   properties: [],
   ignoredProperties: [],

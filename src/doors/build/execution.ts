@@ -31,7 +31,7 @@ import { OperationsService, type Found } from "./operations.ts";
 import { planAction, planOrder, type ActionSpec } from "./plan.ts";
 import { notFound } from "./refusals.ts";
 import { aboutSpec, ExecutionFollower, viewOperation } from "./view.ts";
-import { isAbandoned } from "./view-failure.ts";
+import { failed, isAbandoned, responseOf } from "./view-failure.ts";
 
 const noInline: Inline = { inlineStdout: false, inlineStderr: false, inlineOutputFiles: [] };
 
@@ -139,6 +139,8 @@ export class ExecutionService {
       for await (const message of client.watch(jobId, signal)) {
         const isNews = follower.hear(message);
         if (follower.ended) break;
+        const hopeless = message.kind === "heartbeat" ? await this.#hopeless(waiting, follower) : undefined;
+        if (hopeless) return yield viewOperation(about, follower.progress, hopeless);
         // Nobody between here and the client should take silence for death.
         if (isNews || message.kind === "heartbeat") yield viewOperation(about, follower.progress);
       }
@@ -151,6 +153,18 @@ export class ExecutionService {
       // Those who are sent away come back, and should find it alive.
       if (!follower.ended && !leaving?.aborted) this.#leave(jobId, subscriber);
     }
+  }
+
+  /** 57: what no worker can run is told so, with what the nearest one lacks; with none at all it may wait. */
+  async #hopeless({ jobId, spec }: Waiting, { progress }: ExecutionFollower): Promise<ExecuteResponse | undefined> {
+    const { client, settings } = this.#execution;
+    if (progress.stage !== Stage.QUEUED || this.#ports.clock.wallMs() - spec.queuedAtMs < settings.noWorkerMs)
+      return undefined;
+    const [why] = await client.why(jobId).catch(() => []);
+    if (why?.because.kind !== "no-executor" || why.because.nearest === undefined) return undefined;
+    const { nearest, missing } = why.because;
+    const message = `no worker can run it: the nearest, ${nearest}, does not offer ${missing.join(", ")}`;
+    return responseOf(failed(grpcCode.failedPrecondition, message));
   }
 
   #leave(jobId: string, subscriber: string): void {
