@@ -21,7 +21,7 @@ export const cacheRevoke = command({
     why: { type: "string", value: "TEXT", about: "kept with it" },
     lift: { type: "string", value: "ID", about: "believe again what this rule took back" },
   },
-  examples: ['millrace cache revoke --principal ci --last 2h --why "bad compiler"', "millrace cache revoke"],
+  examples: ["millrace cache revoke --principal ci --last 2h --why bad-compiler", "millrace cache revoke"],
   async run({ values }, world) {
     const server = new CacheServer(values, world.env);
     const { principal, space, name, all, last, from, until, why, lift } = values;
