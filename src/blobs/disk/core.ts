@@ -96,7 +96,7 @@ export class Core {
     const { segmentBytes } = options;
     const makeDurable = options.sync === "synced" ? dataSynced : undefined;
     this.measureDisk();
-    this.log = new PackedLog({ segments, slabs, room, gate, segmentBytes, makeDurable, onWritten }, recovered.sequence);
+    this.log = new PackedLog({ segments, slabs, room, gate, segmentBytes, makeDurable, onWritten }, recovered);
   }
 
   nowSec(): number {

@@ -253,3 +253,16 @@ test("a log without a checkpoint does not bring back files that went", async () 
   deepEqual(await rig.store.forTenant("mill").blobs.missing([large]), [large]);
   await rig.dispose();
 });
+
+test("B4: a segment's number is not given out again, or its records would be taken for older than the checkpoint", async () => {
+  const { rig, killed } = await killable();
+  await put(rig.store.forTenant("mill").blobs, "waste");
+  await rig.store.close();
+  rmSync(join(rig.root, "log", "00000001.log")); // as when all of it is dead and it is tidied up
+  await rig.reopen();
+  const digest = await put(rig.store.forTenant("mill").blobs, "written after that");
+  await killed(async (store) => {
+    equal(await text(store.forTenant("mill").blobs.read(digest)), "written after that");
+  });
+  await rig.dispose();
+});

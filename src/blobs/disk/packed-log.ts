@@ -43,6 +43,8 @@ export type Appending = {
   readonly isOwn?: boolean;
 };
 
+export type Beginning = { readonly sequence: number; readonly checkpointSegment: number };
+
 type Waiting = {
   readonly record: Written | undefined;
   readonly region: Region | undefined;
@@ -69,10 +71,11 @@ export class PackedLog {
   #isWriting = false;
   readonly #syncs = new Map<Segment, { running: Promise<void>; next: Promise<void> | undefined }>();
 
-  constructor(parts: LogParts, sequence: number) {
+  /** Goes on after what was read back, in a segment of its own, whose number no other ever had. */
+  constructor(parts: LogParts, { sequence, checkpointSegment }: Beginning) {
     this.#parts = parts;
     this.#sequence = sequence;
-    this.#nextNumber = (parts.segments.numbers.at(-1) ?? 0) + 1;
+    this.#nextNumber = Math.max(parts.segments.numbers.at(-1) ?? 0, checkpointSegment) + 1;
     this.#applied = { segment: this.#nextNumber, offset: 0, sequence };
   }
 

@@ -53,7 +53,7 @@ async function logRig() {
       },
       onWritten: ({ offset }) => seen.push(offset),
     },
-    0,
+    { sequence: 0, checkpointSegment: 0 },
   );
   const append = () =>
     log.append({ header: { kind: kinds.touches }, bodyBytes: 100, fill: (to, at) => to.fill(7, at) });
