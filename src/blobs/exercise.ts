@@ -154,6 +154,19 @@ export function exerciseBlobs(name: string, make: MakeBlobs): void {
       equal(prompt.bytes(sha256Digest(bytes("gone"))), undefined);
     });
 
+    check("a file that is lent has the blob's bytes, and only the blob's", async (blobs) => {
+      const big = new Uint8Array(300_000).map((_, i) => (i * 37) % 253);
+      const digest = sha256Digest(big);
+      equal(await blobs.file?.(digest), undefined);
+      await blobs.write(digest, big);
+      const lent = await blobs.file?.(digest);
+      if (!lent) return;
+      const got = Buffer.alloc(big.length + 1);
+      equal((await lent.file.readv([got], 0)).bytesRead, big.length);
+      ok(got.subarray(0, big.length).equals(big));
+      await lent.release();
+    });
+
     check("a megabyte comes back bit by bit", async (blobs) => {
       const big = new Uint8Array(1024 * 1024).map((_, i) => (i * 31) % 251);
       const digest = sha256Digest(big);

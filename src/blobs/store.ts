@@ -8,6 +8,7 @@
  * B4 What was acknowledged survives kill -9 of the process; what was pinned, loss of power too.
  * B5 A tenant can neither read nor probe what it has not itself been given, although bytes are kept once for all.
  */
+import type { FileHandle } from "node:fs/promises";
 import type { Digest, DigestFunction } from "#base/digest.ts";
 import type { Uploads } from "./uploads.ts";
 
@@ -34,9 +35,16 @@ export type BlobStore = {
   write(digest: Digest, bytes: AsyncIterable<Uint8Array> | Uint8Array, form?: Form): Promise<void>;
   /** Keeps all of them for the time, or none: answers with the missing ones then. */
   pin(digests: readonly Digest[], forMs: number): Promise<Pin | { readonly missing: readonly Digest[] }>;
+  /**
+   * The plain bytes of a blob as a file, for who wants to send them from there: exactly as long as the blob, the same
+   * bytes until it is released, whatever becomes of the blob. Undefined when there is none to lend; `read` knows more.
+   */
+  file?(digest: Digest): Promise<LentFile | undefined>;
   /** What it can say without waiting. Whoever uses it gets the same answers sooner, never other ones. */
   readonly prompt?: Prompt;
 };
+
+export type LentFile = { readonly file: Pick<FileHandle, "readv">; release(): Promise<void> };
 
 export type Prompt = {
   /** Whether the blob is there; counts as a use. `hash` holds its raw bytes at `at`. */

@@ -11,6 +11,7 @@ import type { Core } from "./core.ts";
 import { bitTenantMax, nobody } from "./holdings.ts";
 import { functionNumber, keyFromBytes, keyWords, type Key } from "./key.ts";
 import { readLarge } from "./large-blobs.ts";
+import { lendFile } from "./lend-file.ts";
 import { packedNow, readPacked, writePacked } from "./packed-blobs.ts";
 import { kinds } from "./record.ts";
 import { flags, noEntry } from "./table.ts";
@@ -44,6 +45,11 @@ export function createDiskBlobs(core: Core, view: TenantView, writeLarge: WriteL
     write: (digest, source, form = "plain") =>
       writeSoon(core, view, { digest, source, form }) ?? write(digest, source, form),
     pin: (digests, forMs) => pin(core, find, digests, forMs),
+    async file(digest) {
+      const parts = partsOf(digest);
+      const entry = find(parts);
+      return entry === noEntry ? undefined : await lendFile(core, entry, parts);
+    },
     prompt: promptOf(core, view, find),
   };
 

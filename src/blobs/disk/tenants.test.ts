@@ -1,6 +1,7 @@
 import { deepEqual, equal, rejects } from "node:assert/strict";
 import { test } from "node:test";
 import { isFault } from "#base/fault.ts";
+import { ManualClock } from "#base/manual-clock.ts";
 import { bytes, put, text } from "#blobs/exercise.ts";
 import { digestOf } from "#blobs/hashing.ts";
 import { diskRig } from "./testing.ts";
@@ -51,5 +52,23 @@ test("what the node itself writes is given to nobody", async () => {
   await put(rig.store.forTenant("mill").blobs, "the node's own");
   equal(await text(rig.store.forTenant("mill").blobs.read(digest)), "the node's own");
   equal(digestOf(bytes("the node's own")), digest);
+  await rig.dispose();
+});
+
+test("a file that was lent is read to its end although its blob has gone, and is lent to nobody else (B5)", async () => {
+  const clock = new ManualClock(1_000_000_000);
+  const rig = await diskRig({ clock, promisedMs: 1_000 });
+  const { blobs } = rig.store.forTenant("mill");
+  const digest = await put(blobs, "grist ".repeat(50_000));
+  equal(await rig.store.forTenant("other").blobs.file?.(digest), undefined);
+  const lent = await blobs.file?.(digest);
+  await clock.advance(3_600_000);
+  await rig.store.upkeep.evict(0);
+  deepEqual(await blobs.missing([digest]), [digest]);
+  equal(await blobs.file?.(digest), undefined);
+  const got = Buffer.alloc(300_000);
+  await lent?.file.readv([got], 0);
+  equal(got.toString(), "grist ".repeat(50_000));
+  await lent?.release();
   await rig.dispose();
 });

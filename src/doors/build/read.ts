@@ -1,5 +1,5 @@
 import { digestSizeBytes, type Digest } from "#base/digest.ts";
-import type { Form, Range } from "#blobs/store.ts";
+import type { Form, LentFile, Range } from "#blobs/store.ts";
 import { fileMessages } from "#grpc/file-messages.ts";
 import { OnlyMessage, type LaidMessage } from "#grpc/outgoing.ts";
 import type { ReadRequest, ReadResponse } from "#wire/generated/google/bytestream/bytestream.ts";
@@ -14,6 +14,9 @@ import { invalid, notFound, outOfRange } from "./refusals.ts";
 
 /** Up to here a blob that is in memory is answered at once, as a copy. */
 const atOnceBytesMax = 64 * 1024;
+
+/** Below, there is hardly ever a file; the store's own reading does as well. */
+const lentBytesMin = 64 * 1024;
 
 type Answers = OnlyMessage<ReadResponse> | AsyncIterable<LaidMessage>;
 
@@ -53,10 +56,21 @@ async function* streamed(
     return;
   }
   const { offset, length } = range;
+  const lent = form === "plain" && length >= lentBytesMin ? await blobs.file?.(digest) : undefined;
+  if (lent) return yield* fromFile(lent, offset, length);
   const source = new PartSource(blobs.read(digest, form === "zstd" ? { offset } : range, form));
   try {
     yield* fileMessages({ file: source, ...(form === "plain" && { length }), head: readResponseHead });
   } finally {
     await source.close();
+  }
+}
+
+/** Straight from the file into what is sent. */
+async function* fromFile(lent: LentFile, offset: number, length: number): AsyncGenerator<LaidMessage> {
+  try {
+    yield* fileMessages({ file: lent.file, offset, length, head: readResponseHead });
+  } finally {
+    await lent.release();
   }
 }

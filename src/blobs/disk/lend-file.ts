@@ -1,0 +1,27 @@
+/** A large blob's plain file, lent to a reader who can send from it: an open file keeps its bytes, whatever happens. */
+import { open, type FileHandle } from "node:fs/promises";
+import type { DigestParts } from "#base/digest.ts";
+import type { LentFile } from "#blobs/store.ts";
+import { fileName } from "./blob-files.ts";
+import type { Core } from "./core.ts";
+import { flags } from "./table.ts";
+
+/** Undefined: it is no such file, or something is wrong with it that whoever reads it will find out. */
+export async function lendFile(core: Core, entry: number, { sizeBytes }: DigestParts): Promise<LentFile | undefined> {
+  const { table } = core.holdings;
+  if (!table.has(entry, flags.file) || table.has(entry, flags.zstd | flags.suspect)) return undefined;
+  const name = fileName(table.fn(entry), table.key(entry).slice());
+  let file: FileHandle;
+  try {
+    file = await open(core.files.path(name), "r");
+  } catch {
+    return undefined;
+  }
+  try {
+    if ((await file.stat()).size === sizeBytes) return { file, release: () => file.close() };
+  } catch {
+    // as for one of another size
+  }
+  await file.close();
+  return undefined;
+}
