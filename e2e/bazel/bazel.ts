@@ -26,10 +26,18 @@ export class Bazel {
     this.#outputs = outputs;
   }
 
-  async build(targets: readonly string[], flags: readonly string[]): Promise<Built> {
+  build(targets: readonly string[], flags: readonly string[]): Promise<Built> {
+    return this.#do("build", targets, flags);
+  }
+
+  test(targets: readonly string[], flags: readonly string[]): Promise<Built> {
+    return this.#do("test", targets, ["--test_output=errors", ...flags]);
+  }
+
+  async #do(command: "build" | "test", targets: readonly string[], flags: readonly string[]): Promise<Built> {
     const repositories = [...this.#workspace.repositories].map(([name, at]) => `--override_repository=${name}=${at}`);
     const quiet = ["--color=no", "--curses=no", "--noshow_loading_progress", "--nosandbox_debug", "--jobs=4"];
-    const output = await this.#bazel("build", ...repositories, ...quiet, ...flags, ...targets);
+    const output = await this.#bazel(command, ...repositories, ...quiet, ...flags, ...targets);
     return { output, processes: processesOf(output) };
   }
 

@@ -1,0 +1,65 @@
+/** The program as a process of its own: to be killed, and started again. */
+import { spawn, type ChildProcess } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { freePort } from "#test/free-port.ts";
+import { until } from "#test/until.ts";
+
+const main = join(import.meta.dirname, "../../src/cli/main.ts");
+
+export class Program {
+  readonly address: string;
+  readonly #folder: string;
+  readonly #said: string[] = [];
+  #child: ChildProcess | undefined;
+
+  private constructor(folder: string, address: string) {
+    this.#folder = folder;
+    this.address = address;
+  }
+
+  /** `actionsIn` is a folder that other users can pass through to. */
+  static async open(folder: string, actionsIn: string): Promise<Program> {
+    const program = new Program(folder, `127.0.0.1:${await freePort()}`);
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(
+      join(folder, "config.yaml"),
+      JSON.stringify({ edge: { listen: [program.address] }, worker: { slots: 4, actionsIn } }),
+    );
+    await program.start();
+    return program;
+  }
+
+  async start(): Promise<void> {
+    const child = spawn(process.execPath, [main, "up", "--data", this.#folder], { stdio: ["ignore", "pipe", "pipe"] });
+    this.#child = child;
+    for (const stream of [child.stdout, child.stderr]) stream.on("data", (part) => this.#said.push(String(part)));
+    const isReady = (): Promise<boolean> =>
+      fetch(`http://${this.address}/readyz`).then(
+        ({ ok }) => ok,
+        () => false,
+      );
+    await until(`the node is up: ${this.log.slice(-500)}`, isReady, { limitMs: 60_000, everyMs: 100 });
+  }
+
+  get log(): string {
+    return this.#said.join("");
+  }
+
+  /** As if the power had gone, for this process. */
+  async kill(): Promise<void> {
+    await this.#end("SIGKILL");
+  }
+
+  async stop(): Promise<void> {
+    await this.#end("SIGTERM");
+  }
+
+  async #end(signal: NodeJS.Signals): Promise<void> {
+    const child = this.#child;
+    if (!child || child.exitCode !== null || child.signalCode !== null) return;
+    const ended = new Promise((resolve) => child.once("close", resolve));
+    child.kill(signal);
+    await ended;
+  }
+}
