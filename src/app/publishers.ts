@@ -4,7 +4,7 @@ import type { Publisher } from "#shard/outbox.ts";
 /** By door. */
 export type Publishers = Readonly<Record<string, Publisher>>;
 
-/** Each result is published by its job's door. Where that has nobody for it, nobody can ever: it is said, and done with. */
+/** Each result is published by its job's door. Where that has nobody for it, that is said, and it is done with. */
 export const publisherOf =
   (publishers: Publishers, log: (line: string) => void): Publisher =>
   async (publication, signal) => {

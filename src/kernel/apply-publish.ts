@@ -26,8 +26,7 @@ export function dropFromOutbox(state: State, task: Task): void {
 }
 
 export function applyPublished(state: State, event: EventOf<"published">): void {
-  const waiting = state.outbox.get(event.task);
-  if (!waiting) return;
+  const waiting = must(state.outbox.get(event.task), "result that waits to be published");
   remove(state, waiting);
   mayEnd(state, waiting.job);
 }
@@ -49,9 +48,3 @@ function remove(state: State, { job, task }: Publication): void {
 function mayEnd(state: State, job: Job): void {
   if (!job.outbox && job.stagesOpen === 0 && !isJobOver(job)) state.unsettled.add(job);
 }
-
-/** Results whose task was planned anew since, and is known under another number: they lie with their job only. */
-export const orphansOf = (state: State, job: Job): readonly Publication[] =>
-  [...(job.outbox?.values() ?? [])].filter((waiting) => !isTaskOwn(state, waiting)).toSorted((a, b) => a.task - b.task);
-
-const isTaskOwn = (state: State, { task, result }: Publication): boolean => state.tasks.get(task)?.result === result;

@@ -6,7 +6,6 @@
  * Rows are small JSON arrays, a parent always before its children; restore.ts reads them.
  */
 import { type Claim, Job, type Publication, Stage, type StageShape, type Task } from "./entities.ts";
-import { orphansOf } from "./apply-publish.ts";
 import type { TaskTemplate } from "./model.ts";
 import type { Lock, LockHolder } from "./locks.ts";
 import type { State } from "./state.ts";
@@ -225,6 +224,12 @@ const claimRow = ({ token, executor, leaseMs, grantedAtMs, startedAtMs, expiresA
   expiresAtMs,
   sleptMs,
 ];
+
+/** Results whose task was planned anew since, and is known under another number: they lie with their job only. */
+const orphansOf = (state: State, job: Job): readonly Publication[] =>
+  [...(job.outbox?.values() ?? [])].filter((waiting) => !isTaskOwn(state, waiting)).toSorted((a, b) => a.task - b.task);
+
+const isTaskOwn = (state: State, { task, result }: Publication): boolean => state.tasks.get(task)?.result === result;
 
 const orphanRow = ({ task, generation, result, committedAtMs }: Publication): unknown[] => [
   task,

@@ -30,6 +30,16 @@ const withPlan = (context: BadContext, change: object): Command => {
   return withStage(context, { tasks: undefined, plan });
 };
 
+const withPublish = (publish: unknown): Command =>
+  twisted({
+    kind: "commit",
+    executor: "nobody",
+    task: 1,
+    token: 1,
+    result: { payload: "", digests: [], publish },
+    evidence,
+  });
+
 export const badCommands: readonly Bad[] = [
   ({ submit }) => twisted({ ...submit, tenant: "" }),
   ({ submit }) => twisted({ ...submit, tenant: 7 }),
@@ -120,6 +130,9 @@ export const badCommands: readonly Bad[] = [
   () =>
     twisted({ kind: "commit", executor: "nobody", task: 1, token: 1, result: { payload: 7, digests: [] }, evidence }),
   () => ({ kind: "commit", executor: "nobody", task: 1, token: 1, result: { payload: "", digests: [] }, evidence }),
+  () => withPublish(""),
+  () => withPublish(long(3_000)),
+  () => withPublish({ to: "everyone" }),
   () => ({ kind: "record-plan", executor: "nobody", task: 1, token: 1, plan: { kind: "skip", reason: "" } }),
   () => twisted({ kind: "record-plan", executor: "nobody", task: 1, token: 1, plan: { kind: "guess" } }),
   () => ({ kind: "record-plan", executor: "nobody", task: 1, token: 1, plan: { kind: "wait", forMs: 0, signals: [] } }),

@@ -16,6 +16,8 @@ const nonsense = (state: State): readonly Command[] => [
   { kind: "take-quota", tenant: "nobody", slots: -1, forMs: 1_000 },
   { kind: "take-quota", tenant: "nobody", slots: 1, forMs: Number.NaN },
   twisted({ kind: "forget", jobs: "all" }),
+  { kind: "published", task: 0, generation: 1 },
+  { kind: "published", task: 1, generation: Number.NaN },
 ];
 
 /** What it did with nonsense from its host; undefined when it refused all of it. */

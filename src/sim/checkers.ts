@@ -2,6 +2,7 @@
 import { jobsEnd, quotaKept, tenantsServed } from "./check-end.ts";
 import { claimsForReady, commitsUnderGuard, keysBindOnce, locksOneAtATime, oneResult } from "./check-log.ts";
 import { requeuesOnce, stagesInOrder, timeIsFair } from "./check-log.ts";
+import { committedIsPublished } from "./check-publish.ts";
 import { locksInTheWorld, oneAtATimeOutside } from "./check-runs.ts";
 import { brokenAlone, oneOwnerSpeaks, readsAreTrue, saidIsDurable, sameKeySameJob } from "./check-speech.ts";
 import type { Checker } from "./court.ts";
@@ -25,4 +26,5 @@ export const checkers: readonly Checker[] = [
   locksOneAtATime,
   locksInTheWorld,
   oneAtATimeOutside,
+  committedIsPublished,
 ];

@@ -4,6 +4,7 @@ import { createMemoryBlobs } from "#blobs/memory.ts";
 import type { Command } from "#kernel/command.ts";
 import { defaultLimits, type Limits } from "#kernel/limits.ts";
 import { createRouter, type Router } from "#shard/router.ts";
+import { Board, calmBoard } from "./board.ts";
 import { Client } from "./client.ts";
 import { count, Court, newTally, type Tally } from "./court.ts";
 import { checkers } from "./checkers.ts";
@@ -32,7 +33,10 @@ export type SimNode = {
 export type SimExecutor = { readonly machine: Machine; boot(): void };
 
 /** Faults that leave nodes, network and database alone. */
-const harmless = new Set<FaultKind>(["executor-crash", "executor-stop", "wall-clock-jump", "evictions", "blobs-slow"]);
+const harmless = new Set<FaultKind>([
+  ...(["executor-crash", "executor-stop", "wall-clock-jump", "evictions", "blobs-slow"] as const),
+  ...(["board-refuses", "board-loses", "board-slow"] as const),
+]);
 
 const labels = ["gpu=yes", "os=linux"];
 
@@ -44,6 +48,7 @@ export class Cluster {
   readonly court: Court;
   readonly tally: Tally;
   readonly pins: Pins;
+  readonly board: Board;
   readonly nodes: readonly SimNode[];
   readonly executors: readonly SimExecutor[];
   readonly clients: readonly Client[];
@@ -68,11 +73,14 @@ export class Cluster {
       keysInMemoryMax: profile.keysInMemoryMax,
       executorDrainMs: 20_000,
       executorFadeMs: profile.executorFadeMs,
+      publishMsMax: profile.publishMsMax,
       ...profile.limits,
     };
     this.court = new Court(world, profile.shards, { pins: this.pins, runs: this.#runs, tally: this.tally, checkers });
     this.court.calm = profile.faults.size === 0;
     this.court.connected = [...profile.faults.keys()].every((kind) => harmless.has(kind));
+    this.board = new Board(world, world.random.fork("board"), this.court.published);
+    this.court.isKnown = (shard, task, generation) => this.board.knows(shard, task, generation);
     this.network = new Network(world, world.random.fork("network"), calmNetwork(profile), this.court.network);
     const store = this.#machine("database");
     this.database = new Database(store, world.random.fork("database"), calmDatabase(profile), this.court.database);
@@ -118,6 +126,7 @@ export class Cluster {
     Object.assign(this.database.conditions, calmDatabase(this.profile));
     this.database.cutOff.clear();
     this.blobsSlowMs = 0;
+    Object.assign(this.board.conditions, calmBoard);
     for (const each of [...this.nodes, ...this.executors]) {
       each.machine.resume();
       if (!each.machine.up) each.boot();

@@ -6,6 +6,7 @@ import type { Acquired, AppendResult, Batch } from "#journal/journal.ts";
 import type { Command } from "#kernel/command.ts";
 import type { Event } from "#kernel/event.ts";
 import { decodeEvents } from "#shard/codec.ts";
+import type { Publication } from "#shard/outbox.ts";
 import type { ShardRequest, ShardResponse } from "#shard/protocol.ts";
 import type { DatabaseObserver } from "./database.ts";
 import type { Life } from "./machine.ts";
@@ -57,6 +58,8 @@ export type Checker = {
   said?(court: Court, said: Said): string | undefined;
   /** When an executor begins to work on something. */
   ran?(court: Court, run: Run): string | undefined;
+  /** When something is made known outside, before it is. */
+  published?(court: Court, publication: Publication, by: Life): string | undefined;
   /** When everything has healed and had its time. */
   end?(court: Court): string | undefined;
 };
@@ -105,6 +108,8 @@ export class Court {
   calm = false;
   /** Nodes, network and database work; only executors, blobs and wall clocks may fail. */
   connected = false;
+  /** Whether the result is known outside. */
+  isKnown: (shard: number, task: number, generation: number) => boolean = () => false;
   readonly #checkers: readonly Checker[];
   readonly #arrivals = new Map<ShardRequest, Arrival>();
   readonly #appends = new Map<Life, Appends>();
@@ -135,6 +140,10 @@ export class Court {
   close(): void {
     for (const checker of this.#checkers) this.#judge(checker, checker.end?.(this));
   }
+
+  readonly published = (publication: Publication, by: Life): void => {
+    for (const checker of this.#checkers) this.#judge(checker, checker.published?.(this, publication, by));
+  };
 
   readonly database: DatabaseObserver = {
     appending: (by, batches) => this.#appending(by, batches),

@@ -15,7 +15,7 @@ import { planFor } from "./planner.ts";
 import type { Life } from "./machine.ts";
 import { misbehave, type Misbehaviour } from "./misbehaviour.ts";
 import type { Runs } from "./runs.ts";
-import { readTask } from "./script.ts";
+import { publishOf, readTask } from "./script.ts";
 
 export type ExecutorPorts = {
   readonly life: Life;
@@ -225,7 +225,8 @@ export class Executor {
     const { shard, grant } = held;
     const { task, token } = grant;
     const digests = await makeOutputs(this.ports.blobs, `${shard}/${task}/${grant.generation}`, outputs);
-    const result = { payload: `ran as ${token}`, digests };
+    const said = { payload: `ran as ${token}`, digests };
+    const result = readTask(grant.spec).publish ? { ...said, publish: publishOf(shard, grant) } : said;
     const evidence = { digests: [], pinnedForMs: 0 };
     const got = await this.ask(
       shard,

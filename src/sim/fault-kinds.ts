@@ -21,5 +21,8 @@ export const faultKinds = [
   "database-cut-off",
   "evictions",
   "blobs-slow",
+  "board-refuses",
+  "board-loses",
+  "board-slow",
 ] as const;
 export type FaultKind = (typeof faultKinds)[number];

@@ -169,6 +169,19 @@ export const faults: Readonly<Record<FaultKind, FaultSpec>> = {
       return { forMs: seconds(random, 1, 10), end: () => (cluster.blobsSlowMs = 0) };
     },
   },
+  "board-refuses": {
+    everyMs: 3_000,
+    strike: ({ board }, random, force) =>
+      raise(board.conditions, "refuseChance", 0.5 + force / 2, seconds(random, 1, 20)),
+  },
+  "board-loses": {
+    everyMs: 3_000,
+    strike: ({ board }, random, force) => raise(board.conditions, "loseChance", force * 0.7, seconds(random, 1, 10)),
+  },
+  "board-slow": {
+    everyMs: 3_000,
+    strike: ({ board }, random) => raise(board.conditions, "slowMs", seconds(random, 0.2, 6), seconds(random, 1, 15)),
+  },
 };
 
 /** Lets the faults of the profile strike until the storm is over; then every one of them ends. */

@@ -70,7 +70,7 @@ const ways = {
   async lies(executor, held) {
     const { shard, grant } = held;
     if (grant.planning) return false;
-    const result = { payload: "lie", digests: [] };
+    const result = { payload: "lie", digests: [], publish: "lie" };
     const evidence = { digests: [], pinnedForMs: 1_000_000 };
     const { task } = grant;
     for (const token of [grant.token + 1, grant.token - 1, 0, -1])

@@ -70,6 +70,15 @@ export type ModelJob = {
   forgotten: boolean;
 };
 
+/** A result that asked to be published: "void" when it was invalidated before. */
+export type ModelPublication = {
+  readonly job: ModelJob;
+  readonly task: number;
+  readonly generation: number;
+  readonly publish: string;
+  standing: "waiting" | "published" | "void" | "given up";
+};
+
 export type ModelKey = { readonly job: number; readonly payloadHash: string; readonly untilMs: number };
 
 export class ShardModel {
@@ -84,6 +93,8 @@ export class ShardModel {
   /** All jobs that each key was ever bound to, with their payloads: anew only when it was no longer retained. */
   readonly bindings = new Map<string, Map<number, string>>();
   readonly tenants = new Map<string, EventOf<"tenant-set">>();
+  /** By `task/generation`. */
+  readonly publications = new Map<string, ModelPublication>();
   liveJobs = 0;
 
   constructor(shard: number) {
@@ -94,6 +105,10 @@ export class ShardModel {
     if ("at" in event) this.atMs = Math.max(this.atMs, event.at);
     const fold = folds[event.kind] as (model: ShardModel, event: Event) => void;
     fold(this, event);
+  }
+
+  get unpublished(): number {
+    return this.publications.values().reduce((sum, { standing }) => sum + (standing === "waiting" ? 1 : 0), 0);
   }
 
   stage(job: number, stage: number): ModelStage | undefined {
@@ -257,13 +272,19 @@ const folds: Folds = {
     const task = model.tasks.get(event.task);
     if (!task) return;
     task.results.set(task.generation, event.token);
+    const { job, no, generation } = task;
+    const { publish } = event.result;
+    if (publish !== undefined)
+      model.publications.set(`${no}/${generation}`, { job, task: no, generation, publish, standing: "waiting" });
     endClaim(task, event.token, true);
     // A second attempt has lost its say, whether or not the log goes on to say so.
     for (const claim of task.claims.values()) claim.live = false;
     task.standing = "over";
   },
-  published: nothing,
-  "publishing-given-up": nothing,
+  published: (model, event) => setPublication(model, `${event.task}/${event.generation}`, "published"),
+  "publishing-given-up"(model, event) {
+    for (const [name, { job }] of model.publications) if (job.no === event.job) setPublication(model, name, "given up");
+  },
   reused(model, event) {
     const task = model.tasks.get(event.task);
     if (!task) return;
@@ -293,6 +314,7 @@ const folds: Folds = {
   invalidated(model, event) {
     const task = model.tasks.get(event.task);
     if (!task) return;
+    setPublication(model, `${task.no}/${task.generation}`, "void");
     task.generation = event.generation;
     task.attempts = 0;
     task.speculated = false;
@@ -388,6 +410,11 @@ function endClaim(task: ModelTask, token: number, gone: boolean): void {
   if (!claim) return;
   claim.live = false;
   claim.gone ||= gone;
+}
+
+function setPublication(model: ShardModel, name: string, standing: ModelPublication["standing"]): void {
+  const one = model.publications.get(name);
+  if (one?.standing === "waiting") one.standing = standing;
 }
 
 function setReady(model: ShardModel, no: number): void {

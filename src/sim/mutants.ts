@@ -171,6 +171,31 @@ export function applyReused`,
     replace: "stage.tasks.every(isKept)",
     focus: ["gated", "planned"],
   },
+  {
+    name: "a job waits until its results are published",
+    file: "kernel/settle.ts",
+    find: `if (phase === "SUCCEEDED" && job.outbox) return [];`,
+    replace: "",
+    focus: ["single"],
+  },
+  {
+    name: "published is only what is durable",
+    file: "shard/outbox.ts",
+    find: "  durable(shard: HostedShard, { events }: SealedBatch): void {",
+    replace: `  sealed(shard: HostedShard): void {
+    if (this.#items.has(shard)) for (const waiting of shard.state.outbox.values()) this.#add(shard, waiting);
+  }
+
+  durable(shard: HostedShard, { events }: SealedBatch): void {`,
+    focus: ["single", "matrix", "database-slow", "database-refuses"],
+  },
+  {
+    name: "a new owner publishes what the last one left",
+    file: "shard/outbox.ts",
+    find: "for (const waiting of shard.state.outbox.values()) this.#add(shard, waiting);",
+    replace: "",
+    focus: ["single", "matrix", "node-crash", "board-slow"],
+  },
 ];
 
 export type Hunted = { readonly found: boolean; readonly what: string };

@@ -11,7 +11,7 @@ export type RunningNode = {
 };
 
 export async function startNode(cluster: Cluster, life: Life): Promise<RunningNode> {
-  const { world, profile, database, network, pins, limits } = cluster;
+  const { world, profile, database, network, pins, board, limits } = cluster;
   const { endedKeepMs } = profile;
   const random = world.random.fork(life.name);
   const node = createNode({
@@ -29,6 +29,8 @@ export async function startNode(cluster: Cluster, life: Life): Promise<RunningNo
     snapshots: { logBytesMin: profile.snapshotBytes, chunkSize: 2_000 },
     archiver: { segmentBytes: 4_000 },
     broker: { sliceMs: 4_000 },
+    outbox: { atOnceMax: 2, tryMsMax: 3_000, backoffMsMax: 2_000 },
+    publisher: board.connect(life, profile.latencyMs),
     report: (doing, error) => world.say(`${life.name} reports: ${doing}: ${String(error)}`),
   });
   // A database that cannot be reached at the start is asked again, as a supervisor would.

@@ -48,6 +48,8 @@ export type Profile = {
   readonly pinMs: number;
   /** How long a job stays in memory when it has ended and its history is written. */
   readonly endedKeepMs: number;
+  /** How long after its job's end a result is still tried to be published. */
+  readonly publishMsMax: number;
 };
 
 export type TenantProfile = {
@@ -123,6 +125,7 @@ export function drawProfile(random: Random, focus: Focus = []): Profile {
     pinMs: random.pick([1_000, 60_000, 3_600_000]),
     // Where much is left to follow up, a job may be forgotten before all that follows from its end is done.
     endedKeepMs: random.chance(limits.settleStepsMax === undefined ? 0.1 : 0.6) ? 0 : 3_000,
+    publishMsMax: random.pick([500, 3_000, 70_000, 3_600_000]),
   };
 }
 

@@ -64,7 +64,8 @@ async function live(cluster: Cluster): Promise<void> {
   endFaults();
   cluster.heal();
   const isDone = (): boolean =>
-    cluster.clients.every(({ done }) => done) && court.models.every(({ liveJobs }) => liveJobs === 0);
+    cluster.clients.every(({ done }) => done) &&
+    court.models.every(({ liveJobs, unpublished }) => liveJobs === 0 && unpublished === 0);
   await world.run(profile.stormMs + calmMsMax, isDone);
   court.close();
   // What is under way settles, and then memory and log must tell the same.

@@ -2,7 +2,7 @@
  * What simulated work does, written into the specs that the kernel carries without looking: how long a task runs and
  * how it ends, what a planner answers. So behaviour is drawn once, with the job, and every attempt follows it.
  */
-import type { FailReason, TaskTemplate } from "#kernel/model.ts";
+import type { FailReason, Grant, TaskTemplate } from "#kernel/model.ts";
 
 export type TaskScript = {
   readonly runMs: number;
@@ -11,6 +11,8 @@ export type TaskScript = {
   readonly reason: FailReason;
   readonly outputs: number;
   readonly steps: number;
+  /** Whether its result is to be known outside. */
+  readonly publish: boolean;
 };
 
 export type PlanScript = {
@@ -25,6 +27,10 @@ export type PlanScript = {
 
 /** Planning scripts by stage name. */
 export type JobScript = { readonly plans: Readonly<Record<string, PlanScript>> };
+
+/** What an attempt wants to be known: its token tells whose word it is. */
+export const publishOf = (shard: number, { task, generation, token }: Grant): string =>
+  `${shard}/${task}/${generation} as ${token}`;
 
 export const writeScript = (script: TaskScript | JobScript): string => JSON.stringify(script);
 export const readTask = (spec: string): TaskScript => JSON.parse(spec) as TaskScript;

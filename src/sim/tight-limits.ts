@@ -16,6 +16,7 @@ export function drawTightLimits(random: Random, world: { executors: number; tena
     tickStepsMax: 3,
     settleStepsMax: random.pick([1, 2, 5]),
     digestsMax: 2,
+    unpublishedMax: random.pick([1, 3]),
     // Shorter than some clients go on asking: the key is then bound once more, to another job.
     keyRetentionMs: random.between(1_000, 6_000),
   };

@@ -9,7 +9,7 @@ import type { Planner, RunContext, Runner } from "#worker/runner.ts";
 import type { ExecutorHabits, ExecutorPorts } from "./executor.ts";
 import { digestOf } from "./outputs.ts";
 import { answerFor } from "./planner.ts";
-import { readTask } from "./script.ts";
+import { publishOf, readTask } from "./script.ts";
 
 export function startWorker(ports: ExecutorPorts, habits: ExecutorHabits): void {
   const { life, router, blobs, random } = ports;
@@ -54,7 +54,8 @@ const runner = ({ life, runs }: ExecutorPorts): Runner =>
     }
     if (task.attempt <= script.failures) return { kind: "failed", reason: script.reason, message: "as scripted" };
     const outputs = Array.from({ length: script.outputs }, (_, i) => outputOf(task, i));
-    return { kind: "done", payload: `ran as ${task.token}`, outputs };
+    const done = { kind: "done", payload: `ran as ${task.token}`, outputs } as const;
+    return script.publish ? { ...done, publish: publishOf(task.shard, task) } : done;
   };
 
 function outputOf({ shard, task, generation }: Granted, index: number) {

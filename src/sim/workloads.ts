@@ -288,6 +288,7 @@ function taskScript(c: DrawContext): TaskScript {
     reason: c.random.chance(0.3) ? "user-failure" : c.random.pick(infrastructure),
     outputs: c.random.below(3),
     steps: c.random.chance(0.3) ? c.random.between(1, 3) : 0,
+    publish: c.random.chance(0.4),
   };
 }
 

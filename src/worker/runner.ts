@@ -25,7 +25,7 @@ export type RunOutcome =
       readonly payload: string;
       readonly outputs?: readonly Output[];
       readonly digests?: readonly Digest[];
-      /** What the shard's owner is to make known outside once the result is committed; the door's publisher reads it. */
+      /** What the shard's owner is to make known outside once this is committed; the door's publisher reads it. */
       readonly publish?: string;
     }
   | { readonly kind: "failed"; readonly reason: FailReason; readonly message: string };
