@@ -132,7 +132,7 @@ export function planOrder(spec: ActionSpec, { tenant, priority, subscriber }: Wi
     leaveGraceMs,
     priority: kernelPriority(priority),
     spec: text,
-    deadlineMs: template.queueMs + attemptsMax * (template.attemptMs + template.backoffMsMax),
+    deadlineMs: Math.min(deadlineMsMax, template.queueMs + attemptsMax * (template.attemptMs + template.backoffMsMax)),
     stages: [
       {
         name: "action",
@@ -148,6 +148,8 @@ export function planOrder(spec: ActionSpec, { tenant, priority, subscriber }: Wi
 }
 
 const nameLengthMax = 250;
+/** No job is kept for longer than five weeks. */
+const deadlineMsMax = 30 * 24 * 3_600_000;
 
 const templateOf = ({ requires, queueMs, timeoutMs }: ActionSpec): TaskTemplate => ({
   kind: actionKind,

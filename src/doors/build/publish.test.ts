@@ -1,0 +1,55 @@
+import { deepEqual, equal } from "node:assert/strict";
+import { describe, test } from "node:test";
+import type { ActionIndex } from "#blobs/action-index.ts";
+import { createMemoryIndex } from "#blobs/memory-index.ts";
+import { buildPublisher, publicationText, type Publication } from "./publish.ts";
+
+const key = { tenant: "mill", space: "ac/sha256", name: `${"a".repeat(64)}/1` };
+const digest = (letter: string): string => `${letter.repeat(64)}/2`;
+const publication: Publication = { ...key, digest: digest("b"), principal: "miller", atMs: 100 };
+const result = { payload: "", digests: [] };
+const about = { shard: 0, tenant: "mill", door: "build", job: 1, task: 1, generation: 1, result };
+const publish = (index: ActionIndex, more: Partial<Publication> = {}) =>
+  buildPublisher(index)(
+    { ...about, publish: publicationText({ ...publication, ...more }) },
+    new AbortController().signal,
+  );
+
+describe("a result is published", () => {
+  test("once, however often it is done", async () => {
+    const index = createMemoryIndex();
+    deepEqual([await publish(index), await publish(index)], ["done", "done"]);
+    const entry = await index.get(key);
+    deepEqual([entry?.digest, entry?.principal, entry?.version], [digest("b"), "miller", 1]);
+  });
+
+  test("E1: in the place of an older one, never of a younger", async () => {
+    const index = createMemoryIndex();
+    await publish(index);
+    await publish(index, { digest: digest("c"), atMs: 200 });
+    equal((await index.get(key))?.digest, digest("c"));
+    equal(await publish(index), "done");
+    equal((await index.get(key))?.digest, digest("c"), "a late publication changes nothing");
+  });
+
+  test("another time, when others keep writing at the same time", async () => {
+    const index = createMemoryIndex();
+    const busy: ActionIndex = { ...index, put: async () => ({ kind: "conflict", current: undefined }) };
+    equal(await publish(busy), "later");
+    let conflicts = 2;
+    const calmer: ActionIndex = {
+      ...index,
+      put: async (...write) => (conflicts-- > 0 ? { kind: "conflict", current: undefined } : index.put(...write)),
+    };
+    equal(await publish(calmer), "done");
+    equal((await index.get(key))?.digest, digest("b"));
+  });
+
+  test("not at all, when it makes no sense: that is no reason to try for ever", async () => {
+    const index = createMemoryIndex();
+    const signal = new AbortController().signal;
+    for (const text of ["", "{}", "nonsense", JSON.stringify({ ...publication, digest: "x" })])
+      equal(await buildPublisher(index)({ ...about, publish: text }, signal), "done");
+    equal(await index.get(key), undefined);
+  });
+});
