@@ -149,6 +149,10 @@ export function exerciseBlobs(name: string, make: MakeBlobs): void {
       equal(prompt.has("sha256", hash, 3, 5), false);
       equal(prompt.has("blake3", hash, 3, 4), false);
       equal(prompt.has("sha256", hash, 2, 4), false);
+      const found = new Uint8Array(3);
+      const hashes = Uint8Array.from([...hash.subarray(3), ...hash.subarray(3), ...Buffer.alloc(32, 7)]);
+      prompt.hasMany?.("sha256", { hashes, sizes: Float64Array.of(4, 5, 4), count: 3 }, found);
+      if (prompt.hasMany) deepEqual([...found], [1, 0, 0]);
       const seen = prompt.bytes(here);
       if (seen) equal(Buffer.from(seen).toString(), "here");
       equal(prompt.bytes(sha256Digest(bytes("gone"))), undefined);

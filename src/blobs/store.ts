@@ -49,8 +49,19 @@ export type LentFile = { readonly file: Pick<FileHandle, "readv">; release(): Pr
 export type Prompt = {
   /** Whether the blob is there; counts as a use. `hash` holds its raw bytes at `at`. */
   has(fn: DigestFunction, hash: Uint8Array, at: number, sizeBytes: number): boolean;
+  /**
+   * The same for many at once, which is quicker: sets `found[i]` to 1 for each that is there and leaves it otherwise.
+   * Raw hashes lie one behind the other from the start of a word on.
+   */
+  hasMany?(fn: DigestFunction, asked: AskedDigests, found: Uint8Array): void;
   /** The whole blob, if it is in memory. To be looked at only. */
   bytes(digest: Digest): Uint8Array | undefined;
+};
+
+export type AskedDigests = {
+  readonly hashes: Uint8Array<ArrayBuffer>;
+  readonly sizes: Float64Array;
+  readonly count: number;
 };
 
 /** Everything doors keep bytes in. What is a tenant's is reached through it alone (B5). */

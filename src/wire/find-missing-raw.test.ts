@@ -19,12 +19,13 @@ const empty = "e".repeat(64);
 /** Knows those in the set, by hash and size. */
 const knowing = (there: ReadonlySet<string>, hexLength = 64): RawLookup => ({
   hexLength,
-  has: (bytes, sizeBytes) =>
-    there.has(
-      `${Buffer.from(bytes)
-        .subarray(0, hexLength / 2)
-        .toString("hex")}/${sizeBytes}`,
-    ),
+  find({ hashes, sizes, count }, found) {
+    const bytes = hexLength / 2;
+    for (let i = 0; i < count; i += 1) {
+      const hex = Buffer.from(hashes.subarray(i * bytes, (i + 1) * bytes)).toString("hex");
+      if (there.has(`${hex}/${sizes[i]}`)) found[i] = 1;
+    }
+  },
   checkEmpty(given) {
     if (given !== empty) throw new Fault("invalid", "look up", { given });
   },
@@ -78,6 +79,8 @@ describe("FindMissingBlobs without messages", () => {
     ["too short", { hash: "a".repeat(63), sizeBytes: 1 }],
     ["empty", { hash: "", sizeBytes: 1 }],
     ["with something else in it", { hash: "z".repeat(64), sizeBytes: 1 }],
+    ["with a letter after f", { hash: `${"a".repeat(63)}g`, sizeBytes: 1 }],
+    ["with a control character", { hash: `${"a".repeat(30)}\u0001${"a".repeat(33)}`, sizeBytes: 1 }],
     ["of a negative size", { hash: "a".repeat(64), sizeBytes: -1 }],
     ["of no size, but not the hash of nothing", { hash: "a".repeat(64), sizeBytes: 0 }],
   ] as const)
@@ -89,6 +92,17 @@ describe("FindMissingBlobs without messages", () => {
         (error) => isFault(error, "invalid"),
       );
     });
+
+  test("any other character anywhere in a hash is refused", () => {
+    for (let code = 0; code < 128; code += 1) {
+      const character = String.fromCharCode(code);
+      if ("0123456789abcdef".includes(character)) continue;
+      const place = (code * 7) % 64;
+      const blobDigests = [{ hash: `${"0".repeat(place)}${character}${"f".repeat(63 - place)}`, sizeBytes: 5 }];
+      const request = encode(FindMissingBlobsRequest, { instanceName: "", blobDigests, digestFunction: 0 });
+      throws(() => ask(request, new Set()), /small hex digits/, `${code}`);
+    }
+  });
 
   test("the empty blob is never missing", () => {
     const blobDigests = [{ hash: empty, sizeBytes: 0 }];

@@ -1,6 +1,6 @@
 /**
- * FindMissingBlobs without a message or a text for any digest: the request is walked where it lies, hashes become bytes
- * in one scratch place, and what is missing is copied to the answer as it came. For stores that say at once whether a
+ * FindMissingBlobs without a message or a text for any digest: the request is walked where it lies, hashes become words
+ * one behind the other, all are looked up together, and what is missing is copied to the answer as it came. For stores that say at once whether a
  * blob is there.
  *
  * The functions stand in for the generated messages: `{ ...method, request: rawFindMissingRequest, ... }`.
@@ -69,20 +69,22 @@ function rawBytes(to: Writer, bytes: Uint8Array): void {
   to.pos += bytes.length;
 }
 
+/** Digests asked for: the raw bytes of their hashes one behind the other, at the start of whole words. */
+export type RawDigests = {
+  readonly hashes: Uint8Array<ArrayBuffer>;
+  readonly sizes: Float64Array;
+  readonly count: number;
+};
+
 export type RawLookup = {
   /** How many digits a hash has. */
   readonly hexLength: number;
-  /** Whether the blob is there; its hash lies at the start of `hash`. */
-  has(hash: Uint8Array, sizeBytes: number): boolean;
+  /** Sets `found[i]` to 1 for each blob that is there, and leaves it for the others. */
+  find(digests: RawDigests, found: Uint8Array): void;
   /** Called for a digest of no bytes, with its hash in hex: throws unless that is the hash of nothing. */
   checkEmpty(hash: string): void;
 };
 
-const nibbles = new Uint8Array(256).fill(0xff);
-for (const [i, digit] of Array.from("0123456789abcdef").entries()) nibbles[digit.charCodeAt(0)] = i;
-
-const scratch = new Uint8Array(64);
-const words = new Int32Array(scratch.buffer);
 const answer = new Writer(Buffer.allocUnsafe(64 * 1024));
 const answerKeptBytesMax = 4 * 1024 * 1024;
 
@@ -90,47 +92,100 @@ const answerKeptBytesMax = 4 * 1024 * 1024;
  * The answer as bytes, valid until the next call. Throws a Fault "invalid" for anything that is no digest of the
  * function, whatever else is asked for: half an answer helps nobody.
  */
-export function answerRaw({ bytes, start, end }: RawFindMissing, lookup: RawLookup): Uint8Array {
+export function answerRaw(request: RawFindMissing, lookup: RawLookup): Uint8Array {
+  const { bytes, start, end } = request;
   if (answer.bytes.length > answerKeptBytesMax) answer.bytes = Buffer.allocUnsafe(64 * 1024);
   answer.pos = 0;
   // A digest of the shortest kind takes its hash, two bytes before that, and its own tag and length.
-  told.begin(Math.ceil((end - start) / (lookup.hexLength + 4)));
-  const from = new Reader(end === bytes.length ? bytes : bytes.subarray(0, end));
-  from.pos = start;
-  while (from.pos < end) {
-    const tag = from.tag();
-    if (tag !== tags.digest) {
-      from.skip(tag);
-      continue;
-    }
-    const at = from.pos;
-    const length = from.length();
-    const digestAt = from.pos;
-    const sizeBytes = readDigest(from, digestAt + length, lookup);
-    if (sizeBytes === 0 || lookup.has(scratch, sizeBytes)) continue;
-    if (told.before(bytes, hashPlace, lookup.hexLength, sizeBytes)) continue;
-    const whole = digestAt + length - at + 1;
-    answer.room(whole);
-    answer.bytes[answer.pos] = tags.digest;
-    bytes.copy(answer.bytes, answer.pos + 1, at, digestAt + length);
-    answer.pos += whole;
+  asked.begin(Math.ceil((end - start) / (lookup.hexLength + 4)), lookup.hexLength);
+  readDigests(request, lookup);
+  lookup.find(asked, asked.found);
+  told.begin(asked.count);
+  for (let i = 0; i < asked.count; i += 1) {
+    if (asked.found[i] === 1 || told.before(bytes, i)) continue;
+    const [from, to] = [asked.starts[i] as number, asked.ends[i] as number];
+    answer.room(to - from);
+    bytes.copy(answer.bytes, answer.pos, from, to);
+    answer.pos += to - from;
   }
   return answer.bytes.subarray(0, answer.pos);
 }
 
-/** Where the hash that was read last lies. */
-let hashPlace = 0;
+/** What a request asks for, laid out for looking it up; the memory is kept from one call to the next. */
+class AskedDigests implements RawDigests {
+  hashes = new Uint8Array(0);
+  words = new Uint32Array(0);
+  sizes = new Float64Array(0);
+  /** Where each lies in the request, with its tag; and where its hash does. */
+  starts = new Int32Array(0);
+  ends = new Int32Array(0);
+  places = new Int32Array(0);
+  found = new Uint8Array(0);
+  count = 0;
+  hexLength = 0;
 
-/** Leaves the hash in `scratch` and its place in `hashPlace`; answers the size. */
-function readDigest(from: Reader, end: number, lookup: RawLookup): number {
+  begin(countMax: number, hexLength: number): void {
+    this.count = 0;
+    this.hexLength = hexLength;
+    const room = this.sizes.length;
+    if (room < countMax || this.hashes.length < (countMax * hexLength) / 2 || room > Math.max(countMax, countKeptMax))
+      this.#allot(Math.max(1_024, countMax), hexLength);
+  }
+
+  #allot(count: number, hexLength: number): void {
+    this.hashes = new Uint8Array((count * hexLength) / 2);
+    this.words = new Uint32Array(this.hashes.buffer);
+    this.sizes = new Float64Array(count);
+    this.starts = new Int32Array(count);
+    this.ends = new Int32Array(count);
+    this.places = new Int32Array(count);
+    this.found = new Uint8Array(count);
+  }
+}
+
+/** Memory for more digests than this is not kept for the next call. */
+const countKeptMax = 64 * 1024;
+const asked = new AskedDigests();
+
+/** Leaves what is asked for in `asked`; digests of nothing are left out, for they are always there. */
+function readDigests({ bytes, start, end }: RawFindMissing, lookup: RawLookup): void {
+  const from = new Reader(end === bytes.length ? bytes : bytes.subarray(0, end));
+  const view = new DataView(bytes.buffer, bytes.byteOffset, end);
+  const { hexLength } = lookup;
+  from.pos = start;
+  while (from.pos < end) {
+    const at = from.pos;
+    const sizeAt = at + 4 + hexLength;
+    // Nearly all are laid out like this, with a size of up to three bytes.
+    const isUsual = sizeAt + 4 < end && bytes[at] === tags.digest && bytes[at + 2] === tags.hash;
+    if (isUsual && bytes[at + 3] === hexLength && bytes[sizeAt] === tags.sizeBytes) {
+      let sizeBytes = bytes[sizeAt + 1] as number;
+      let digestEnd = sizeAt + 2;
+      if (sizeBytes > 0x7f) sizeBytes = (sizeBytes & 0x7f) | ((bytes[digestEnd++] as number) << 7);
+      if (sizeBytes > 0x3fff) sizeBytes = (sizeBytes & 0x3fff) | ((bytes[digestEnd++] as number) << 14);
+      if (sizeBytes > 0 && sizeBytes < 1 << 21 && digestEnd === at + 2 + (bytes[at + 1] as number)) {
+        take(view, at, digestEnd, at + 4, sizeBytes);
+        from.pos = digestEnd;
+        continue;
+      }
+    }
+    const tag = from.tag();
+    if (tag === tags.digest) readUnusual(from, view, at, lookup);
+    else from.skip(tag);
+  }
+}
+
+/** In any order, with fields that nobody knows, of any size. */
+function readUnusual(from: Reader, view: DataView, at: number, { hexLength, checkEmpty }: RawLookup): void {
   const { bytes } = from;
+  const end = from.length() + from.pos;
   let sizeBytes = 0;
   let hashAt = -1;
   while (from.pos < end) {
     const tag = from.tag();
     if (tag === tags.hash) {
       const length = from.length();
-      if (length !== lookup.hexLength) throw notADigest("a hash of another length");
+      if (length !== hexLength) throw notADigest("a hash of another length");
       hashAt = from.pos;
       from.pos += length;
     } else if (tag === tags.sizeBytes) sizeBytes = from.int64();
@@ -138,66 +193,74 @@ function readDigest(from: Reader, end: number, lookup: RawLookup): number {
   }
   if (from.pos !== end) from.fail("a field goes beyond its message");
   if (hashAt === -1) throw notADigest("no hash");
-  hashPlace = hashAt;
   if (sizeBytes < 0) throw notADigest("a negative size");
+  take(view, at, end, hashAt, sizeBytes);
+  if (sizeBytes > 0) return;
+  asked.count -= 1;
+  checkEmpty(bytes.toString("latin1", hashAt, hashAt + hexLength));
+}
+
+/** Eight digits at a time become a word, with all of them checked together. */
+function take(view: DataView, start: number, end: number, hashAt: number, sizeBytes: number): void {
+  const { words, hexLength } = asked;
+  const i = asked.count;
+  const count = hexLength >> 3;
   let wrong = 0;
-  for (let i = 0, half = lookup.hexLength / 2; i < half; i += 1) {
-    const high = nibbles[bytes[hashAt + 2 * i] as number] as number;
-    const low = nibbles[bytes[hashAt + 2 * i + 1] as number] as number;
-    wrong |= high | low;
-    scratch[i] = (high << 4) | low;
+  for (let word = i * count, at = hashAt, last = word + count; word < last; word += 1, at += 8) {
+    const four = view.getInt32(at, true);
+    const more = view.getInt32(at + 4, true);
+    const low = (four & 0x0f0f0f0f) + Math.imul((four >>> 6) & 0x01010101, 9);
+    const high = (more & 0x0f0f0f0f) + Math.imul((more >>> 6) & 0x01010101, 9);
+    wrong |= (four ^ digitsOf(low)) | (more ^ digitsOf(high)) | ((low | high) & 0xf0f0f0f0);
+    words[word] = pairsOf(low) | (pairsOf(high) << 16);
   }
-  if (wrong > 0x0f) throw notADigest("a hash that is not in small hex digits");
-  if (sizeBytes === 0) lookup.checkEmpty(bytes.toString("latin1", hashAt, hashAt + lookup.hexLength));
-  return sizeBytes;
+  if (wrong !== 0) throw notADigest("a hash that is not in small hex digits");
+  asked.sizes[i] = sizeBytes;
+  asked.starts[i] = start;
+  asked.ends[i] = end;
+  asked.places[i] = hashAt;
+  asked.found[i] = 0;
+  asked.count = i + 1;
+}
+
+/** How four values below 16 are written. */
+const digitsOf = (four: number): number =>
+  (four + 0x30303030 + Math.imul(((four + 0x06060606) >>> 4) & 0x01010101, 0x27)) | 0;
+
+/** Four values below 16 as the two bytes that they are the digits of. */
+function pairsOf(four: number): number {
+  const pairs = ((four << 4) | (four >>> 8)) & 0x00ff00ff;
+  return (pairs | (pairs >>> 8)) & 0xffff;
 }
 
 const notADigest = (why: string): Fault => new Fault("invalid", "read digest", { why });
 
-/**
- * Which digests are in the answer already: each is told once, however often it was asked for. Its memory is kept from
- * one call to the next; digests are compared where they lie in the request.
- */
+/** Which digests are in the answer already: each is told once, however often it was asked for. */
 class ToldDigests {
   /** One more than the number of a digest; 0 where there is none. */
   #slots = new Int32Array(1024);
   #mask = 0;
-  /** Where the hash of each lies in the request, and the key that it was put by. */
-  #places = new Int32Array(512);
-  #keys = new Int32Array(512);
-  #sizes = new Float64Array(512);
-  #count = 0;
 
   /** For a request of so many digests at most. */
   begin(countMax: number): void {
     let slots = 64;
     while (slots < countMax * 2) slots *= 2;
-    this.#count = 0;
     this.#mask = slots - 1;
-    if (slots <= this.#slots.length && this.#slots.length <= Math.max(slots, slotsKeptMax)) {
+    if (slots <= this.#slots.length && this.#slots.length <= Math.max(slots, slotsKeptMax))
       this.#slots.fill(0, 0, slots);
-      return;
-    }
-    this.#slots = new Int32Array(slots);
-    this.#places = new Int32Array(slots / 2);
-    this.#keys = new Int32Array(slots / 2);
-    this.#sizes = new Float64Array(slots / 2);
+    else this.#slots = new Int32Array(slots);
   }
 
-  /** Whether the digest in `scratch`, whose hash lies at `place` of the request, was told; it is from now on. */
-  before(bytes: Uint8Array, place: number, hexLength: number, sizeBytes: number): boolean {
-    const key = keyOfScratch(hexLength / 2);
-    let slot = key & this.#mask;
-    for (let told = this.#slots[slot] as number; told !== 0; told = this.#slots[slot] as number) {
-      const isSame = this.#keys[told - 1] === key && this.#sizes[told - 1] === sizeBytes;
-      if (isSame && areEqual(bytes, place, this.#places[told - 1] as number, hexLength)) return true;
+  /** Whether the digest of this number was told; it is from now on. Compared where they lie in the request. */
+  before(bytes: Uint8Array, number: number): boolean {
+    const { sizes, places, hexLength } = asked;
+    const place = places[number] as number;
+    let slot = keyOf(number, hexLength >> 3) & this.#mask;
+    for (let one = this.#slots[slot] as number; one !== 0; one = this.#slots[slot] as number) {
+      if (sizes[one - 1] === sizes[number] && areEqual(bytes, place, places[one - 1] as number, hexLength)) return true;
       slot = (slot + 1) & this.#mask;
     }
-    this.#places[this.#count] = place;
-    this.#keys[this.#count] = key;
-    this.#sizes[this.#count] = sizeBytes;
-    this.#count += 1;
-    this.#slots[slot] = this.#count;
+    this.#slots[slot] = number + 1;
     return false;
   }
 }
@@ -214,9 +277,10 @@ function areEqual(bytes: Uint8Array, one: number, other: number, length: number)
 /** Clients choose the hashes, so where they fall must be none of their business. */
 const secret = randomInt(1, 0x7fff_ffff);
 
-function keyOfScratch(hashBytes: number): number {
+function keyOf(number: number, count: number): number {
+  const { words } = asked;
   let key = secret;
-  for (let i = 0; i < hashBytes >> 2; i += 1) {
+  for (let i = number * count, end = i + count; i < end; i += 1) {
     key = Math.imul(key ^ (words[i] as number), 0x9e3779b1);
     key ^= key >>> 15;
   }

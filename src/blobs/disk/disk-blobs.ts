@@ -9,7 +9,7 @@ import { unpacked } from "#blobs/zstd.ts";
 import { fileName } from "./blob-files.ts";
 import type { Core } from "./core.ts";
 import { bitTenantMax, nobody } from "./holdings.ts";
-import { functionNumber, keyFromBytes, keyWords, type Key } from "./key.ts";
+import { functionNumber, hashLength, keyFromBytes, keyWords, type Key } from "./key.ts";
 import { readLarge } from "./large-blobs.ts";
 import { lendFile } from "./lend-file.ts";
 import { packedNow, readPacked, writePacked } from "./packed-blobs.ts";
@@ -218,8 +218,12 @@ async function pin(
   return { digests, pinnedForMs: forMs };
 }
 
+/** More room than this is not kept for the next call. */
+const entriesKeptMax = 64 * 1024;
+
 function promptOf(core: Core, view: TenantView, find: (parts: DigestParts) => number): Prompt {
   const key: Key = new Uint32Array(keyWords);
+  let entries = new Int32Array(0);
   const { holdings } = core;
   const { table } = holdings;
   return {
@@ -232,6 +236,24 @@ function promptOf(core: Core, view: TenantView, find: (parts: DigestParts) => nu
       if (entry === noEntry || table.sizeOf(entry) !== sizeBytes || !holdings.maySee(entry, tenant)) return false;
       core.touchRoughly(entry);
       return true;
+    },
+    hasMany(fn, { hashes, sizes, count }, found) {
+      const tenant = view.number();
+      if (tenant === undefined) return;
+      const number = functionNumber(fn);
+      if (hashLength(number) !== 4 * keyWords) {
+        for (let i = 0, step = hashLength(number); i < count; i += 1)
+          if (this.has(fn, hashes, i * step, sizes[i] ?? 0)) found[i] = 1;
+        return;
+      }
+      if (entries.length < count || entries.length > entriesKeptMax) entries = new Int32Array(Math.max(1_024, count));
+      table.findMany(new Uint32Array(hashes.buffer, hashes.byteOffset, count * keyWords), count, number, entries);
+      for (let i = 0; i < count; i += 1) {
+        const entry = entries[i] ?? noEntry;
+        if (entry === noEntry || table.sizeOf(entry) !== sizes[i] || !holdings.maySee(entry, tenant)) continue;
+        core.touchRoughly(entry);
+        found[i] = 1;
+      }
     },
     bytes(digest) {
       const parts = parseDigest(digest);

@@ -1,5 +1,5 @@
 import { hashBytes, type DigestFunction } from "#base/digest.ts";
-import type { Prompt } from "#blobs/store.ts";
+import type { AskedDigests, Prompt } from "#blobs/store.ts";
 import { isFault } from "#base/fault.ts";
 import { findMissingRequest } from "#wire/find-missing.ts";
 import { answerRaw, type RawFindMissing } from "#wire/find-missing-raw.ts";
@@ -44,7 +44,7 @@ function atOnce(request: RawFindMissing, fn: DigestFunction, prompt: Prompt): Ui
   try {
     return answerRaw(request, {
       hexLength: hashBytes[fn] * 2,
-      has: (hash, sizeBytes) => prompt.has(fn, hash, 0, sizeBytes),
+      find: (asked, found) => (prompt.hasMany ? prompt.hasMany(fn, asked, found) : eachOf(prompt, fn, asked, found)),
       checkEmpty(hash) {
         if (hash !== emptyHash(fn)) throw invalid(`no empty blob has the hash ${hash}`);
       },
@@ -52,6 +52,12 @@ function atOnce(request: RawFindMissing, fn: DigestFunction, prompt: Prompt): Ui
   } catch (error) {
     throw isFault(error, "invalid") ? invalid(error.message) : error;
   }
+}
+
+function eachOf(prompt: Prompt, fn: DigestFunction, asked: AskedDigests, found: Uint8Array): void {
+  const { hashes, sizes, count } = asked;
+  const step = hashBytes[fn];
+  for (let i = 0; i < count; i += 1) if (prompt.has(fn, hashes, i * step, sizes[i] as number)) found[i] = 1;
 }
 
 async function later(ports: BuildPorts, request: RawFindMissing, call: BuildCall): Promise<Uint8Array> {
