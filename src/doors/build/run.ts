@@ -175,22 +175,16 @@ class ActionRun {
   }
 
   /** 55: whatever a command that took too long has made until then is worth a look, and nothing more. */
-  async #outputs(
-    command: Command,
-    root: string,
-    { why }: Ran,
-  ): Promise<{ outputs: Outputs; status: Status | undefined }> {
+  async #outputs(command: Command, root: string, ran: Ran): Promise<{ outputs: Outputs; status: Status | undefined }> {
     const isBox = this.#ports.sandbox.about.kind === "bubblewrap";
     const { timeoutMs, fn } = this.#spec;
-    const late = failed(grpcCode.deadlineExceeded, `the command was ended after ${timeoutMs} ms`);
+    const trouble = troubleOf(ran, timeoutMs);
     const options = { root, seenAs: isBox ? boxRoot : root, digestFunction: fn, symlinks };
     try {
-      const outputs = await collectOutputs(command, this.#blobs, options);
-      return { outputs, status: why === "timed-out" ? late : undefined };
+      return { outputs: await collectOutputs(command, this.#blobs, options), status: trouble };
     } catch (error) {
       if (!(error instanceof OutputRefused)) throw error;
-      const refused = failed(grpcCode.failedPrecondition, error.message);
-      return { outputs: noOutputs, status: why === "timed-out" ? late : refused };
+      return { outputs: noOutputs, status: trouble ?? failed(grpcCode.failedPrecondition, error.message) };
     }
   }
 
@@ -248,6 +242,13 @@ const noOutputs: Outputs = {
   outputDirectorySymlinks: [],
   digests: [],
 };
+
+/** 84: a command may not notice that a part of it ran out of memory; what it made cannot be trusted all the same. */
+function troubleOf({ why, outOfMemory, exitCode }: Ran, timeoutMs: number): Status | undefined {
+  if (why === "timed-out") return failed(grpcCode.deadlineExceeded, `the command was ended after ${timeoutMs} ms`);
+  if (!outOfMemory || exitCode !== 0) return undefined;
+  return failed(grpcCode.resourceExhausted, "a part of the command ran out of the memory it may have");
+}
 
 const durationOf = (ms: number) => ({ seconds: Math.floor(ms / 1_000), nanos: Math.floor((ms % 1_000) * 1e6) });
 
