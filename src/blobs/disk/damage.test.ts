@@ -179,7 +179,9 @@ test("after a reboot, large blobs that came last are looked at before they are s
 
 const smallStore = { sizeBytesMax: 16 * 1024 * 1024, promisedMs: 1_000 };
 
-/** A rig whose checkpoints are written when it is closed and at no other time, and what a kill would leave of it now. */
+/**
+ * A rig whose checkpoints are written when it is closed and at no other time, and what a kill would leave of it now.
+ */
 async function killable() {
   const time = new ManualClock(10_000_000);
   const clock = { ...quietClock, monotonicMs: () => time.monotonicMs(), wallMs: () => time.wallMs() };
@@ -221,7 +223,7 @@ test("B2: what was copied twice since the last checkpoint is found after a kill"
   await rig.dispose();
 });
 
-test("B3: what was let go since the last checkpoint does not come back after a kill, when the log that says so went too", async () => {
+test("B3: what was let go since the last checkpoint stays gone after a kill, when the log that says so went too", async () => {
   const { rig, time, waste, killed } = await killable();
   const { blobs } = rig.store.forTenant("mill");
   const large = await put(blobs, "large ".repeat(50_000));
@@ -254,7 +256,7 @@ test("a log without a checkpoint does not bring back files that went", async () 
   await rig.dispose();
 });
 
-test("B4: a segment's number is not given out again, or its records would be taken for older than the checkpoint", async () => {
+test("B4: a segment's number is not given out again: its records would count as older than the checkpoint", async () => {
   const { rig, killed } = await killable();
   await put(rig.store.forTenant("mill").blobs, "waste");
   await rig.store.close();

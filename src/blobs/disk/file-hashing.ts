@@ -1,4 +1,6 @@
-/** The digest of a file while it grows: in a thread of its own, which reads what was written from the system's memory. */
+/**
+ * The digest of a file while it grows: in a thread of its own, which reads what was written from the system's memory.
+ */
 import { Worker } from "node:worker_threads";
 import type { DigestFunction } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";

@@ -83,7 +83,7 @@ test("a full store lets go of what was used longest ago, packed or not, and take
   await rig.dispose();
 });
 
-test("a store that is full of promises refuses, with a hint, and serves on; when they have run out it takes again", async () => {
+test("a store full of promises refuses, with a hint, and serves on; when they have run out it takes again", async () => {
   const clock = new ManualClock(10_000_000);
   const rig = await diskRig({ clock, sizeBytesMax: 16 * MiB, promisedMs: 600_000 });
   const { blobs, uploads } = rig.store.forTenant("mill");
@@ -120,7 +120,7 @@ test("B2: what is pinned stays, also over a restart; afterwards it may go", asyn
   await rig.dispose();
 });
 
-test("what lives through tidying up keeps its bytes, its grants, its pins and its names, without a checkpoint too", async () => {
+test("what lives through tidying up keeps bytes, grants, pins and names, without a checkpoint too", async () => {
   const clock = new ManualClock(10_000_000);
   const rig = await diskRig({ clock, sizeBytesMax: 64 * MiB, promisedMs: 1_000 });
   const tenants = Array.from({ length: 40 }, (_, i) => `tenant ${i}`);

@@ -59,7 +59,8 @@ async function readAgain(core: Core, parts: DigestParts): Promise<Buffer> {
 }
 
 /**
- * What can be had without waiting: from memory, or from a disk that has been quick. Undefined when in doubt. To be looked
+ * What can be had without waiting: from memory, or from a disk that has been quick. Undefined when in doubt. To be
+ * looked
  * at only, and only now.
  */
 export function packedNow(core: Core, entry: number): Buffer | undefined {

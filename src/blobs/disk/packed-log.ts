@@ -1,7 +1,8 @@
 /**
  * The packed log: records are put together in memory and written behind each other, one segment after the other. What
  * comes while a write is under way is gathered for the next one. A record is told as written when write(2) has
- * returned, which outlives the process; `sync` is for what has to outlive a loss of power, too. Where everything has to,
+ * returned, which outlives the process; `sync` is for what has to outlive a loss of power, too. Where everything has
+ * to,
  * one sync serves all that was gathered.
  */
 import { ftruncate } from "node:fs";

@@ -29,7 +29,9 @@ export async function readAt(core: Core, fd: number, target: Buffer, position: n
   return got;
 }
 
-/** From `from` to `to`; ends early when the file does. Memory of its own for each piece: readers may be slow to send. */
+/**
+ * From `from` to `to`; ends early when the file does. Memory of its own for each piece: readers may be slow to send.
+ */
 export async function* piecesOf(
   core: Core,
   fd: number,

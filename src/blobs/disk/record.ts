@@ -3,7 +3,8 @@
  *
  *   0 u32 CRC-32 of everything after it   4 u16 magic   6 u8 kind   7 u8 digest function and form
  *   8 u32 length of the body  12 u32 + 16 u32 sequence number  20 u32 access time  24 u32 kept until  28 u32 visible
- *   32 u32 segment and 36 u32 offset it was copied from, 0 if it was not   40 body, filled up with zeros to a multiple of 8
+ *   32 u32 segment and 36 u32 offset it was copied from, 0 if it was not   40 body, filled up with zeros to a multiple
+ * of 8
  *
  * Numbers are little-endian; times are seconds since 1970. Sequence numbers grow along the log, so that what a failed
  * write left behind is never taken for what was written after it.

@@ -1,4 +1,6 @@
-/** Files that nobody knows: a crash came between their arrival and the record of it. Looked for a few folders at a time. */
+/**
+ * Files that nobody knows: a crash came between their arrival and the record of it. Looked for a few folders at a time.
+ */
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { digestFunctions } from "#base/digest.ts";

@@ -284,7 +284,8 @@ export class Table {
   }
 
   /**
-   * Takes over the words of a checkpoint, chunk by chunk, for good, into an empty table. A checkpoint is written while entries
+   * Takes over the words of a checkpoint, chunk by chunk, for good, into an empty table. A checkpoint is written while
+   * entries
    * come and go, so one key may be in it twice; one of them counts then, and the log will have the last word.
    */
   load(chunks: readonly Uint32Array[]): void {

@@ -55,7 +55,7 @@ test("what the node itself writes is given to nobody", async () => {
   await rig.dispose();
 });
 
-test("a file that was lent is read to its end although its blob has gone, and is lent to nobody else (B5)", async () => {
+test("a file that was lent is read to its end although its blob has gone, and to nobody else (B5)", async () => {
   const clock = new ManualClock(1_000_000_000);
   const rig = await diskRig({ clock, promisedMs: 1_000 });
   const { blobs } = rig.store.forTenant("mill");

@@ -1,5 +1,6 @@
 /**
- * Makes results known in the action index, once their commit counts. The owner of the job's shard does it, as often as it
+ * Makes results known in the action index, once their commit counts. The owner of the job's shard does it, as often as
+ * it
  * takes, so it may be done again, and late.
  *
  * E1 What was published after a result was made is never replaced by it.

@@ -1,4 +1,6 @@
-/** Two actions, or two commands, side by side: everything that goes into the key, except what is below the input root. */
+/**
+ * Two actions, or two commands, side by side: everything that goes into the key, except what is below the input root.
+ */
 import type { Action, Command } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import type { Difference } from "./difference.ts";
 

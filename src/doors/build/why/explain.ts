@@ -44,7 +44,9 @@ export async function explainMiss(asked: Asked, seen: Seen, blobs: BlobStore): P
 type Seeing = { readonly action: Action; readonly command: Command | undefined };
 type Candidate = Seeing & { readonly stored: Stored };
 
-/** The one with the fewest differences outside the input tree; of equals the one with the same inputs, then the last. */
+/**
+ * The one with the fewest differences outside the input tree; of equals the one with the same inputs, then the last.
+ */
 async function nearestOf(
   earlier: readonly Stored[],
   now: Seeing,
