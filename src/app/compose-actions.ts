@@ -7,17 +7,17 @@ import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import type { Store } from "#blobs/store.ts";
 import { actionRunners } from "#doors/build/run.ts";
+import type { TenantTrees } from "#doors/build/tenant-trees.ts";
 import type { Runners } from "#worker/runner.ts";
 import { Sandbox, type SandboxAbout } from "#worker/sandbox/sandbox.ts";
 import { LinkCache } from "#worker/stage/link-cache.ts";
-import type { Trees } from "#worker/stage/tree.ts";
 import type { Config } from "./config.ts";
 import type { DataFolder } from "./data-folder.ts";
 
 export type ActionParts = {
   readonly name: string;
   readonly store: Store;
-  readonly trees: Trees;
+  readonly trees: TenantTrees;
   readonly clock: Clock;
   readonly log: (line: string) => void;
 };

@@ -10,6 +10,7 @@ import type { ActionIndex } from "#blobs/action-index.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import { door as buildDoor, taskLabel as actionLabel } from "#doors/build/plan.ts";
 import { buildPublisher } from "#doors/build/publish.ts";
+import { TenantTrees } from "#doors/build/tenant-trees.ts";
 import { planLabel, taskLabel } from "#doors/shell/plan.ts";
 import type { Cluster, Journal } from "#journal/journal.ts";
 import { createClient, type WorkClient } from "#shard/client.ts";
@@ -17,7 +18,6 @@ import { createNode, type Node } from "#shard/node.ts";
 import type { ShardService } from "#shard/protocol.ts";
 import { createRouter, type Router } from "#shard/router.ts";
 import { createTcpTransport, type TcpTransport } from "#shard/tcp.ts";
-import { Trees } from "#worker/stage/tree.ts";
 import type { Worker } from "#worker/worker.ts";
 import { openActions } from "./compose-actions.ts";
 import { executionPorts } from "./compose-build.ts";
@@ -71,7 +71,7 @@ export async function startNode(
   const tcp = createTcpTransport({ clock, listenOn });
   undo.defer(() => tcp.close());
 
-  const trees = new Trees();
+  const trees = new TenantTrees();
   const actions = await openActions(config, folder, { name, store: stored.store, trees, clock, log });
   if (actions) undo.defer(() => actions.close());
   let worker: Worker | undefined; // shown in the node's facts, which are told before there is one

@@ -166,6 +166,47 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     await lacking([""]);
   });
 
+  test("B5: of another tenant's inputs nothing is told, although they were read a moment ago", async () => {
+    const line = salted("true");
+    const words = { "secret/recipe": randomUUID() };
+    await bench.execute(await bench.sh(line, {}, words));
+    const stranger = new Bench(lab.client(secrets.bakery));
+    // The stranger knows what the root is called, and has none of what is below it.
+    const environmentVariables = [{ name: "PATH", value: "/usr/bin:/bin" }];
+    const upload = (part: string): boolean => part === "command" || part === "action";
+    const command = { arguments: ["/bin/sh", "-c", line], environmentVariables };
+    const action = await stranger.action(command, words, { upload });
+    await rejects(stranger.execute(action), (error) => {
+      ok(isGrpcError(error, grpcCode.failedPrecondition), String(error));
+      equal(missingIn(error).length, 1, "the root, and nothing that is in it");
+      return true;
+    });
+  });
+
+  test("50: operations are known by name after the node was started anew, at any time", async () => {
+    await using own = await Lab.open({ cluster: { shards: 2 } });
+    const first = new Bench(own.client());
+    const action = await first.sh(salted("echo done > o"), { outputPaths: ["o"] });
+    const { name } = await first.execute(action);
+    const slow = await first.sh(salted("sleep 2; echo late"), {}, {}, { doNotCache: true });
+    const cut = first.execute(slow).catch((error: unknown) => error);
+    const { listOperations } = Operations.methods;
+    const asked = { name: "", filter: "", pageSize: 10, pageToken: "" };
+    let running = "";
+    await until("the slow one runs", async () => {
+      const { operations } = await first.grpc.unary(listOperations, asked);
+      running = operations.find((operation) => metadataOf(operation).stage === Stage.EXECUTING)?.name ?? "";
+      return running !== "";
+    });
+    await own.node?.stop();
+    await cut;
+    await own.start();
+    const second = new Bench(own.client());
+    const { operations, response } = await second.wait(name);
+    deepEqual([operations.length, response.result?.outputFiles[0]?.path], [1, "o"]);
+    equal(Buffer.from((await second.wait(running)).response.result?.stdoutRaw ?? "").toString(), "late\n");
+  });
+
   test("53, 54, 59, 75, 83: what cannot be executed is refused before anybody waits", async () => {
     const refused = async (action: Digest | Promise<Digest>, words: RegExp): Promise<void> =>
       await rejects(bench.execute(await action), (error) => {

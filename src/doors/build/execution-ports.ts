@@ -1,13 +1,13 @@
 /** What the execution half of this door needs besides what the cache has. */
 import type { WorkClient } from "#shard/client.ts";
-import type { Trees } from "#worker/stage/tree.ts";
 import type { ExecutionSettings } from "./execution-settings.ts";
+import type { TenantTrees } from "./tenant-trees.ts";
 
 export type ExecutionPorts = {
   readonly client: Pick<WorkClient, "submit" | "watch" | "job" | "jobs" | "why" | "cancel" | "leave">;
   readonly settings: ExecutionSettings;
   /** Directories that were read lately; shared with the worker of this node. */
-  readonly trees: Trees;
+  readonly trees: TenantTrees;
   /** Whether anybody in the cluster runs actions at all. */
   readonly hasWorkers: () => boolean;
   /** The node is going away: those who wait are to ask another, or again later. */

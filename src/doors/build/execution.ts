@@ -98,8 +98,8 @@ export class ExecutionService {
   ): Promise<ActionSpec> {
     const blobs = withEmpty(storeOf(this.#ports, call).blobs);
     const { trees, settings } = this.#execution;
-    const { action, command } = await wholeAction(asked.action, asked.fn, blobs, trees);
-    const { principal } = call.caller;
+    const { principal, tenant } = call.caller;
+    const { action, command } = await wholeAction(asked.action, asked.fn, blobs, trees.forTenant(tenant));
     const nowMs = this.#ports.clock.wallMs();
     const about = { ...asked, principal, metadata: call.metadata, nowMs, unique: randomUUID() };
     return planAction(about, action, command, settings);

@@ -26,7 +26,6 @@ import { rigHome } from "#worker/process/rig.ts";
 import type { RunOutcome } from "#worker/runner.ts";
 import { Sandbox } from "#worker/sandbox/sandbox.ts";
 import { LinkCache } from "#worker/stage/link-cache.ts";
-import { Trees } from "#worker/stage/tree.ts";
 import { wholeBlob } from "./closure.ts";
 import { wireOf } from "./digests.ts";
 import { blobSubject } from "./names.ts";
@@ -34,6 +33,7 @@ import type { ActionSpec } from "./plan.ts";
 import { actionKind } from "./plan.ts";
 import { actionRunners, type ActionPorts } from "./run.ts";
 import { readOutcome } from "./run-outcome.ts";
+import { TenantTrees } from "./tenant-trees.ts";
 
 const isLinux = process.platform === "linux";
 const none = { outputFiles: [], outputDirectories: [], outputNodeProperties: [], outputDirectoryFormat: 0 };
@@ -69,7 +69,7 @@ describe("an action on a worker", { skip: !isLinux && "needs linux: the sandbox"
     const links = await LinkCache.open({ folder: join(home, "inputs"), bytesMax: 1e9 });
     const sandbox = await Sandbox.open(options);
     const limits = { printedBytesMax: 100_000, pidsMax: 100 };
-    ports = { store, sandbox, trees: new Trees(), links, worker: "bench", ...limits };
+    ports = { store, sandbox, trees: new TenantTrees(), links, worker: "bench", ...limits };
   });
   after(async () => {
     await ports.sandbox.close({ quit: true });

@@ -24,7 +24,7 @@ import { boxRoot } from "#worker/sandbox/box.ts";
 import type { Attempt, Ran, Sandbox } from "#worker/sandbox/sandbox.ts";
 import type { LinkCache } from "#worker/stage/link-cache.ts";
 import { OutputParentTaken, stage } from "#worker/stage/stage.ts";
-import { MissingInputs, type Trees } from "#worker/stage/tree.ts";
+import { MissingInputs } from "#worker/stage/tree.ts";
 import { spaceOf } from "./action-cache.ts";
 import { isEmpty, wireOf } from "./digests.ts";
 import { withEmpty } from "./empty-blobs.ts";
@@ -35,12 +35,13 @@ import { publicationText } from "./publish.ts";
 import { outcomeText } from "./run-outcome.ts";
 import { Times } from "./run-times.ts";
 import { usageOf } from "./run-usage.ts";
+import type { TenantTrees } from "./tenant-trees.ts";
 import { failed, missingStatus } from "./view-failure.ts";
 
 export type ActionPorts = {
   readonly store: Store;
   readonly sandbox: Sandbox;
-  readonly trees: Trees;
+  readonly trees: TenantTrees;
   readonly links: LinkCache;
   /** Names this machine in results. */
   readonly worker: string;
@@ -113,7 +114,7 @@ class ActionRun {
         symlinks,
       },
       { root: folder.root, uid: lane.uid, files: lane.uid === undefined ? "copy" : "link" },
-      { trees, links, blobs: this.#blobs },
+      { trees: trees.forTenant(this.#context.task.tenant), links, blobs: this.#blobs },
     );
     this.#times.mark("inputFetchCompleted");
   }
