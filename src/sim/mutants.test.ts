@@ -5,6 +5,15 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { huntMutant, mutants } from "./mutants.ts";
 
+/** Found within seconds, one of each kind of guard; `npm run sim:mutants` hunts them all. */
+const slice: ReadonlySet<string> = new Set([
+  "durability before reply",
+  "key reuse",
+  "double commit",
+  "lost requeue",
+  "a job waits until its results are published",
+]);
+
 const root = join(import.meta.dirname, "..", "..");
 
 describe("a hunt notices when a guard is missing", () => {
@@ -13,9 +22,10 @@ describe("a hunt notices when a guard is missing", () => {
       const text = readFileSync(join(root, "src", mutant.file), "utf8");
       ok(text.split(mutant.find).length === 2, `the text occurs ${text.split(mutant.find).length - 1} times`);
     });
-    test(`${mutant.name}: found`, async () => {
-      const { found, what } = await huntMutant(mutant, root, 1_000, true);
-      ok(found, what);
-    });
+    if (slice.has(mutant.name))
+      test(`${mutant.name}: found`, async () => {
+        const { found, what } = await huntMutant(mutant, root, 1_000, true);
+        ok(found, what);
+      });
   }
 });
