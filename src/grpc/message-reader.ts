@@ -5,6 +5,7 @@
  *    before any of it.
  * G2 What is handed on is nobody else's memory: the bytes that come in are lent, and each is copied once.
  */
+import { takeBody } from "./body-pool.ts";
 import { grpcCode, GrpcError } from "./status.ts";
 
 export const prefixBytes = 5;
@@ -98,7 +99,7 @@ export class MessageReader {
     this.#isInside = true;
     this.#bytes = length;
     this.#got = 0;
-    if (!this.#inParts) this.#body = Buffer.allocUnsafe(length);
+    if (!this.#inParts) this.#body = takeBody(length);
     return at;
   }
 

@@ -6,6 +6,7 @@ import { errorCode } from "#h2/error-codes.ts";
 import type { Stream, WriteOptions } from "#h2/stream.ts";
 import { decode } from "#wire/message.ts";
 import { answerFields, okHeaders, okTrailers } from "./answer-headers.ts";
+import { giveBody, takeBody } from "./body-pool.ts";
 import { encodingsTaken, gzipBytesMin, pack, unpack } from "./compression.ts";
 import { Inbox } from "./inbox.ts";
 import { PartInbox, type Item } from "./part-inbox.ts";
@@ -187,6 +188,8 @@ export class Incoming<P> {
       );
     } catch (error) {
       this.fail(error);
+    } finally {
+      if (this.#bound.method.request.isBrief) giveBody(message.bytes);
     }
   }
 
@@ -215,7 +218,9 @@ export class Incoming<P> {
         stream.endUnary(okTrailers);
       } else {
         stream.sendHeaders(okHeaders);
-        stream.write(Buffer.from(framed));
+        const bytes = takeBody(framed.length);
+        framed.copy(bytes);
+        stream.write(bytes, { release: () => giveBody(bytes) });
         stream.sendTrailers(okTrailers);
       }
       this.#end(grpcCode.ok);

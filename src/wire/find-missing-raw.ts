@@ -29,6 +29,7 @@ const tags = { instanceName: 10, digest: 18, digestFunction: 24, hash: 10, sizeB
 
 export const rawFindMissingRequest: Message<RawFindMissing> = {
   typeName: FindMissingBlobsRequest.typeName,
+  isBrief: true,
   write: (message, to) => rawBytes(to, message.bytes.subarray(message.start, message.end)),
   /** Digests are passed over: they are read by whoever looks them up. */
   read(from, end) {

@@ -9,6 +9,8 @@ export type Message<T> = {
   write(message: T, to: Writer): void;
   /** Up to `end`. What a field given twice said before is in `before`, and is taken over, not copied. */
   read(from: Reader, end: number, before?: T): T;
+  /** What was read lies in memory that is somebody else's when its handler has returned, or waits for something. */
+  readonly isBrief?: true;
   /**
    * For messages that end with one long field of bytes, and a part of which is a message as well: how to tell one of
    * `length` bytes, which begins with `first`, as several. Undefined when that cannot be seen from `first`: then it has
