@@ -5,6 +5,7 @@ import type { ActionIndex, Entry, EntryFilter, EntryKey, EntryPage, NewEntry, Wr
 import { checkEntry } from "#blobs/memory-index.ts";
 import type { Core } from "./core.ts";
 import { keyWords, namedFunction, wordsOfBytes } from "./key.ts";
+import { Recent } from "./recent.ts";
 import { headerBytes, kinds, readUint64, writeUint64 } from "./record.ts";
 import { noEntry } from "./table.ts";
 
@@ -76,8 +77,17 @@ function find(core: Core, hashed: Buffer): number {
   return core.holdings.table.find(scratch, namedFunction);
 }
 
-const hashOf = ({ tenant, space, name }: EntryKey): Buffer =>
-  hashOnce("sha256", `${tenant.length} ${space.length} ${tenant}${space}${name}`, "buffer");
+/** Keys that were asked for lately, by their text: looking one up is cheaper than hashing it. */
+const recentHashes = new Recent<string, Buffer>(16_384);
+
+function hashOf({ tenant, space, name }: EntryKey): Buffer {
+  const text = `${tenant.length} ${space.length} ${tenant}${space}${name}`;
+  const known = recentHashes.get(text);
+  if (known) return known;
+  const hash = hashOnce("sha256", text, "buffer");
+  recentHashes.set(text, hash);
+  return hash;
+}
 
 type NewNamed = {
   readonly hashed: Buffer;
@@ -112,7 +122,25 @@ function parseNamed(body: Buffer): Named {
   return { space, name, entry: { digest, version, principal, atMs, ...(notes && { notes }) } };
 }
 
+/** A record never changes, so what it says is known by its place. */
+type Placed = { readonly segment: number; readonly offset: number; readonly named: Named };
+/** Those with many notes are not worth the memory. */
+const recentBytesMax = 1_024;
+const read = new WeakMap<Core, Recent<number, Placed>>();
+
 function namedNow(core: Core, entry: number): Named | undefined {
+  let recent = read.get(core);
+  if (!recent) read.set(core, (recent = new Recent(16_384)));
+  const { table } = core.holdings;
+  const [segment, offset] = [table.segment(entry), table.offset(entry)];
+  const known = recent.get(entry);
+  if (known?.segment === segment && known.offset === offset) return known.named;
+  const named = parsedNow(core, entry);
+  if (named && table.recordBytes(entry) <= recentBytesMax) recent.set(entry, { segment, offset, named });
+  return named;
+}
+
+function parsedNow(core: Core, entry: number): Named | undefined {
   const held = core.slabs.bytes(entry);
   if (held) return parseNamed(held);
   try {
