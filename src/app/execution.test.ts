@@ -274,7 +274,7 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     deepEqual([await exitCode("./nothing"), await exitCode("/etc/passwd")], [127, 126]);
   });
 
-  test("55: a command that takes too long ends so, with what it made and said until then, and is not cached", async () => {
+  test("55: a command that takes too long ends so, with what it made until then, and is not cached", async () => {
     const line = salted("echo begun > o; echo so far; sleep 100");
     const action = await bench.sh(line, { outputPaths: ["o"] }, {}, { timeout: seconds(1) });
     const { response } = await bench.execute(action);
@@ -339,7 +339,7 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     equal(await cached(action), true);
   });
 
-  test("63: an action that nobody waits for is cancelled after the grace; 50: waiting for it then finds nothing", async () => {
+  test("63: an action that nobody waits for is cancelled after the grace; 50: and cannot be waited for", async () => {
     const action = await bench.sh(salted("sleep 60"));
     const leave = new AbortController();
     let name = "";
@@ -363,7 +363,7 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     await rejects(bakery.grpc.unary(Operations.methods.cancelOperation, { name }), code(grpcCode.notFound));
   });
 
-  test("67: an operation that is cancelled ends so, its processes with it; cancelled again, nothing happens", async () => {
+  test("67: an operation that is cancelled ends so; cancelled again, nothing happens", async () => {
     const { getOperation, cancelOperation } = Operations.methods;
     const stream = bench.stream(await bench.sh(salted("sleep 60")));
     let last;
@@ -398,7 +398,7 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     await rejects(own.grpc.unary(deleteOperation, { name }), code(grpcCode.unimplemented));
   });
 
-  test("76, 80: what is above outputs is there, what is empty is there, and a folder comes back as a tree", async () => {
+  test("76, 80: what is above outputs is there, so is what is empty, and a folder is a tree", async () => {
     const line = salted(
       "test -d a/b && test ! -e a/b/c && test -f empty && test -d dir && echo 1 > a/b/c && echo 2 > t/x",
     );

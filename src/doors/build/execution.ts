@@ -114,8 +114,8 @@ export class ExecutionService {
   }
 
   /**
-   * Who waits again counts again. There is no joining by name: the same order finds the job by its merge key. Should the
-   * job have ended just now, the order makes a new one, which nobody wants.
+   * Who waits again counts again. There is no joining by name: the same order finds the job by its merge key.
+   * Should the job have ended just now, the order makes a new one, which nobody wants.
    */
   async #join({ spec, job, jobId }: Found, call: BuildCall): Promise<string> {
     const subscriber = randomUUID();
