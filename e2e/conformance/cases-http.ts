@@ -3,7 +3,7 @@ import { deepEqual, equal, ok } from "node:assert/strict";
 import { ActionResult } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { decode, encode } from "#wire/message.ts";
 import { at, needs, type Case } from "./case.ts";
-import { digestOf, emptyResult, fresh, freshAction, nothing, outputFile, sameBytes, type Lab } from "./lab.ts";
+import { digestOf, emptyResult, fresh, freshAction, nothing, outputFile, sameBytes, upload, type Lab } from "./lab.ts";
 
 async function ask(lab: Lab, method: string, path: string, body?: Uint8Array) {
   const url = `${needs(lab.http, "the address of an HTTP cache")}${path}`;
@@ -27,6 +27,15 @@ export const httpCases: readonly Case[] = [
     sameBytes(got.body, bytes, "GET");
     equal((await ask(lab, "HEAD", path)).status, 200);
     ok(got.headers.get("content-length") !== null, "no Content-Length");
+  }),
+  at(94, "a blob that came over gRPC is got by its hash alone", async (lab) => {
+    needs(lab.http, "the address of an HTTP cache");
+    for (const bytes of [fresh(5_000), fresh(300_000)]) {
+      const { hash } = await upload(lab, bytes);
+      const { status, body } = await ask(lab, "GET", `/cas/${hash}`);
+      equal(status, 200);
+      sameBytes(body, bytes, "GET");
+    }
   }),
   at(94, "the empty blob is there", async (lab) => {
     const { status, body } = await ask(lab, "GET", `/cas/${nothing.hash}`);

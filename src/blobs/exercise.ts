@@ -153,6 +153,8 @@ export function exerciseBlobs(name: string, make: MakeBlobs): void {
       const hashes = Uint8Array.from([...hash.subarray(3), ...hash.subarray(3), ...Buffer.alloc(32, 7)]);
       prompt.hasMany?.("sha256", { hashes, sizes: Float64Array.of(4, 5, 4), count: 3 }, found);
       if (prompt.hasMany) deepEqual([...found], [1, 0, 0]);
+      const sizes = [here.slice(0, 64), "0".repeat(64)].map((one) => prompt.sizeOf?.("sha256", one));
+      if (prompt.sizeOf) deepEqual([...sizes, prompt.sizeOf("blake3", here.slice(0, 64))], [4, undefined, undefined]);
       const seen = prompt.bytes(here);
       if (seen) equal(Buffer.from(seen).toString(), "here");
       equal(prompt.bytes(sha256Digest(bytes("gone"))), undefined);

@@ -54,6 +54,8 @@ export type Prompt = {
    * Raw hashes lie one behind the other from the start of a word on.
    */
   hasMany?(fn: DigestFunction, asked: AskedDigests, found: Uint8Array): void;
+  /** How large the blob of this hash is, for who knows only that; undefined where there is none. */
+  sizeOf?(fn: DigestFunction, hash: string): number | undefined;
   /** The whole blob, if it is in memory. To be looked at only. */
   bytes(digest: Digest): Uint8Array | undefined;
 };

@@ -9,7 +9,7 @@ import { unpacked } from "#blobs/zstd.ts";
 import { fileName } from "./blob-files.ts";
 import type { Core } from "./core.ts";
 import { bitTenantMax, nobody } from "./holdings.ts";
-import { functionNumber, hashLength, keyFromBytes, keyWords, type Key } from "./key.ts";
+import { functionNumber, hashLength, keyFromBytes, keyFromHex, keyWords, type Key } from "./key.ts";
 import { readLarge } from "./large-blobs.ts";
 import { lendFile } from "./lend-file.ts";
 import { packedNow, readPacked, writePacked } from "./packed-blobs.ts";
@@ -254,6 +254,14 @@ function promptOf(core: Core, view: TenantView, find: (parts: DigestParts) => nu
         core.touchRoughly(entry);
         found[i] = 1;
       }
+    },
+    sizeOf(fn, hash) {
+      const tenant = view.number();
+      const number = functionNumber(fn);
+      keyFromHex(key, number, hash);
+      const entry = table.find(key, number);
+      if (tenant === undefined || entry === noEntry || !holdings.maySee(entry, tenant)) return undefined;
+      return table.sizeOf(entry);
     },
     bytes(digest) {
       const parts = parseDigest(digest);

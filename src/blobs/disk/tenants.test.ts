@@ -61,6 +61,8 @@ test("a file that was lent is read to its end although its blob has gone, and to
   const { blobs } = rig.store.forTenant("mill");
   const digest = await put(blobs, "grist ".repeat(50_000));
   equal(await rig.store.forTenant("other").blobs.file?.(digest), undefined);
+  equal(rig.store.forTenant("other").blobs.prompt?.sizeOf?.("sha256", digest.slice(0, 64)), undefined);
+  equal(blobs.prompt?.sizeOf?.("sha256", digest.slice(0, 64)), 300_000);
   const lent = await blobs.file?.(digest);
   await clock.advance(3_600_000);
   await rig.store.upkeep.evict(0);

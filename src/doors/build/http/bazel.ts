@@ -111,8 +111,8 @@ async function gathered(parts: AsyncIterable<Uint8Array>, bytesMax = Infinity): 
 }
 
 /**
- * A path says a blob's hash and not its size, which is half of its name in the store. So whoever puts a blob here
- * leaves a note of its size under its hash; the note is no promise that the blob is still there.
+ * A path says a blob's hash and not its size, which is half of its name in the store. A disk knows it; for other stores
+ * whoever puts a blob here leaves a note of its size under its hash, which is no promise that the blob is still there.
  */
 async function blobCache(ports: CachePorts, call: CacheCall, asked: Asked): Promise<Response> {
   const { request, caller } = call;
@@ -124,9 +124,13 @@ async function blobCache(ports: CachePorts, call: CacheCall, asked: Asked): Prom
       requireFor(caller, "blobs.read");
       const empty = digestOf(new Uint8Array(), asked.fn);
       if (empty.includes(asked.hash)) return new Response(new Uint8Array()); // there is always nothing
-      const entry = await ports.index.get(keyOf(call, place));
-      if (!entry) throw new HttpRefusal(404, "there is no blob with this hash");
-      return await blobResponse({ request, blobs, digest: entry.digest, mayCode: true });
+      const sizeBytes = blobs.prompt?.sizeOf?.(asked.fn, asked.hash);
+      const digest =
+        sizeBytes === undefined
+          ? (await ports.index.get(keyOf(call, place)))?.digest
+          : digestText(asked.fn, asked.hash, sizeBytes);
+      if (digest === undefined) throw new HttpRefusal(404, "there is no blob with this hash");
+      return await blobResponse({ request, blobs, digest, mayCode: true });
     }
     case "PUT": {
       requireFor(caller, "blobs.write");
