@@ -24,8 +24,19 @@ const shape = new RegExp(
 
 export type DigestParts = { readonly fn: DigestFunction; readonly hash: string; readonly sizeBytes: number };
 
+/** One digest is looked at several times on its way through a call. */
+let lastText = "";
+let lastParts: DigestParts | undefined;
+
 /** Undefined for what is no digest. */
 export function parseDigest(text: string): DigestParts | undefined {
+  if (text === lastText) return lastParts;
+  lastParts = parsed(text);
+  lastText = text;
+  return lastParts;
+}
+
+function parsed(text: string): DigestParts | undefined {
   if (isPlainSha256(text))
     return { fn: "sha256", hash: text.slice(0, hexLength), sizeBytes: Number(text.slice(hexLength + 1)) };
   const match = shape.exec(text);

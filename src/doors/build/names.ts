@@ -34,6 +34,21 @@ export type UploadName = BlobName & { readonly uuid: string };
 
 /** `[instance/](blobs|compressed-blobs/zstd)/[function/]hash/size` */
 export function parseReadName(name: string): BlobName {
+  return plainName(name) ?? anyName(name);
+}
+
+const kindAndSlash = "blobs/";
+const slash = 0x2f;
+
+/** Nearly all names are of this kind, and need not be taken apart: `blobs/<hash of SHA-256>/size`. */
+function plainName(name: string): BlobName | undefined {
+  if (!name.startsWith(kindAndSlash)) return undefined;
+  const digest = name.slice(kindAndSlash.length);
+  const parts = digest.charCodeAt(hashBytes.sha256 * 2) === slash ? parseDigest(digest) : undefined;
+  return parts && parts.sizeBytes > 0 ? { instance: "", digest, form: "plain" } : undefined;
+}
+
+function anyName(name: string): BlobName {
   const parts = partsOf(name);
   const at = parts.findIndex((part) => part === "blobs" || part === "compressed-blobs");
   if (at === -1) throw notAName(name, "a name to read");
