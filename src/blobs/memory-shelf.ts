@@ -10,6 +10,8 @@ export class Shelf {
   readonly #sizeBytesMax: number;
   // A Map keeps the order of insertion; putting a blob in again moves it to the young end.
   readonly #held = new Map<Digest, Held>();
+  /** Bytes have one size, so a name without it says as much. */
+  readonly #byHash = new Map<string, Digest>();
   sizeBytes = 0;
 
   constructor(clock: Clock, sizeBytesMax: number) {
@@ -36,7 +38,14 @@ export class Shelf {
       if (!this.#isPinned(blob)) this.#remove(other, blob);
     }
     this.#held.set(digest, { bytes, pinnedUntilMs: Number.NEGATIVE_INFINITY, tenants: new Set([tenant]) });
+    this.#byHash.set(withoutSize(digest), digest);
     this.sizeBytes += bytes.length;
+  }
+
+  /** The name of the blob, of which all but the size is known. Only for who has been given it. */
+  named(hash: string, tenant: string): Digest | undefined {
+    const digest = this.#byHash.get(hash);
+    return digest !== undefined && this.#held.get(digest)?.tenants.has(tenant) ? digest : undefined;
   }
 
   /** Throws "exhausted" when so much could not be taken in, whatever were let go. */
@@ -67,6 +76,9 @@ export class Shelf {
 
   #remove(digest: Digest, blob: Held): void {
     this.#held.delete(digest);
+    this.#byHash.delete(withoutSize(digest));
     this.sizeBytes -= blob.bytes.length;
   }
 }
+
+const withoutSize = (digest: Digest): string => digest.slice(0, digest.lastIndexOf("/"));

@@ -69,6 +69,10 @@ const promptOf = (shelf: Shelf, tenant: string): Prompt => ({
     const hex = Buffer.from(hash.buffer, hash.byteOffset + at, hashBytes[fn]).toString("hex");
     return shelf.touch(digestText(fn, hex, sizeBytes), tenant) !== undefined;
   },
+  sizeOf(fn, hash) {
+    const digest = shelf.named(fn === "sha256" ? hash : `${fn}:${hash}`, tenant);
+    return digest === undefined ? undefined : digestSizeBytes(digest);
+  },
   bytes: (digest) => shelf.touch(canonical(digest), tenant)?.bytes,
 });
 
