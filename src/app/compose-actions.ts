@@ -1,16 +1,14 @@
 /** What a node needs to run actions of builds: a sandbox, files to link inputs from, and a folder for both. */
-import { createHash } from "node:crypto";
-import { lstatSync, mkdirSync, realpathSync, rmSync, statSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import type { Clock } from "#base/clock.ts";
-import { Fault, isFault } from "#base/fault.ts";
+import { isFault } from "#base/fault.ts";
 import type { Store } from "#blobs/store.ts";
 import { actionRunners } from "#doors/build/run.ts";
 import type { TenantTrees } from "#doors/build/tenant-trees.ts";
 import type { Runners } from "#worker/runner.ts";
 import { Sandbox, type SandboxAbout } from "#worker/sandbox/sandbox.ts";
 import { LinkCache } from "#worker/stage/link-cache.ts";
+import { actionsHome, leaveHome } from "./actions-home.ts";
 import type { Config } from "./config.ts";
 import type { DataFolder } from "./data-folder.ts";
 
@@ -53,9 +51,9 @@ export async function openActions(
 async function open(config: Config, folder: DataFolder, parts: ActionParts): Promise<Actions> {
   const { name, store, trees, clock, log } = parts;
   const { slots, actionsIn, inputsMax, printedMax, processesMax } = config.worker;
-  const home = actionsHome(actionsIn, folder);
+  const home = actionsHome(actionsIn, folder.path);
   await using undo = new AsyncDisposableStack();
-  undo.defer(() => leaveNothing(home, config, folder));
+  undo.defer(() => leaveHome(home, actionsIn, folder.path));
   const sandbox = undo.use(
     await Sandbox.open({
       home,
@@ -79,37 +77,4 @@ async function open(config: Config, folder: DataFolder, parts: ActionParts): Pro
   const ports = { store, sandbox, trees, links, worker: name, printedBytesMax: printedMax, pidsMax: processesMax };
   const owned = undo.move();
   return { runners: actionRunners(ports), about, close: () => owned.disposeAsync() };
-}
-
-/**
- * In the data folder, unless actions run as other users, who cannot pass through it: then below a folder that everybody
- * can pass through. Its name is made of the data folder's, so that the next life of this node finds it.
- */
-function actionsHome(given: string | undefined, { path }: DataFolder): string {
-  const inside = join(path, "actions");
-  const isRoot = process.getuid?.() === 0;
-  const home =
-    given ??
-    (isRoot && !isPassable(path)
-      ? join("/var/tmp", `millrace-${createHash("sha256").update(path).digest("hex").slice(0, 16)}`)
-      : inside);
-  mkdirSync(home, { recursive: true, mode: 0o711 });
-  const { uid, mode } = lstatSync(home);
-  // Somebody else's folder of that name would be theirs to change.
-  if (!lstatSync(home).isDirectory() || uid !== process.getuid?.() || (mode & 0o022) !== 0)
-    throw new Fault("invalid", "open folder for actions", { home, why: "others may write to it" });
-  return home;
-}
-
-/** A node whose data is temporary leaves nothing elsewhere either. */
-function leaveNothing(home: string, { worker: { actionsIn } }: Config, { path }: DataFolder): void {
-  const isElsewhere = actionsIn === undefined && !home.startsWith(`${path}/`);
-  if (isElsewhere && path.startsWith(`${tmpdir()}/`)) rmSync(home, { recursive: true, force: true });
-}
-
-function isPassable(path: string): boolean {
-  for (let at = realpathSync(path); ; at = dirname(at)) {
-    if ((statSync(at).mode & 0o001) === 0) return false;
-    if (at === dirname(at)) return true;
-  }
 }
