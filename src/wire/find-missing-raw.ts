@@ -1,6 +1,7 @@
 /**
  * FindMissingBlobs without a message or a text for any digest: the request is walked where it lies, hashes become words
- * one behind the other, all are looked up together, and what is missing is copied to the answer as it came. For stores that say at once whether a
+ * one behind the other, all are looked up together, and what is missing is copied to the answer as it came. For stores
+ * that say at once whether a
  * blob is there.
  *
  * The functions stand in for the generated messages: `{ ...method, request: rawFindMissingRequest, ... }`.
@@ -83,7 +84,7 @@ export type RawLookup = {
   /** Sets `found[i]` to 1 for each blob that is there, and leaves it for the others. */
   find(digests: RawDigests, found: Uint8Array): void;
   /** Called for a digest of no bytes, with its hash in hex: throws unless that is the hash of nothing. */
-  checkEmpty(hash: string): void;
+  readonly checkEmpty: (hash: string) => void;
 };
 
 const answer = new Writer(Buffer.allocUnsafe(64 * 1024));

@@ -223,7 +223,7 @@ test("B2: what was copied twice since the last checkpoint is found after a kill"
   await rig.dispose();
 });
 
-test("B3: what was let go since the last checkpoint stays gone after a kill, when the log that says so went too", async () => {
+test("B3: what was let go since the last checkpoint stays gone after a kill, though the log is gone", async () => {
   const { rig, time, waste, killed } = await killable();
   const { blobs } = rig.store.forTenant("mill");
   const large = await put(blobs, "large ".repeat(50_000));
@@ -256,7 +256,7 @@ test("a log without a checkpoint does not bring back files that went", async () 
   await rig.dispose();
 });
 
-test("B4: a segment's number is not given out again: its records would count as older than the checkpoint", async () => {
+test("B4: a segment's number is not given out again: its records would be older than the checkpoint", async () => {
   const { rig, killed } = await killable();
   await put(rig.store.forTenant("mill").blobs, "waste");
   await rig.store.close();

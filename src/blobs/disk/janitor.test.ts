@@ -83,7 +83,7 @@ test("a full store lets go of what was used longest ago, packed or not, and take
   await rig.dispose();
 });
 
-test("a store full of promises refuses, with a hint, and serves on; when they have run out it takes again", async () => {
+test("a store full of promises refuses, with a hint, and serves on; when they run out it takes again", async () => {
   const clock = new ManualClock(10_000_000);
   const rig = await diskRig({ clock, sizeBytesMax: 16 * MiB, promisedMs: 600_000 });
   const { blobs, uploads } = rig.store.forTenant("mill");

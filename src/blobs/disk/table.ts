@@ -57,8 +57,8 @@ export class Table {
   #end = 0;
   #free = noEntry;
   #count = 0;
-  /** Of no use to anybody, so that what was fetched counts as used. */
-  #seen = 0;
+  /** Of no use to anybody, and in sight of everybody, so that what was fetched counts as used. */
+  seen = 0;
 
   get count(): number {
     return this.#count;
@@ -111,7 +111,7 @@ export class Table {
       const base = (entry & inChunk) * entryWords;
       seen ^= (chunk[base] as number) ^ (chunk[base + memory] as number);
     }
-    this.#seen = seen;
+    this.seen = seen;
   }
 
   #findAt(keys: Uint32Array, at: number, fn: number): number {
