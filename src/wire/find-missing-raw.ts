@@ -178,8 +178,9 @@ function readDigests({ bytes, start, end }: RawFindMissing, lookup: RawLookup): 
 }
 
 /** In any order, with fields that nobody knows, of any size. */
-function readUnusual(from: Reader, view: DataView, at: number, { hexLength, checkEmpty }: RawLookup): void {
+function readUnusual(from: Reader, view: DataView, at: number, lookup: RawLookup): void {
   const { bytes } = from;
+  const { hexLength } = lookup;
   const end = from.length() + from.pos;
   let sizeBytes = 0;
   let hashAt = -1;
@@ -199,7 +200,7 @@ function readUnusual(from: Reader, view: DataView, at: number, { hexLength, chec
   take(view, at, end, hashAt, sizeBytes);
   if (sizeBytes > 0) return;
   asked.count -= 1;
-  checkEmpty(bytes.toString("latin1", hashAt, hashAt + hexLength));
+  lookup.checkEmpty(bytes.toString("latin1", hashAt, hashAt + hexLength));
 }
 
 /** Eight digits at a time become a word, with all of them checked together. */
