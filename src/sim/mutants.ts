@@ -113,7 +113,7 @@ export function applyReused`,
     file: "kernel/step.ts",
     find: "if (passedMs > state.limits.sleepMs && state.nowMs > 0)",
     replace: "if (passedMs < 0)",
-    focus: ["node-stop", "slow-network"],
+    focus: ["node-stop", "slow-network", "endless"],
   },
   {
     name: "a fresh lease for every claim at a take-over",
