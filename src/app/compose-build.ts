@@ -13,9 +13,10 @@ import { serveBuild, type ServedPorts } from "#doors/build/serve.ts";
 import { buildSettingsDefault, type BuildSettings } from "#doors/build/settings.ts";
 import type { Admitted } from "#edge/admission.ts";
 import { authorize, type Action } from "#edge/policy.ts";
-import { allTenants, type Principal } from "#edge/principal.ts";
+import type { Principal } from "#edge/principal.ts";
 import type { Journal } from "#journal/journal.ts";
 import type { GrpcServer } from "#grpc/server.ts";
+import { cacheTenant } from "./cache-tenant.ts";
 import type { BuildConfig } from "./build-config.ts";
 import type { Config } from "./config.ts";
 
@@ -35,9 +36,6 @@ export type BuildParts = {
 };
 
 const spoolLimits = { memoryBytesEach: 1024 ** 2, memoryBytesMax: 64 * 1024 ** 2, fileBytesMax: 64 * 1024 ** 3 };
-
-/** Whoever is of all tenants, and cannot say which it means in this protocol, means this one. */
-const tenantDefault = "default";
 
 /** Adds the services; answers what must be known of whoever calls a method, by its path. */
 export function composeBuild(
@@ -119,6 +117,6 @@ function executionSettings(config: BuildConfig, labels: readonly string[]): Exec
 const nobody: BuildCaller = { tenant: "", principal: "nobody", may: () => false };
 
 function asCaller(principal: Principal): BuildCaller {
-  const tenant = principal.tenant === allTenants ? tenantDefault : principal.tenant;
+  const tenant = cacheTenant(principal);
   return { tenant, principal: principal.name, may: (action) => authorize(principal, action, tenant).ok };
 }

@@ -8,10 +8,11 @@ import type { Admission } from "#edge/admission.ts";
 import type { MetricsRegistry } from "#edge/metrics-registry.ts";
 import { authorize, type Action } from "#edge/policy.ts";
 import type { Peer } from "#edge/port.ts";
-import { allTenants, type Principal } from "#edge/principal.ts";
+import type { Principal } from "#edge/principal.ts";
 import { refusalStatus } from "#edge/refusal-status.ts";
 import type { Refusal } from "#edge/refusal.ts";
 import type { ServeElsewhere } from "#edge/routes.ts";
+import { cacheTenant } from "./cache-tenant.ts";
 
 export type HttpCacheParts = {
   readonly store: Store;
@@ -30,9 +31,6 @@ const actionOf = {
   "store.look": "cluster.read",
   "store.tend": "cluster.admin",
 } as const satisfies Record<Need, Action>;
-
-/** Whoever is of all tenants, and cannot say which it means in these protocols, means this one. */
-const tenantDefault = "default";
 
 export function composeHttpCaches(
   { limits, ...parts }: HttpCacheParts,
@@ -75,7 +73,7 @@ const methods: ReadonlySet<string> = new Set(["GET", "HEAD", "PUT", "POST", "DEL
 const known = (method: string): string => (methods.has(method) ? method : "other");
 
 function callerOf(principal: Principal): HttpCaller {
-  const tenant = principal.tenant === allTenants ? tenantDefault : principal.tenant;
+  const tenant = cacheTenant(principal);
   return {
     tenant,
     principal: principal.name,

@@ -13,6 +13,7 @@ import { EdgeConfig } from "./edge-config.ts";
 import { MeshConfig } from "./mesh-config.ts";
 import { BlobsConfig } from "./store-config.ts";
 import type { TierConfig } from "./tier-config.ts";
+import { PostgresSchema, PostgresUrl } from "./postgres-words.ts";
 
 const Name = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/, "write letters, digits, dots and dashes only");
 const Label = z.string().regex(/^[^=\s]{1,100}=[^\s]{0,100}$/, 'write a label as name=value, such as "gpu=yes"');
@@ -70,15 +71,8 @@ const Journal = z.discriminatedUnion("kind", [
   }),
   z.strictObject({
     kind: z.literal("postgres").describe("A PostgreSQL server, for many nodes."),
-    url: z
-      .string()
-      .regex(/^postgres(ql)?:\/\//, "write postgres://user:password@host:port/database")
-      .describe("The password in it is never printed."),
-    schema: z
-      .string()
-      .regex(/^[a-z_][a-z0-9_]{0,62}$/, "write small letters, digits and underscores")
-      .default("millrace")
-      .describe("The schema that holds the tables."),
+    url: PostgresUrl,
+    schema: PostgresSchema.describe("The schema that holds the tables."),
   }),
   z.strictObject({ kind: z.literal("memory").describe("Nothing is kept: for trying things out.") }),
 ]);

@@ -6,6 +6,7 @@ import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { Fault } from "#base/fault.ts";
+import { livingProcess } from "#blobs/living-process.ts";
 import type { Address } from "#shard/transport.ts";
 
 export type DataFolder = {
@@ -39,7 +40,7 @@ export async function lockFolder(folder: DataFolder): Promise<AsyncDisposable> {
   for (let tries = 0; ; tries += 1) {
     try {
       await using file = await open(path, "wx", 0o600);
-      await file.writeFile(identity(process.pid) ?? "");
+      await file.writeFile(livingProcess(process.pid) ?? "");
       return { [Symbol.asyncDispose]: () => rm(path, { force: true }) };
     } catch (cause) {
       const errno = (cause as NodeJS.ErrnoException).code;
@@ -55,7 +56,7 @@ const lockTries = 30;
 async function makeWay(folder: DataFolder, path: string, tries: number): Promise<void> {
   const holder = (await readFile(path, "utf8").catch(() => "")).trim();
   const pid = Number(holder.split(" ")[0]);
-  if (!(pid > 0) || identity(pid) !== holder) return await rm(path, { force: true });
+  if (!(pid > 0) || livingProcess(pid) !== holder) return await rm(path, { force: true });
   if (tries >= lockTries)
     throw new Fault("exhausted", "lock data folder", {
       folder: folder.path,
@@ -63,22 +64,6 @@ async function makeWay(folder: DataFolder, path: string, tries: number): Promise
       why: "a node is already up there",
     });
   await pause(100);
-}
-
-/** A living process: its pid and, where the system tells it, its time of birth, for pids are given out again. */
-function identity(pid: number): string | undefined {
-  try {
-    process.kill(pid, 0);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EPERM") return undefined;
-  }
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    const [state = "", ...fields] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    return "ZX".includes(state) ? undefined : `${pid} ${fields[18] ?? ""}`;
-  } catch {
-    return String(pid); // no /proc here
-  }
 }
 
 /** The node's name: the same after every restart, so that what it held is known to be its own. */

@@ -1,6 +1,7 @@
 /** The tier that all nodes reach, as settings. Secrets are in files or in the environment, never in it. */
 import { z } from "zod";
 import { Duration, File, Size } from "#edge/config-words.ts";
+import { PostgresSchema, PostgresUrl } from "./postgres-words.ts";
 
 const WhenDead = z
   .enum(["refuse", "serve-local"])
@@ -16,15 +17,8 @@ const Names = z
     z.strictObject({ kind: z.literal("tier").describe("In the bucket, which has to honour conditional writes.") }),
     z.strictObject({
       kind: z.literal("postgres").describe("In a PostgreSQL server."),
-      url: z
-        .string()
-        .regex(/^postgres(ql)?:\/\//, "write postgres://user:password@host:port/database")
-        .describe("The password in it is never printed."),
-      schema: z
-        .string()
-        .regex(/^[a-z_][a-z0-9_]{0,62}$/, "write small letters, digits and underscores")
-        .default("millrace")
-        .describe("The schema that holds the table."),
+      url: PostgresUrl,
+      schema: PostgresSchema.describe("The schema that holds the table."),
     }),
     z.strictObject({ kind: z.literal("here").describe("On each node by itself: nodes do not share results.") }),
   ])

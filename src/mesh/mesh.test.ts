@@ -12,7 +12,7 @@ import { addressText } from "./address.ts";
 import { goldenNames, goldenPacket } from "./golden-packets.ts";
 import { Mesh, type MeshOptions } from "./mesh.ts";
 import { profiles } from "./profile.ts";
-import { realClock } from "./testing-clock.ts";
+import { realClock } from "#test/real-clock.ts";
 
 const quick = {
   ...profiles.local,

@@ -126,7 +126,7 @@ async function readSegment(blobs: Pick<BlobStore, "read">, segment: Segment): Pr
   let bytes = 0;
   try {
     for await (const part of blobs.read(digest)) {
-      parts.push(part);
+      parts.push(Uint8Array.from(part)); // the store's again when the next one is asked for
       bytes += part.length;
       if (bytes > sizeBytes) break;
     }

@@ -10,6 +10,7 @@ import { isFault, type Fault } from "#base/fault.ts";
 import type { Entry, EntryKey } from "#blobs/action-index.ts";
 import { digestOf } from "#blobs/hashing.ts";
 import type { BlobStore } from "#blobs/store.ts";
+import { wholeBlob } from "#blobs/whole-blob.ts";
 import { grpcCode, GrpcError, isGrpcError } from "#grpc/status.ts";
 import {
   ActionResult,
@@ -18,7 +19,7 @@ import {
 import { decode, encode } from "#wire/message.ts";
 import type { RawUpdate } from "#wire/raw-message.ts";
 import { need } from "./caller.ts";
-import { closureOf, wholeBlob, type Closure } from "./closure.ts";
+import { closureOf, type Closure } from "./closure.ts";
 import { Closures } from "./closures.ts";
 import { digestOfWire, functionOf } from "./digests.ts";
 import { servedInstance, storeOf, type BuildCall, type BuildPorts } from "./door.ts";

@@ -4,10 +4,11 @@ import type { Digest, DigestFunction } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
 import type { EntryKey } from "#blobs/action-index.ts";
 import { digestOf } from "#blobs/hashing.ts";
+import { wholeBlob } from "#blobs/whole-blob.ts";
 import { PushBlobRequest, type Qualifier } from "#wire/generated/build/bazel/remote/asset/v1/remote_asset.ts";
 import type { Timestamp } from "#wire/generated/google/protobuf/timestamp.ts";
 import { decode, encode } from "#wire/message.ts";
-import { directoryClosure, wholeBlob } from "./closure.ts";
+import { directoryClosure } from "./closure.ts";
 import { digestOfWire, isEmpty, numberOf, wireOf } from "./digests.ts";
 import { storeOf, type BuildCall, type BuildPorts } from "./door.ts";
 

@@ -1,6 +1,7 @@
 /** Many small blobs in one call. Each has a status of its own; only a batch that is too large is refused as a whole. */
 import { digestSizeBytes, type Digest, type DigestFunction } from "#base/digest.ts";
 import type { BlobStore, Form } from "#blobs/store.ts";
+import { wholeBlob } from "#blobs/whole-blob.ts";
 import { grpcCode } from "#grpc/status.ts";
 import {
   Compressor_Value,
@@ -15,7 +16,6 @@ import {
 import type { Status } from "#wire/generated/google/rpc/status.ts";
 import { noBytes } from "#wire/reader.ts";
 import { need } from "./caller.ts";
-import { wholeBlob } from "./closure.ts";
 import { digestOfWire, functionOf, isEmpty } from "./digests.ts";
 import { servedInstance, storeOf, type BuildCall, type BuildPorts } from "./door.ts";
 import { eachOf } from "./each-of.ts";

@@ -5,6 +5,7 @@ import type { EntryKey } from "#blobs/action-index.ts";
 import { chunksOf, FastCdc, fastCdcDefault } from "#blobs/chunking/fast-cdc.ts";
 import { digestOf } from "#blobs/hashing.ts";
 import type { BlobStore } from "#blobs/store.ts";
+import { wholeBlob } from "#blobs/whole-blob.ts";
 import { grpcCode, GrpcError } from "#grpc/status.ts";
 import {
   ChunkingFunction_Value,
@@ -15,7 +16,6 @@ import {
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { decode, encode } from "#wire/message.ts";
 import { need } from "./caller.ts";
-import { wholeBlob } from "./closure.ts";
 import { digestOfWire, functionFor, functionOf, isEmpty, wireOf } from "./digests.ts";
 import { servedInstance, storeOf, type BuildCall, type BuildPorts } from "./door.ts";
 import { invalid, notFound } from "./refusals.ts";

@@ -2,6 +2,7 @@
 import { digestText, hashBytes, parseDigest, type Digest, type DigestFunction } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
 import type { BlobStore, Prompt } from "#blobs/store.ts";
+import { wholeBlob } from "#blobs/whole-blob.ts";
 import {
   Directory,
   Tree,
@@ -124,14 +125,6 @@ class Gathering {
     if (this.#treeBytesLeft < 0) throw invalid(`trees of more than ${treeBytesMax} bytes in one result`);
     return await wholeBlob(this.#blobs, digest);
   }
-}
-
-export async function wholeBlob(blobs: BlobStore, digest: Digest): Promise<Uint8Array> {
-  const at = blobs.prompt?.bytes(digest);
-  if (at) return at;
-  const parts: Uint8Array[] = [];
-  for await (const part of blobs.read(digest)) parts.push(Uint8Array.from(part));
-  return parts.length === 1 ? (parts[0] as Uint8Array) : Buffer.concat(parts);
 }
 
 function decoded<T>(type: Parameters<typeof decode<T>>[0], bytes: Uint8Array): T {

@@ -2,13 +2,13 @@
 import { type Digest, type DigestFunction } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
+import { wholeBlob } from "#blobs/whole-blob.ts";
 import { Action, Command } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { decode, type Message } from "#wire/message.ts";
 import { checkNodeProperties, wantedOutputs } from "#worker/outputs/collect.ts";
 import { checkWorkingDirectory, resolveOutput } from "#worker/stage/paths.ts";
 import { directoriesOf } from "#worker/stage/stage.ts";
 import { MissingInputs, type Trees } from "#worker/stage/tree.ts";
-import { wholeBlob } from "./closure.ts";
 import { digestOfWire } from "./digests.ts";
 import { invalid } from "./refusals.ts";
 

@@ -2,12 +2,12 @@
 import type { DigestFunction } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
+import { wholeBlob } from "#blobs/whole-blob.ts";
 import {
   ExecuteResponse,
   type ActionResult,
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { decode } from "#wire/message.ts";
-import { wholeBlob } from "./closure.ts";
 import { inlined } from "./inline.ts";
 import { notFound } from "./refusals.ts";
 import { readOutcome } from "./run-outcome.ts";

@@ -1,12 +1,12 @@
 /** Small outputs in the result itself, for clients that asked for them: one round trip less each. */
 import type { DigestFunction } from "#base/digest.ts";
 import type { BlobStore } from "#blobs/store.ts";
+import { wholeBlob } from "#blobs/whole-blob.ts";
 import type {
   ActionResult,
   Digest as WireDigest,
   GetActionResultRequest,
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
-import { wholeBlob } from "./closure.ts";
 import { digestOfWire } from "./digests.ts";
 import { messageBytesMax } from "./settings.ts";
 

@@ -9,6 +9,7 @@ import { Fault } from "#base/fault.ts";
 import { digestOf } from "#blobs/hashing.ts";
 import { createMemoryStore } from "#blobs/memory-store.ts";
 import type { BlobStore, Store } from "#blobs/store.ts";
+import { wholeBlob } from "#blobs/whole-blob.ts";
 import { detailsOf, grpcCode, GrpcError } from "#grpc/status.ts";
 import type { Granted } from "#shard/client-executor.ts";
 import {
@@ -26,7 +27,6 @@ import { rigHome } from "#worker/process/rig.ts";
 import type { RunOutcome } from "#worker/runner.ts";
 import { Sandbox } from "#worker/sandbox/sandbox.ts";
 import { LinkCache } from "#worker/stage/link-cache.ts";
-import { wholeBlob } from "./closure.ts";
 import { wireOf } from "./digests.ts";
 import { blobSubject } from "./names.ts";
 import type { ActionSpec } from "./plan.ts";

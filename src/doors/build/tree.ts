@@ -2,11 +2,11 @@
 import type { Digest, DigestFunction } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
+import { wholeBlob } from "#blobs/whole-blob.ts";
 import { Directory, type GetTreeRequest } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { decode } from "#wire/message.ts";
 import type { RawTreePage } from "#wire/raw-message.ts";
 import { need } from "./caller.ts";
-import { wholeBlob } from "./closure.ts";
 import { digestOfWire, functionFor, functionOf, isEmpty } from "./digests.ts";
 import { servedInstance, storeOf, type BuildCall, type BuildPorts } from "./door.ts";
 import { eachOf } from "./each-of.ts";

@@ -23,10 +23,14 @@ export type Link = {
 };
 
 export type LinkOptions = {
+  /** Lanes have their folders below it; other users must be able to pass through to it where lanes have their own. */
   readonly home: string;
+  /** Where the launcher listens. */
   readonly socket: string;
   readonly lanes: number;
+  /** What runs in lane n is this user plus n. Needs root. */
   readonly uidBase?: number | undefined;
+  /** Lanes stay root, and orders give that up: for runs that are not sealed. */
   readonly drops?: boolean | undefined;
   /** With less free than this, the run that wrote most is ended. */
   readonly freeBytesMin?: number | undefined;

@@ -3,27 +3,12 @@
  * run things. Starting a process costs this process a message.
  */
 import { randomBytes } from "node:crypto";
-import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
-import { connectLauncher, type Link } from "./link.ts";
+import { connectLauncher, type Link, type LinkOptions } from "./link.ts";
 import { Lanes } from "./lanes.ts";
 import type { End, GroupKind, KillReason, Request, RunView, StartRequest, Told } from "./protocol.ts";
 
-export type SpawnerOptions = {
-  /** Lanes have their folders below it; other users must be able to pass through to it where lanes have their own. */
-  readonly home: string;
-  /** Where the launcher listens. */
-  readonly socket: string;
-  readonly lanes: number;
-  /** What runs in lane n is this user plus n. Needs root. */
-  readonly uidBase?: number | undefined;
-  /** Lanes stay root, and orders give that up: for runs that are not sealed. */
-  readonly drops?: boolean | undefined;
-  /** With less free than this, the run that wrote most is ended. */
-  readonly freeBytesMin?: number | undefined;
-  readonly clock: Clock;
-  readonly log: (line: string) => void;
-};
+export type SpawnerOptions = LinkOptions & { readonly log: (line: string) => void };
 
 export type ProcessSpec = Omit<StartRequest, "op" | "id">;
 

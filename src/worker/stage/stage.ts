@@ -21,6 +21,7 @@ import { Fault } from "#base/fault.ts";
 import { decode } from "#wire/message.ts";
 import { Directory, type NodeProperties } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import type { BlobStore } from "#blobs/store.ts";
+import { wholeBlob } from "#blobs/whole-blob.ts";
 import { Pace } from "#worker/pace.ts";
 import type { LinkCache } from "./link-cache.ts";
 import { checkWorkingDirectory, parentsOf, resolveOutput } from "./paths.ts";
@@ -90,11 +91,7 @@ export async function stage(request: StageRequest, target: StageTarget, ports: S
 
 export const directoriesOf = (blobs: BlobStore): DirectorySource => ({
   async directory(digest) {
-    const ready = blobs.prompt?.bytes(digest);
-    if (ready) return decode(Directory, ready);
-    const parts: Uint8Array[] = [];
-    for await (const part of blobs.read(digest)) parts.push(Uint8Array.from(part));
-    return decode(Directory, Buffer.concat(parts));
+    return decode(Directory, await wholeBlob(blobs, digest));
   },
   missing: (digests) => blobs.missing(digests),
 });

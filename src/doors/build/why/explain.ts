@@ -2,6 +2,7 @@
 import { digestText, parseDigest, type Digest, type DigestFunction } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
+import { wholeBlob } from "#blobs/whole-blob.ts";
 import { Action, Command, Directory } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { decode, type Message } from "#wire/message.ts";
 import { compareActions, compareCommands } from "./compare-commands.ts";
@@ -109,10 +110,8 @@ class ActionReader {
   async #read<T>(message: Message<T>, digest: Digest): Promise<T | undefined> {
     const sizeBytes = parseDigest(digest)?.sizeBytes;
     if (sizeBytes === undefined || sizeBytes > messageBytesMax) return undefined;
-    const parts: Uint8Array[] = [];
     try {
-      for await (const part of this.#blobs.read(digest)) parts.push(Uint8Array.from(part));
-      return decode(message, Buffer.concat(parts));
+      return decode(message, await wholeBlob(this.#blobs, digest));
     } catch (error) {
       if (isFault(error, "not-found") || isFault(error, "invalid")) return undefined;
       throw error;

@@ -1,0 +1,8 @@
+import { allTenants, type Principal } from "#edge/principal.ts";
+
+const tenantDefault = "default";
+
+/**
+ * Whose cache it is: whoever is of all tenants, and cannot say which it means in a build tool's protocol, means one.
+ */
+export const cacheTenant = ({ tenant }: Principal): string => (tenant === allTenants ? tenantDefault : tenant);

@@ -1,0 +1,12 @@
+/** How a PostgreSQL server and what is kept in it are named in the configuration, wherever one is. */
+import { z } from "zod";
+
+export const PostgresUrl = z
+  .string()
+  .regex(/^postgres(ql)?:\/\//, "write postgres://user:password@host:port/database")
+  .describe("The password in it is never printed.");
+
+export const PostgresSchema = z
+  .string()
+  .regex(/^[a-z_][a-z0-9_]{0,62}$/, "write small letters, digits and underscores")
+  .default("millrace");

@@ -1,0 +1,11 @@
+/** A blob in one piece, for what is read and taken apart. To be looked at only: it may be the store's own memory. */
+import type { Digest } from "#base/digest.ts";
+import type { BlobStore } from "./store.ts";
+
+export async function wholeBlob(blobs: BlobStore, digest: Digest): Promise<Uint8Array> {
+  const at = blobs.prompt?.bytes(digest);
+  if (at) return at;
+  const parts: Uint8Array[] = [];
+  for await (const part of blobs.read(digest)) parts.push(Uint8Array.from(part));
+  return parts.length === 1 ? (parts[0] as Uint8Array) : Buffer.concat(parts);
+}
