@@ -4,6 +4,7 @@ import { ActionResult } from "#wire/generated/build/bazel/remote/execution/v2/re
 import { decode, encode } from "#wire/message.ts";
 import { at, needs, type Case } from "./case.ts";
 import { digestOf, emptyResult, fresh, freshAction, nothing, outputFile, sameBytes, upload, type Lab } from "./lab.ts";
+import { directory, fileNode, tree } from "./trees.ts";
 
 async function ask(lab: Lab, method: string, path: string, body?: Uint8Array) {
   const url = `${needs(lab.http, "the address of an HTTP cache")}${path}`;
@@ -61,6 +62,23 @@ export const httpCases: readonly Case[] = [
     await ask(lab, "PUT", other, lost);
     equal((await ask(lab, "GET", other)).status, 404);
   }),
+  ...(["tree", "root directory"] as const).map((by) =>
+    at(94, `a result is not served when a file is missing that only its ${by} names`, async (lab) => {
+      const path = `/ac/${freshAction().hash}`;
+      needs(lab.http, "the address of an HTTP cache");
+      const file = fresh();
+      const below = directory({ files: [fileNode("f", digestOf(file))] });
+      const root = directory({ directories: { below } });
+      await Promise.all([below, root].map((bytes) => upload(lab, bytes)));
+      const treeDigest = await upload(lab, by === "tree" ? tree(root, [below]) : tree(directory({})));
+      const rootDirectoryDigest = by === "tree" ? undefined : digestOf(root);
+      const outputDirectories = [{ path: "d", isTopologicallySorted: false, treeDigest, rootDirectoryDigest }];
+      await ask(lab, "PUT", path, encode(ActionResult, { ...emptyResult, outputDirectories }));
+      equal((await ask(lab, "GET", path)).status, 404);
+      await upload(lab, file);
+      equal((await ask(lab, "GET", path)).status, 200);
+    }),
+  ),
   ...["/cas/xyz", `/ac/${"A".repeat(64)}`, "/cas/../../etc/passwd"].map((path) =>
     at(94, `${path} is no path`, async (lab) => {
       const { status } = await ask(lab, "GET", path);

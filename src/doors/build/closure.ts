@@ -6,8 +6,8 @@ import { wholeBlob } from "#blobs/whole-blob.ts";
 import {
   Directory,
   Tree,
-  type ActionResult,
   type Digest as WireDigest,
+  type OutputDirectory,
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { decode } from "#wire/message.ts";
 import { digestOfWire, isEmpty } from "./digests.ts";
@@ -57,20 +57,45 @@ export class Closure {
   }
 }
 
+/** As much of a result as says what it stands for, in whichever form it came. */
+export type NamingResult = {
+  readonly outputFiles: readonly { readonly digest?: WireDigest | undefined }[];
+  readonly outputDirectories: readonly Pick<OutputDirectory, "path" | "treeDigest" | "rootDirectoryDigest">[];
+  readonly stdoutDigest?: WireDigest | undefined;
+  readonly stderrDigest?: WireDigest | undefined;
+};
+
 /**
  * Reads trees and directories. Throws Fault "not-found" when one of them is not there, and INVALID_ARGUMENT for what
  * cannot be read or names what cannot be a blob.
  */
-export async function closureOf(result: ActionResult, fn: DigestFunction, blobs: BlobStore): Promise<Closure> {
+export async function closureOf(result: NamingResult, fn: DigestFunction, blobs: BlobStore): Promise<Closure> {
   const gathering = new Gathering(fn, blobs);
-  for (const { digest } of result.outputFiles) gathering.add(digest, "the digest of an output file");
-  for (const digest of [result.stdoutDigest, result.stderrDigest]) if (digest) gathering.add(digest, "a digest");
-  for (const { treeDigest, rootDirectoryDigest, path } of result.outputDirectories) {
-    if (!treeDigest && !rootDirectoryDigest) throw invalid(`output directory ${path} has neither tree nor root`);
-    if (treeDigest) await gathering.tree(gathering.add(treeDigest, "the digest of a tree"));
-    if (rootDirectoryDigest) await gathering.directories(gathering.add(rootDirectoryDigest, "a root directory"));
-  }
+  const { trees, roots } = addNamed(result, gathering);
+  for (const tree of trees) await gathering.tree(tree);
+  for (const root of roots) await gathering.directories(root);
   return new Closure(fn, gathering.digests);
+}
+
+/** Throws INVALID_ARGUMENT for a result that names what cannot be a blob; looks into none of those that it names. */
+export function checkNamed(result: NamingResult, fn: DigestFunction): void {
+  addNamed(result, { add: (digest, what) => digestOfWire(digest, fn, what) });
+}
+
+function addNamed(
+  { outputFiles, outputDirectories, stdoutDigest, stderrDigest }: NamingResult,
+  to: Pick<Gathering, "add">,
+): { readonly trees: readonly Digest[]; readonly roots: readonly Digest[] } {
+  for (const { digest } of outputFiles) to.add(digest, "the digest of an output file");
+  for (const digest of [stdoutDigest, stderrDigest]) if (digest) to.add(digest, "a digest");
+  const trees: Digest[] = [];
+  const roots: Digest[] = [];
+  for (const { treeDigest, rootDirectoryDigest, path } of outputDirectories) {
+    if (!treeDigest && !rootDirectoryDigest) throw invalid(`output directory ${path} has neither tree nor root`);
+    if (treeDigest) trees.push(to.add(treeDigest, "the digest of a tree"));
+    if (rootDirectoryDigest) roots.push(to.add(rootDirectoryDigest, "a root directory"));
+  }
+  return { trees, roots };
 }
 
 /** All directories below this one, itself and all their files; throws Fault "not-found" when a directory is missing. */

@@ -1,41 +1,17 @@
-/** What an action's result names. Bazel sends protobuf; moon sends the same as JSON. */
-import { digestText, isDigest, type Digest } from "#base/digest.ts";
-import type { DigestFunction } from "#base/digest.ts";
-import { ActionResult, Tree } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
+/** A result as it comes over HTTP: Bazel sends protobuf; moon sends the same as JSON. */
+import { ActionResult, type Digest } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { decode } from "#wire/message.ts";
+import type { NamingResult } from "#doors/build/closure.ts";
 import { HttpRefusal } from "./refusal.ts";
 
-export type Named = {
-  /** Blobs that a result stands for: whoever takes the result will want them. */
-  readonly blobs: readonly Digest[];
-  /** Those of them that are trees, which name blobs in turn. */
-  readonly trees: readonly Digest[];
-};
+export type Form = "protobuf" | "json";
 
-type WireDigest = { readonly hash: string; readonly sizeBytes: number };
-
-/** Throws HttpRefusal 400 for what is no result, or names what cannot be a blob. */
-export function namedBy(bytes: Uint8Array, fn: DigestFunction, form: "protobuf" | "json"): Named {
-  return form === "json" ? namedInJson(bytes, fn) : namedInProtobuf(bytes, fn);
-}
-
-function namedInProtobuf(bytes: Uint8Array, fn: DigestFunction): Named {
-  const result = decode(ActionResult, bytes);
-  const trees = result.outputDirectories.flatMap(({ treeDigest }) => (treeDigest ? [asDigest(treeDigest, fn)] : []));
-  const others = [...result.outputFiles.map(({ digest }) => digest), result.stdoutDigest, result.stderrDigest];
-  const blobs = others.flatMap((digest) => (digest ? [asDigest(digest, fn)] : []));
-  return { blobs: [...blobs, ...trees], trees };
-}
-
-/** Digests of all files of a tree. */
-export function namedByTree(bytes: Uint8Array, fn: DigestFunction): readonly Digest[] {
-  const { root, children } = decode(Tree, bytes);
-  const files = [...(root ? [root] : []), ...children].flatMap((directory) => directory.files);
-  return files.flatMap(({ digest }) => (digest ? [asDigest(digest, fn)] : []));
-}
+/** What it names, unchecked. Throws Fault "invalid" or HttpRefusal 400 for what is no result. */
+export const readNaming = (bytes: Uint8Array, form: Form): NamingResult =>
+  form === "json" ? namingInJson(bytes) : decode(ActionResult, bytes);
 
 /** Protobuf's JSON is written with either spelling of a field's name, and numbers of 64 bits often as text. */
-function namedInJson(bytes: Uint8Array, fn: DigestFunction): Named {
+function namingInJson(bytes: Uint8Array): NamingResult {
   let parsed: unknown;
   try {
     parsed = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
@@ -43,13 +19,16 @@ function namedInJson(bytes: Uint8Array, fn: DigestFunction): Named {
     throw new HttpRefusal(400, "the result is not JSON", {}, error);
   }
   const result = record(parsed, "a result");
-  const trees = list(result, "outputDirectories").flatMap((one) => digestIn(one, "treeDigest", fn));
-  const blobs = [
-    ...list(result, "outputFiles").flatMap((one) => digestIn(one, "digest", fn)),
-    ...digestIn(result, "stdoutDigest", fn),
-    ...digestIn(result, "stderrDigest", fn),
-  ];
-  return { blobs: [...blobs, ...trees], trees };
+  return {
+    outputFiles: list(result, "outputFiles").map((file) => ({ digest: digestIn(file, "digest") })),
+    outputDirectories: list(result, "outputDirectories").map((directory) => ({
+      path: textIn(directory, "path"),
+      treeDigest: digestIn(directory, "treeDigest"),
+      rootDirectoryDigest: digestIn(directory, "rootDirectoryDigest"),
+    })),
+    stdoutDigest: digestIn(result, "stdoutDigest"),
+    stderrDigest: digestIn(result, "stderrDigest"),
+  };
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -69,17 +48,14 @@ function list(of: Fields, name: string): readonly Fields[] {
   return value.map((one) => record(one, `each of ${name}`));
 }
 
-function digestIn(of: Fields, name: string, fn: DigestFunction): readonly Digest[] {
+function digestIn(of: Fields, name: string): Digest | undefined {
   const value = field(of, name);
-  if (value === undefined) return [];
+  if (value === undefined) return undefined;
   const digest = record(value, name);
-  const sizeBytes = Number(field(digest, "sizeBytes") ?? 0);
-  const { hash } = digest;
-  return [asDigest({ hash: typeof hash === "string" ? hash : "", sizeBytes }, fn)];
+  return { hash: textIn(digest, "hash"), sizeBytes: Number(field(digest, "sizeBytes") ?? 0) };
 }
 
-function asDigest({ hash, sizeBytes }: WireDigest, fn: DigestFunction): Digest {
-  const digest = digestText(fn, hash, sizeBytes);
-  if (!isDigest(digest)) throw new HttpRefusal(400, `the result names what is no digest: ${digest.slice(0, 100)}`);
-  return digest;
+function textIn(of: Fields, name: string): string {
+  const value = field(of, name);
+  return typeof value === "string" ? value : "";
 }

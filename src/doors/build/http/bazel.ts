@@ -3,9 +3,12 @@
  * instance. Results are looked into: what is no result is refused, and a result whose blobs are gone is a miss.
  */
 import { digestText, parseDigest, type Digest, type DigestFunction } from "#base/digest.ts";
+import { isFault } from "#base/fault.ts";
 import { digestOf } from "#blobs/hashing.ts";
 import type { BlobStore } from "#blobs/store.ts";
-import { namedBy, namedByTree } from "./action-result.ts";
+import { checkNamed, closureOf, type Closure } from "#doors/build/closure.ts";
+import { grpcCode, isGrpcError } from "#grpc/status.ts";
+import { readNaming, type Form } from "./action-result.ts";
 import { blobResponse } from "./blob-response.ts";
 import { bodyOf, contentLength, tooLarge } from "./body.ts";
 import { entryAt, forgetNamed, keyOf, type CacheCall, type CachePorts } from "./named.ts";
@@ -15,7 +18,6 @@ import { HttpRefusal, methodNotAllowed, requireFor } from "./refusal.ts";
 const shape =
   /^((?:\/[A-Za-z0-9._~@+=:-]{1,100}){0,8})\/(ac|cas)\/([0-9a-f]{40}|[0-9a-f]{64}|[0-9a-f]{96}|[0-9a-f]{128})$/;
 const resultBytesMax = 16 * 1024 * 1024;
-const treesBytesMax = 64 * 1024 * 1024;
 
 export const bazel: Protocol = {
   name: "bazel",
@@ -74,7 +76,11 @@ async function keepResult(
   requireFor(caller, "blobs.write", "names.write");
   const form = /^application\/json\b/i.test(request.headers.get("content-type") ?? "") ? "json" : "protobuf";
   const bytes = await gathered(bodyOf(request, { ...ports.limits, bytesMax: resultBytesMax }, ports.clock));
-  namedBy(bytes, fn, form);
+  try {
+    checkNamed(readNaming(bytes, form), fn);
+  } catch (error) {
+    throw isGrpcError(error) ? new HttpRefusal(400, error.message, {}, error) : error;
+  }
   const digest = digestOf(bytes);
   await ports.store.forTenant(caller.tenant).blobs.write(digest, bytes);
   const entry = { digest, principal: caller.principal, atMs: ports.clock.wallMs() };
@@ -83,19 +89,16 @@ async function keepResult(
 }
 
 /** Throws HttpRefusal 404 unless everything that the result names is there; all of it counts as used. */
-async function beWhole(blobs: BlobStore, result: Digest, fn: DigestFunction, form: "protobuf" | "json"): Promise<void> {
-  const { blobs: named, trees } = namedBy(await gathered(blobs.read(result), resultBytesMax), fn, form);
-  await beThere(blobs, named);
-  let leftBytes = treesBytesMax;
-  for (const tree of trees) {
-    const bytes = await gathered(blobs.read(tree), leftBytes);
-    leftBytes -= bytes.length;
-    await beThere(blobs, namedByTree(bytes, fn));
+async function beWhole(blobs: BlobStore, result: Digest, fn: DigestFunction, form: Form): Promise<void> {
+  let closure: Closure;
+  try {
+    closure = await closureOf(readNaming(await gathered(blobs.read(result), resultBytesMax), form), fn, blobs);
+  } catch (error) {
+    // What names a tree that is gone, or that is none, is as good as no result.
+    if (!isFault(error, "not-found") && !isGrpcError(error, grpcCode.invalidArgument)) throw error;
+    throw new HttpRefusal(404, "not all of what the result names is here", {}, error);
   }
-}
-
-async function beThere(blobs: BlobStore, digests: readonly Digest[]): Promise<void> {
-  const gone = await blobs.missing(digests.filter((digest) => parseDigest(digest)?.sizeBytes !== 0));
+  const gone = closure.size > 0 ? await blobs.missing(closure.digests()) : [];
   if (gone.length > 0) throw new HttpRefusal(404, `of what the result names, ${gone.length} blobs are not here`);
 }
 
