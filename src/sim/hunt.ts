@@ -31,7 +31,8 @@ export type Failure = {
   readonly lastLines: readonly string[];
 };
 
-export async function hunt(plan: HuntPlan, wallMs: () => number, progress: (seeds: number) => void): Promise<Totals> {
+/** `beginning` hears of every seed before it is played: one that ends the process would otherwise keep its name. */
+export async function hunt(plan: HuntPlan, wallMs: () => number, beginning: (seed: number) => void): Promise<Totals> {
   const coverage = plan.coverage ? await Coverage.begin() : undefined;
   const tally = newTally();
   let seeds = 0;
@@ -44,6 +45,7 @@ export async function hunt(plan: HuntPlan, wallMs: () => number, progress: (seed
     seeds < plan.seeds && failure === undefined && wallMs() < plan.untilMs;
     seed += plan.step
   ) {
+    beginning(seed);
     const double = plan.doubleCheckEvery > 0 && seeds % plan.doubleCheckEvery === 0;
     const result = await runSeed(seed, { focus: plan.focus });
     failure = failureOf(result) ?? (double ? await differs(result, plan.focus) : undefined);
@@ -52,7 +54,6 @@ export async function hunt(plan: HuntPlan, wallMs: () => number, progress: (seed
     simulatedMs += result.simulatedMs;
     turns += result.turns;
     add(tally, result.tally);
-    progress(seeds);
   }
   const unreached = await coverage?.end();
   return { seeds, doubled, simulatedMs, turns, tally: plain(tally), unreached, failure };

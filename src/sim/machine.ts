@@ -2,6 +2,12 @@ import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import type { World } from "./world.ts";
 
+/**
+ * Clocks go by ticks. A sleep that ends a rounding error too early, and is followed by one for the rest, would otherwise
+ * never come to its end: the rest is too small to move the world's time at all.
+ */
+const tickMs = 0.001;
+
 /** How a machine's clocks differ from the world's: a constant rate, and a wall clock that may be set. */
 export type MachineClock = {
   /** Seconds of its own that pass in a second of the world. */
@@ -111,7 +117,7 @@ export class Life {
 
   #makeClock(): Clock {
     const { world, clock } = this.machine;
-    const after = (ms: number, run: () => void) => this.after(Math.max(0, ms) / clock.rate, run);
+    const after = (ms: number, run: () => void) => this.after(ms > 0 ? Math.max(tickMs, ms) / clock.rate : 0, run);
     return {
       monotonicMs: () => clock.bootMonotonicMs + (world.nowMs - this.#bootedAtMs) * clock.rate,
       wallMs: () => Math.floor(epochMs + world.nowMs * clock.rate + clock.wallOffsetMs),

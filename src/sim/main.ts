@@ -103,11 +103,10 @@ async function huntAll(): Promise<void> {
         running.delete(child);
         from += seeds * jobs;
         left -= seeds;
-        if (totals) all.push(totals);
-        else process.exitCode = 1;
+        all.push(totals);
         if (!values.quiet) printProgress(all, (wallMs() - startedMs) / 1_000);
         // One failure is enough: the others stop where they are, and tell what they have seen.
-        if (!totals || totals.failure !== undefined) stop();
+        if (totals.failure !== undefined) stop();
       }
     }),
   );
@@ -119,16 +118,24 @@ async function huntAll(): Promise<void> {
 /** A process that has hunted for long is slow: what worlds leave behind adds up. */
 const seedsAChild = 400;
 
-type Child = { readonly totals: Promise<Totals | undefined>; stop(): void };
+type Child = { readonly totals: Promise<Totals>; stop(): void };
+
+/** What a child says: the seed that it begins, then what it has seen in all of them. */
+type Told = { readonly seed: number } | { readonly totals: Totals };
 
 function startChild(plan: HuntPlan): Child {
   // JSON has no infinity.
   const text = JSON.stringify(plan, (_, value: unknown) => (value === Number.POSITIVE_INFINITY ? 1e15 : value));
   const child = fork(import.meta.filename, ["--child", text], { serialization: "advanced" });
-  const totals = new Promise<Totals | undefined>((resolve) => {
-    child.on("message", (message) => resolve(message as Totals));
+  let seed = plan.from;
+  const totals = new Promise<Totals>((resolve) => {
+    child.on("message", (message) => {
+      const told = message as Told;
+      if ("totals" in told) resolve(told.totals);
+      else seed = told.seed;
+    });
     // Not its exit: that is told at once, while its last message may still be on the way.
-    child.on("disconnect", () => resolve(undefined));
+    child.on("disconnect", () => resolve(diedIn(seed)));
   });
   // It may just have ended by itself.
   child.on("error", () => {});
@@ -146,8 +153,15 @@ async function asChild(plan: HuntPlan): Promise<void> {
       return untilMs;
     },
   };
-  const totals = await hunt(live, wallMs, () => {});
-  process.send?.(totals, () => process.connected && process.disconnect?.());
+  const tell = (told: Told, then?: () => void): void => void process.send?.(told, then);
+  const totals = await hunt(live, wallMs, (seed) => tell({ seed }));
+  tell({ totals }, () => process.connected && process.disconnect?.());
+}
+
+/** Out of memory, or killed: what it had seen before is lost with it. */
+function diedIn(seed: number): Totals {
+  const failure = { seed, what: "the process that played this seed died; why stands above", lastLines: [] };
+  return { ...merge([]), unreached: undefined, failure };
 }
 
 function printProgress(all: readonly Totals[], tookS: number): void {

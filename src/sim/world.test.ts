@@ -1,4 +1,4 @@
-import { deepEqual, equal, rejects } from "node:assert/strict";
+import { deepEqual, equal, ok, rejects } from "node:assert/strict";
 import { test } from "node:test";
 import { Random } from "#base/random.ts";
 import { Trace } from "./trace.ts";
@@ -76,6 +76,35 @@ test("a sleep that is aborted rejects and leaves no event behind", async () => {
   await world.run(2_000);
   await slept;
   equal(world.nowMs, 5);
+});
+
+test("who sleeps until a time by its own clock gets there", async () => {
+  let slept = 0;
+  for (const rate of [1.000_3, 0.999_7, 1.001_7]) {
+    const world = worldOf(1);
+    let isLate = false;
+    world.after(1_234_567.89, undefined, () => (isLate = true));
+    await world.run(2_000_000, () => isLate);
+    const { clock } = world.machine("a", { rate, bootMonotonicMs: 0, wallOffsetMs: 0 }).boot();
+    void (async () => {
+      for (let untilMono = clock.monotonicMs(); ; untilMono += 77.7)
+        while (clock.monotonicMs() < untilMono) {
+          slept += 1;
+          await clock.sleep(untilMono - clock.monotonicMs());
+        }
+    })();
+    await world.run(1_300_000, () => slept > 10_000);
+  }
+  ok(slept < 10_000, `${slept} sleeps`);
+});
+
+test("a loop that waits for nothing ends the run", async () => {
+  const world = worldOf(1);
+  const { clock } = world.machine("a", plainClock()).boot();
+  void (async () => {
+    for (;;) await clock.sleep(0);
+  })();
+  await rejects(world.run(10), /time stands still/);
 });
 
 test("the real clock is out of bounds inside the world", async () => {

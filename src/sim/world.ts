@@ -22,6 +22,8 @@ type Event = {
 };
 
 const turnsPerRound = 64;
+/** More than this many at one instant is a loop that waits for nothing: it would run until the memory is full. */
+const turnsPerInstantMax = 200_000;
 
 export class World {
   readonly random: Random;
@@ -31,6 +33,7 @@ export class World {
   readonly machines = new Map<string, Machine>();
   readonly #queue = new Heap<Event>();
   #order = 0;
+  #turnsThisInstant = 0;
   #violation: Violation | undefined;
 
   constructor(random: Random, trace: Trace) {
@@ -116,7 +119,10 @@ export class World {
         this.nowMs = untilMs;
         return false;
       }
+      if (event.atMs > this.nowMs) this.#turnsThisInstant = 0;
       this.nowMs = Math.max(this.nowMs, event.atMs);
+      if ((this.#turnsThisInstant += 1) > turnsPerInstantMax)
+        this.violate("progress", `time stands still: ${turnsPerInstantMax} events at one instant`);
       if (event.life?.state === "stopped") {
         event.life.defer(() => event.run?.());
         continue;
