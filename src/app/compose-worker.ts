@@ -59,7 +59,14 @@ export async function startWorker(config: Config, folder: DataFolder, parts: Wor
     await worker.drain(forMs);
     await processes.close();
   };
-  return { run: (signal) => worker.run(signal), status: () => worker.status(), drain };
+  return {
+    run: (signal) => worker.run(signal),
+    hold: () => worker.hold(),
+    resume: () => worker.resume(),
+    giveBack: () => worker.giveBack(),
+    status: () => worker.status(),
+    drain,
+  };
 }
 
 type Processes = { readonly run: ProcessRunner; close(): Promise<void> };

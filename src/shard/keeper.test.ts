@@ -306,6 +306,35 @@ describe("the keeper", () => {
     await stopped;
   });
 
+  test("one that leaves hands everything over, takes nothing, and has its share again when it is resumed", async () => {
+    const rig = new Rig();
+    const a = await (await rig.node("a", { cluster })).serving(all);
+    const b = await rig.node("b", { cluster });
+    await rig.clock.advance(10_000);
+    const left = a.node.leave();
+    await b.serving(all, 1_000);
+    await left;
+    equal(a.node.status().state, "leaving");
+    await rig.clock.advance(20_000);
+    deepEqual(served(a), []);
+    await a.node.resume();
+    await rig.clock.advance(10_000);
+    deepEqual([served(a).length, served(b).length], [3, 3]);
+    deepEqual(rig.reports, []);
+  });
+
+  test("one that leaves keeps what nobody else can have, until somebody comes", async () => {
+    const rig = new Rig();
+    const a = await (await rig.node("a", { cluster })).serving(all);
+    await a.node.leave();
+    await rig.clock.advance(20_000);
+    deepEqual(served(a), all);
+    const b = await rig.node("b", { cluster });
+    await b.serving(all, 5_000);
+    await a.node.stop();
+    deepEqual(rig.reports, []);
+  });
+
   test("stopped alone, it releases: whoever comes next need not wait", async () => {
     const rig = new Rig();
     const a = await (await rig.node("a")).serving();

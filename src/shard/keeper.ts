@@ -87,6 +87,7 @@ export class Keeper {
   #running = false;
   #movedMono = Number.NEGATIVE_INFINITY;
   #isMoving = false;
+  #handing: Promise<void> | undefined;
 
   constructor(ports: KeeperPorts) {
     this.#ports = ports;
@@ -109,24 +110,49 @@ export class Keeper {
   /** Hands every shard to another node, or releases it, and ends. */
   async stop(): Promise<void> {
     if (!this.#running) return;
-    const { settings, report } = this.#ports;
+    await this.leave();
+    await inParallel(this.#ports.settings.takesMax, [...this.#held.keys()], (shard) =>
+      this.#handOver(shard, undefined),
+    );
+    await inParallel(this.#ports.settings.takesMax, [...this.#held.values()], (holding) => this.#giveUp(holding));
+    this.kill();
+  }
+
+  /**
+   * Takes no more shards and hands over those that it has, until `resume` or `stop`. What no other node can have it
+   * keeps: somebody has to.
+   */
+  async leave(): Promise<void> {
+    if (!this.#running) return;
     this.#state = "leaving";
     try {
       await this.#announce();
       await this.#view.look();
     } catch (error) {
-      report("announce leaving", error);
+      this.#ports.report("announce leaving", error);
     }
-    const found = successors(this.#view.standing(new Set(this.#held.keys())));
-    const heirs = found.length === 0 ? [undefined] : found;
+    await this.#handAll();
+  }
+
+  async resume(): Promise<void> {
+    if (!this.#running || this.#state === "up") return;
+    this.#state = "up";
+    await this.#announce().catch((error: unknown) => this.#ports.report("announce the node", error));
+    this.#bell.ring();
+  }
+
+  #handAll(): Promise<void> {
+    return (this.#handing ??= this.#handToHeirs().finally(() => (this.#handing = undefined)));
+  }
+
+  async #handToHeirs(): Promise<void> {
+    const heirs = successors(this.#view.standing(new Set(this.#held.keys())));
     const shards = [...this.#held.keys()];
-    const handAll = heirs.map((heir, n) => {
+    const hand = heirs.map((heir, n) => {
       const its = shards.filter((_, i) => i % heirs.length === n);
       return inParallel(toOneHeirMax, its, (shard) => this.#handOver(shard, heir));
     });
-    await Promise.all(handAll);
-    await inParallel(settings.takesMax, [...this.#held.values()], (holding) => this.#giveUp(holding));
-    this.kill();
+    await Promise.all(hand);
   }
 
   kill(): void {
@@ -256,6 +282,7 @@ export class Keeper {
         await this.#view.look();
         for (const shard of this.#troubles.all.keys()) if (this.#view.isAnothers(shard)) this.#troubles.forget(shard);
         await this.#takeFree();
+        if (this.#state === "leaving") await this.#handAll(); // to one that has come meanwhile
         if (this.#moveOne()) waitMs = settings.moveEveryMs;
         this.#readAhead();
         waitMs = Math.min(waitMs, this.#nextLookMs());

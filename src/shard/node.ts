@@ -136,11 +136,24 @@ export class Node implements ShardService {
 
   /** Hands over what it owns, politely. The journal, the store and the transport stay open: they are the caller's. */
   async stop(): Promise<void> {
-    if (this.#state !== "up") return;
+    if (this.#state !== "up" && this.#state !== "leaving") return;
     this.#state = "leaving";
     await this.keeper.stop();
     this.kill();
     await this.#listening?.close();
+  }
+
+  /** Hands over what others can have and takes nothing, until `resume` or `stop`. It answers for all as before. */
+  async leave(): Promise<void> {
+    if (this.#state !== "up") return;
+    this.#state = "leaving";
+    await this.keeper.leave();
+  }
+
+  async resume(): Promise<void> {
+    if (this.#state !== "leaving") return;
+    this.#state = "up";
+    await this.keeper.resume();
   }
 
   /** Ends everything at once without a word, as a crash would. */

@@ -279,6 +279,37 @@ describe("a worker", () => {
     );
   });
 
+  test("held, it finishes what runs and takes nothing; resumed, it goes on", async () => {
+    const { client, clock, start, phase, ran } = await scene();
+    const { worker } = start();
+    const first = await client.submit(order([stage(["2000"])]));
+    await clock.advance(500);
+    await worker.hold();
+    const second = await client.submit(order([stage(["100"])], "other"));
+    await clock.advance(20_000);
+    deepEqual(await Promise.all([phase(first.jobId), phase(second.jobId)]), ["SUCCEEDED", "RUNNING"]);
+    deepEqual(worker.status(), { running: 0, telling: 0, slots: 2, draining: true });
+    worker.resume();
+    await clock.advance(1_000);
+    equal(await phase(second.jobId), "SUCCEEDED");
+    deepEqual(ran, ["2000", "100"]);
+  });
+
+  test("held, it can be told to give back what runs: others do it", async () => {
+    const { client, clock, start, phase, ran } = await scene();
+    const { worker } = start();
+    const { jobId } = await client.submit(order([stage(["5000"])]));
+    await clock.advance(500);
+    await worker.hold();
+    worker.giveBack();
+    await clock.advance(100);
+    equal(worker.status().running, 0);
+    start("another");
+    await clock.advance(10_000);
+    equal(await phase(jobId), "SUCCEEDED");
+    deepEqual(ran, ["5000", "5000"]);
+  });
+
   test("drained, it finishes what it can, gives the rest back, and takes nothing new", async () => {
     const { client, clock, start, phase, running } = await scene();
     const { worker, running: run } = start();

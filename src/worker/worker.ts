@@ -59,7 +59,20 @@ export type Worker = {
   run(signal: AbortSignal): Promise<void>;
   /** Takes no more work; lets what runs go on for the time, then gives it back. Resolves when nothing is left. */
   drain(forMs: number): Promise<void>;
-  status(): { readonly running: number; readonly slots: number; readonly draining: boolean };
+  /** Takes no more work until `resume`; what runs goes on. Resolves when nothing more can come. */
+  hold(): Promise<void>;
+  resume(): void;
+  /** Stops what runs, so that others can do it. */
+  giveBack(): void;
+  status(): WorkerStatus;
+};
+
+export type WorkerStatus = {
+  readonly running: number;
+  /** Attempts that have ended, and whose shard has yet to hear of it. */
+  readonly telling: number;
+  readonly slots: number;
+  readonly draining: boolean;
 };
 
 export const createWorker = (ports: WorkerPorts): Worker => new PollingWorker(ports);
@@ -70,8 +83,10 @@ class PollingWorker implements Worker {
   readonly #log: (line: string) => void;
   readonly #visits: Visits;
   readonly #crash = new AbortController();
-  /** Ends the asking for work; what runs goes on. */
+  /** Ends the worker; what runs goes on. */
   readonly #leave = new AbortController();
+  /** Ends the asking for work: for good when the worker leaves, or until it is resumed. */
+  #ask = new AbortController();
   readonly #renewals: Renewals;
   readonly #attempts = new Set<Promise<void>>();
   /** Attempts that have ended, and whose shard has yet to be told. */
@@ -95,12 +110,14 @@ class PollingWorker implements Worker {
   }
 
   status() {
-    return { running: this.#attempts.size, slots: this.#options.slots, draining: this.#leave.signal.aborted };
+    const [running, telling] = [this.#attempts.size, this.#endings.size];
+    return { running, telling, slots: this.#options.slots, draining: this.#ask.signal.aborted };
   }
 
   async run(signal: AbortSignal): Promise<void> {
     const crash = (): void => {
       this.#crash.abort(signal.reason);
+      this.#ask.abort(signal.reason);
       this.#leave.abort(signal.reason);
       this.#tell.abort(signal.reason);
       for (const holding of this.#renewals.holdings) holding.stop("crashed");
@@ -119,22 +136,34 @@ class PollingWorker implements Worker {
   }
 
   async drain(forMs: number): Promise<void> {
-    if (!this.#leave.signal.aborted) {
-      const interrupted = [...this.#reserving];
-      this.#leave.abort(new Fault("unavailable", "reserve", { why: "the worker is going away" }));
-      // A reservation that was cut off may have been granted all the same.
-      for (const shard of interrupted) await this.#sync(shard);
-    }
+    await this.hold();
+    this.#leave.abort(new Fault("unavailable", "reserve", { why: "the worker is going away" }));
     const { clock } = this.#ports;
-    const stop = clock.after(forMs, () => {
-      for (const holding of this.#renewals.holdings) holding.stop("drained");
-    });
+    const stop = clock.after(forMs, () => this.giveBack());
     const giveUp = clock.after(forMs + this.#options.stopMsMax, () =>
       this.#tell.abort(new Fault("unavailable", "tell ending", { why: "the worker is gone" })),
     );
     await this.#settled();
     stop();
     giveUp();
+  }
+
+  async hold(): Promise<void> {
+    if (this.#ask.signal.aborted) return;
+    const interrupted = [...this.#reserving];
+    this.#ask.abort(new Fault("unavailable", "reserve", { why: "the worker takes no more work" }));
+    // A reservation that was cut off may have been granted all the same.
+    for (const shard of interrupted) await this.#sync(shard);
+  }
+
+  resume(): void {
+    if (this.#leave.signal.aborted || !this.#ask.signal.aborted) return;
+    this.#ask = new AbortController();
+    this.#wakePollers();
+  }
+
+  giveBack(): void {
+    for (const holding of this.#renewals.holdings) holding.stop("drained");
   }
 
   #wakePollers(): void {
@@ -157,7 +186,7 @@ class PollingWorker implements Worker {
     const { signal } = this.#leave;
     const backoff = new Backoff({ backoffMs: 100, backoffMsMax: 5_000 }, random);
     while (!signal.aborted) {
-      if (this.#free <= 0) {
+      if (this.#free <= 0 || this.#ask.signal.aborted) {
         await new Promise<void>((wake) => this.#waiting.push(wake));
         continue;
       }
@@ -176,7 +205,7 @@ class PollingWorker implements Worker {
   /** False when the shard could not be asked. */
   async #visit(shard: ShardId, pollers: number): Promise<boolean> {
     const { client, executor, offers, clock } = this.#ports;
-    const { signal } = this.#leave;
+    const { signal } = this.#ask;
     const { pollMs } = this.#options;
     this.#reserving.add(shard);
     try {
@@ -220,7 +249,7 @@ class PollingWorker implements Worker {
     const holding = new Holding(granted, executor, clock, sentAtMs);
     this.#renewals.add(holding);
     // Several shards may have granted at once what only one of them should have.
-    const hasRoom = this.#free > 0 && !this.#leave.signal.aborted;
+    const hasRoom = this.#free > 0 && !this.#ask.signal.aborted;
     this.#follow(this.#attempts, holding, hasRoom ? this.#attempt(holding) : this.#release(holding));
   }
 
