@@ -12,12 +12,25 @@ import { streams } from "./edge-streams.ts";
 import { growth } from "./growth.ts";
 import { kernel } from "./kernel.ts";
 import { protobuf } from "./protobuf.ts";
+import { exec } from "./exec.ts";
 import { exitCodes, Report } from "./report.ts";
 import { store } from "./store.ts";
 import { spawn } from "./spawn.ts";
 import type { Suite } from "./suite.ts";
 
-const suites: readonly Suite[] = [canonical, kernel, edge, streams, attacks, cache, store, growth, protobuf, spawn];
+const suites: readonly Suite[] = [
+  canonical,
+  kernel,
+  edge,
+  streams,
+  attacks,
+  cache,
+  store,
+  growth,
+  protobuf,
+  spawn,
+  exec,
+];
 
 async function main(args: readonly string[]): Promise<number> {
   let given;

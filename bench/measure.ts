@@ -33,6 +33,12 @@ export function processCpuUs(pid: number): number {
   return stat ? (stat.own * 1_000_000) / clockTicks : Number.NaN;
 }
 
+/** CPU of a process, all its threads, and of those of its children that have ended and been waited for. */
+export function processTimes(pid: number): { readonly ownUs: number; readonly endedUs: number } | undefined {
+  const stat = statOf(pid);
+  return stat && { ownUs: (stat.own * 1_000_000) / clockTicks, endedUs: (stat.ended * 1_000_000) / clockTicks };
+}
+
 /** Memory that a process has in use; NaN where it cannot be told. */
 export function processMb(pid: number): number {
   try {

@@ -1,16 +1,16 @@
 /** What it costs to start a process, to put it into a sandbox, and to lay out its input tree. */
-import { spawn as spawnChild, execFileSync } from "node:child_process";
+import { spawn as spawnChild } from "node:child_process";
 import { chmodSync, closeSync, mkdirSync, mkdtempSync, openSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createMemoryBlobs } from "#blobs/memory.ts";
 import { systemClock } from "#app/system-clock.ts";
-import { boxWords } from "#worker/sandbox/box.ts";
 import { Sandbox, type Command } from "#worker/sandbox/sandbox.ts";
 import { LinkCache } from "#worker/stage/link-cache.ts";
 import { putTree } from "#worker/stage/rig.ts";
 import { stage } from "#worker/stage/stage.ts";
 import { Trees } from "#worker/stage/tree.ts";
+import { bareBwrap } from "./bare-bwrap.ts";
 import { median, processCpuUs } from "./measure.ts";
 import type { Figure, Report } from "./report.ts";
 import type { BenchOptions, Suite } from "./suite.ts";
@@ -71,7 +71,7 @@ async function compareStarts(report: Report, { smoke }: BenchOptions, home: stri
     }
     if (ballast.length === 1) report.say(""); // so that it lives until here
   }
-  const bare = bareBwrap(count);
+  const bare = bareBwrap(count, lanes);
   if (bare !== undefined)
     rows.push({
       name: "bare bwrap, from a shell",
@@ -169,24 +169,6 @@ async function launcher(home: string, want: "plain" | "bubblewrap", ballastMb: n
     },
   };
   return { sandbox, contestant };
-}
-
-/** The same namespaces and mounts, from shells that do nothing else. */
-function bareBwrap(count: number): number | undefined {
-  const box = { bwrap: "bwrap", root: "/usr", workingDirectory: "", argv: words, env: {}, network: false };
-  const line = boxWords({ ...box, hidden: ["/run", "/var/tmp"], tmpBytes: 0, readOnly: [] })
-    .filter((word, at, all) => word !== "--json-status-fd" && all[at - 1] !== "--json-status-fd")
-    .join(" ");
-  const each = Math.ceil(count / lanes);
-  const loop = `i=0; while [ $i -lt ${each} ]; do ${line} || exit 1; i=$((i+1)); done`;
-  const all = `${Array.from({ length: lanes }, () => `( ${loop} ) &`).join(" ")} wait`;
-  const beganMono = performance.now();
-  try {
-    execFileSync("/bin/sh", ["-c", all], { stdio: "ignore" });
-  } catch {
-    return undefined;
-  }
-  return (each * lanes) / ((performance.now() - beganMono) / 1_000);
 }
 
 async function measureTrees(report: Report, { smoke }: BenchOptions, home: string): Promise<void> {
