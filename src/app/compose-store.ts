@@ -19,6 +19,8 @@ import type { TierConfig } from "./tier-config.ts";
 export type ComposedStore = {
   /** The node's own: artifacts of jobs and archived logs, whosever they are. */
   readonly blobs: BlobStore;
+  /** Where what a tenant's results name is pinned; left out: in `blobs`. */
+  readonly pins?: (tenant: string) => Pick<BlobStore, "pin">;
   readonly store: Store;
   readonly index: ActionIndex;
   /** Of the node's own disk; left out where there is none. */

@@ -9,6 +9,7 @@ import { breaker } from "#blobs/tiers/breaker.ts";
 import { createHttpCaller } from "#blobs/tiers/http-call.ts";
 import { httpCache, type ReadOnly } from "#blobs/tiers/http.ts";
 import { metered } from "#blobs/tiers/metered.ts";
+import { pinEither } from "#blobs/tiers/pin-either.ts";
 import { openPostgresIndex } from "#blobs/tiers/postgres-index.ts";
 import { readThrough } from "#blobs/tiers/read-through.ts";
 import { reapiBlobs } from "#blobs/tiers/reapi.ts";
@@ -74,6 +75,7 @@ export async function composeTiers(local: ComposedStore, config: TierConfig, por
   return {
     ...local,
     blobs: readThrough({ near: local.blobs, far: part(ownPart), whenDead, served }),
+    pins: pinsOf(part),
     store: tieredStore({ near, far: part, whenDead, served, close: () => owned.disposeAsync() }),
     index: named,
     observe: (registry) => metrics.bind(tierMetrics(registry, config.kind)),
@@ -82,6 +84,16 @@ export async function composeTiers(local: ComposedStore, config: TierConfig, por
 }
 
 type Far = BlobStore & { readonly isDead: boolean };
+
+/** What actions make is the tenant's; what other work makes is the node's own. */
+function pinsOf(part: (tenant: string) => Far): NonNullable<ComposedStore["pins"]> {
+  const known = new Map<string, Pick<BlobStore, "pin">>();
+  return (tenant) => {
+    let pins = known.get(tenant);
+    if (!pins) known.set(tenant, (pins = pinEither(part(tenant), part(ownPart))));
+    return pins;
+  };
+}
 
 async function openShortCuts(
   configured: TierConfig["shortCuts"],

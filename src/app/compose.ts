@@ -6,8 +6,6 @@ import { join } from "node:path";
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import { Random } from "#base/random.ts";
-import type { ActionIndex } from "#blobs/action-index.ts";
-import type { BlobStore } from "#blobs/store.ts";
 import { door as buildDoor, taskLabel as actionLabel } from "#doors/build/plan.ts";
 import { buildPublisher } from "#doors/build/publish.ts";
 import { TenantTrees } from "#doors/build/tenant-trees.ts";
@@ -23,7 +21,7 @@ import { openActions } from "./compose-actions.ts";
 import { executionPorts } from "./compose-build.ts";
 import { composeEdge } from "./compose-edge.ts";
 import { startMesh, type RunningMesh } from "./compose-mesh.ts";
-import { openStore } from "./compose-store.ts";
+import { openStore, type ComposedStore } from "./compose-store.ts";
 import { startWorker } from "./compose-worker.ts";
 import type { Config } from "./config.ts";
 import { lockFolder, nodeName, publishAddress, publishEdge, type DataFolder } from "./data-folder.ts";
@@ -75,7 +73,7 @@ export async function startNode(
   const actions = await openActions(config, folder, { name, store: stored.store, trees, clock, log });
   if (actions) undo.defer(() => actions.close());
   let worker: Worker | undefined; // shown in the node's facts, which are told before there is one
-  const parts: Parts = { config, name, journal, blobs, index: stored.index, tcp, clock, random, log };
+  const parts: Parts = { config, name, journal, stored, tcp, clock, random, log };
   const { node, client, routed } = joinParts(parts, () => ({ ...worker?.status(), actions: actions ? 1 : 0 }));
   await node.start();
   undo.defer(() => node.stop());
@@ -127,8 +125,7 @@ type Parts = {
   readonly config: Config;
   readonly name: string;
   readonly journal: Journal;
-  readonly blobs: BlobStore;
-  readonly index: ActionIndex;
+  readonly stored: Pick<ComposedStore, "blobs" | "pins" | "index">;
   readonly tcp: TcpTransport;
   readonly clock: Clock;
   readonly random: Random;
@@ -140,7 +137,8 @@ type WorkerFacts = Partial<ReturnType<Worker["status"]>> & { readonly actions: n
 
 /** A node serves its shards and, through its router, everybody's; it asks itself without the network. */
 function joinParts(parts: Parts, workerFacts: () => WorkerFacts) {
-  const { config, name, journal, blobs, index, tcp, clock, random, log } = parts;
+  const { config, name, journal, stored, tcp, clock, random, log } = parts;
+  const { blobs, pins, index } = stored;
   const calls = directoryCalls(journal, () => node.status());
   const listen = (service: ShardService) => tcp.listen(service, { routed: routedBy(router), calls });
   const node: Node = createNode({
@@ -148,6 +146,7 @@ function joinParts(parts: Parts, workerFacts: () => WorkerFacts) {
     clock,
     journal,
     blobs,
+    ...(pins && { pins }),
     random: random.fork("node"),
     transport: { ...tcp, listen },
     cluster: { shards: config.cluster.shards, clusterId: config.cluster.name },

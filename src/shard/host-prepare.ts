@@ -13,9 +13,12 @@ import { requestKeyOf } from "#kernel/apply-job.ts";
 import type { Journal, RequestKey } from "#journal/journal.ts";
 import type { HostedShard } from "./host-shard.ts";
 
+/** Where what a tenant's results name can be pinned: the same for all tenants, or for each its own. */
+export type PinsOf = (tenant: string) => Pick<BlobStore, "pin">;
+
 export type PreparePorts = {
   readonly clock: Clock;
-  readonly blobs: Pick<BlobStore, "pin">;
+  readonly pins: PinsOf;
   readonly journal: Pick<Journal, "findKeys">;
   /** How long what a commit names is pinned at first. */
   readonly pinMs: number;
@@ -24,13 +27,12 @@ export type PreparePorts = {
 const noEvidence: Evidence = { digests: [], pinnedForMs: 0 };
 
 export class Preparer {
-  readonly #pins: Turn<readonly Digest[], Evidence>;
+  readonly #pins = new WeakMap<Pick<BlobStore, "pin">, Turn<readonly Digest[], Evidence>>();
   readonly #keys = new Map<HostedShard, Turn<string, RequestKey | undefined>>();
   readonly #ports: PreparePorts;
 
   constructor(ports: PreparePorts) {
     this.#ports = ports;
-    this.#pins = new Turn((asked) => this.#pin(asked));
   }
 
   /**
@@ -54,7 +56,17 @@ export class Preparer {
   #commit(shard: HostedShard, command: CommandOf<"commit">, on: Prepared): void {
     const digests = digestsOf(command.result);
     if (digests.length === 0 || !canBePinned(digests, shard)) return on.ready({ ...command, evidence: noEvidence });
-    this.#pins.ask(digests, new EvidentCommit(command, on));
+    // One that nobody knows is refused in any case.
+    const tenant = shard.state.tasks.get(command.task)?.stage.job.tenant.name;
+    if (tenant === undefined) return on.ready({ ...command, evidence: noEvidence });
+    this.#pinsOf(tenant).ask(digests, new EvidentCommit(command, on));
+  }
+
+  #pinsOf(tenant: string): Turn<readonly Digest[], Evidence> {
+    const blobs = this.#ports.pins(tenant);
+    let turn = this.#pins.get(blobs);
+    if (!turn) this.#pins.set(blobs, (turn = new Turn((asked) => this.#pin(blobs, asked))));
+    return turn;
   }
 
   #submit(shard: HostedShard, command: Submit): Command | Promise<Command> {
@@ -66,7 +78,7 @@ export class Preparer {
   }
 
   async #submitLater(shard: HostedShard, submit: Submit, digests: readonly Digest[]): Promise<Command> {
-    const reuseEvidence = digests.length > 0 ? await later(this.#pins, digests) : undefined;
+    const reuseEvidence = digests.length > 0 ? await later(this.#pinsOf(submit.tenant), digests) : undefined;
     const evident = reuseEvidence === undefined ? submit : { ...submit, reuseEvidence };
     const { requestKey } = submit;
     if (requestKey === undefined) return evident;
@@ -94,9 +106,9 @@ export class Preparer {
     return turn;
   }
 
-  async #pin(asked: readonly (readonly Digest[])[]): Promise<readonly Evidence[]> {
+  async #pin(blobs: Pick<BlobStore, "pin">, asked: readonly (readonly Digest[])[]): Promise<readonly Evidence[]> {
     const all = [...new Set(asked.flat())];
-    const together = await this.#pinOnce(all);
+    const together = await this.#pinOnce(blobs, all);
     if ("pinnedForMs" in together) return asked.map((digests) => ({ digests, pinnedForMs: together.pinnedForMs }));
     const missing = new Set(together.missing);
     return Promise.all(
@@ -104,15 +116,18 @@ export class Preparer {
         // Refused whatever else is there; the evidence without the missing one makes the refusal name it.
         if (digests.some((digest) => missing.has(digest)))
           return { digests: digests.filter((digest) => !missing.has(digest)), pinnedForMs: this.#ports.pinMs };
-        const pin = await this.#pinOnce(digests);
+        const pin = await this.#pinOnce(blobs, digests);
         if ("pinnedForMs" in pin) return { digests, pinnedForMs: pin.pinnedForMs };
         return { digests: digests.filter((digest) => !pin.missing.includes(digest)), pinnedForMs: this.#ports.pinMs };
       }),
     );
   }
 
-  async #pinOnce(digests: readonly Digest[]): Promise<{ pinnedForMs: number } | { missing: readonly Digest[] }> {
-    const { clock, blobs, pinMs } = this.#ports;
+  async #pinOnce(
+    blobs: Pick<BlobStore, "pin">,
+    digests: readonly Digest[],
+  ): Promise<{ pinnedForMs: number } | { missing: readonly Digest[] }> {
+    const { clock, pinMs } = this.#ports;
     const sentMono = clock.monotonicMs();
     const pin = await blobs.pin(digests, pinMs).catch((error: unknown) => {
       // A name that is none is nowhere. That it is none the kernel says; it is not worth a look at every digest here.

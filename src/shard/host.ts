@@ -8,7 +8,6 @@
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
-import type { BlobStore } from "#blobs/store.ts";
 import type { Command, CommandOf } from "#kernel/command.ts";
 import type { Rejection } from "#kernel/rejection.ts";
 import type { Reply } from "#kernel/reply.ts";
@@ -20,7 +19,7 @@ import { broken, Desk, type Hold } from "./host-desk.ts";
 import { Load } from "./host-load.ts";
 import type { ShardObserver } from "./host-observer.ts";
 import { Poisons } from "./host-poison.ts";
-import { Preparer, type Prepared } from "./host-prepare.ts";
+import { Preparer, type PinsOf, type Prepared } from "./host-prepare.ts";
 import { Pulse } from "./host-pulse.ts";
 import { defaultHostSettings, type HostSettings } from "./host-settings.ts";
 import { HostedShard, type Hosting, type LossReason } from "./host-shard.ts";
@@ -36,7 +35,7 @@ export type HostPorts = {
   readonly clock: Clock;
   readonly storeClock: StoreClock;
   readonly journal: Pick<Journal, "append" | "confirm" | "tail" | "findKeys">;
-  readonly blobs: Pick<BlobStore, "pin">;
+  readonly pins: PinsOf;
   readonly settings?: Partial<HostSettings>;
   readonly observers?: readonly ShardObserver[];
   /** Where the node believes the shard's owner to be. */
@@ -66,8 +65,8 @@ export class ShardHost implements ShardService {
     this.#settings = settings;
     this.#observers = ports.observers ?? [];
     this.#load = new Load(settings);
-    const { clock, journal, blobs, storeClock, report } = ports;
-    this.#preparer = new Preparer({ clock, journal, blobs, pinMs: settings.pinMs });
+    const { clock, journal, pins, storeClock, report } = ports;
+    this.#preparer = new Preparer({ clock, journal, pins, pinMs: settings.pinMs });
     this.#committer = new Committer({
       clock,
       journal,

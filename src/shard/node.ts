@@ -9,6 +9,7 @@ import type { Cluster, Journal, NodeId } from "#journal/journal.ts";
 import { Archiver, defaultArchiverSettings, type ArchiverSettings } from "./archiver.ts";
 import { defaultRetentionSettings, HistoryRetention, type RetentionSettings } from "./history-retention.ts";
 import { ShardHost } from "./host.ts";
+import type { PinsOf } from "./host-prepare.ts";
 import type { HostSettings } from "./host-settings.ts";
 import { StoreClock } from "./kernel-clock.ts";
 import { Keeper } from "./keeper.ts";
@@ -28,6 +29,8 @@ export type NodeOptions = {
   readonly clock: Clock;
   readonly journal: Journal;
   readonly blobs: BlobStore;
+  /** Where what results name is looked for and pinned, by tenant. Left out: in `blobs`, whosever it is. */
+  readonly pins?: PinsOf;
   readonly random: Random;
   /** Served by `start` and used to reach other nodes; left out where there is only one. */
   readonly transport?: Transport;
@@ -242,13 +245,13 @@ export class Node implements ShardService {
   }
 
   #makeHost(): ShardHost {
-    const { id: node, clock, journal, blobs, host: settings = {} } = this.#options;
+    const { id: node, clock, journal, blobs, pins = () => blobs, host: settings = {} } = this.#options;
     return new ShardHost({
       node,
       clock,
       storeClock: this.#storeClock,
       journal,
-      blobs,
+      pins,
       settings,
       observers: [this.#projector, this.#snapshotter, this.#outbox],
       hintOf: (shard) => this.keeper.hintOf(shard),
