@@ -19,6 +19,8 @@ import { composeHttpCaches } from "./compose-http-caches.ts";
 import type { PeersView } from "./compose-mesh.ts";
 import type { ComposedStore } from "./compose-store.ts";
 import type { Config } from "./config.ts";
+import type { Drain } from "./drain.ts";
+import { drainRoute } from "./drain-routes.ts";
 import { edgeAddressDefault, parseEdgeAddress } from "./edge-config.ts";
 import { meshMetrics } from "./mesh-metrics.ts";
 import { peersRoute } from "./mesh-routes.ts";
@@ -36,6 +38,8 @@ export type EdgeParts = {
     | undefined;
   /** Who is in the mesh; undefined when there is none. */
   readonly peers?: (() => PeersView | undefined) | undefined;
+  /** Takes the node out of service; left out: it cannot be asked to. */
+  readonly drain?: Drain | undefined;
   readonly log: (line: string) => void;
 };
 
@@ -104,7 +108,9 @@ async function serve({ edge, build }: Config, listen: readonly string[], parts: 
     },
     http(admission, registry) {
       cache?.observe?.(registry);
-      const peersServed = peersRoute(admission, peers);
+      const drainServed = parts.drain ? drainRoute(admission, parts.drain) : () => undefined;
+      const peersAlone = peersRoute(admission, peers);
+      const peersServed: typeof peersAlone = (...asked) => peersAlone(...asked) ?? drainServed(...asked);
       meshMetrics(registry, peers);
       if (!cache) return peersServed;
       const report = (error: unknown): void => trouble("serve an HTTP cache", error);

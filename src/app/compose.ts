@@ -20,11 +20,12 @@ import type { Worker } from "#worker/worker.ts";
 import { openActions } from "./compose-actions.ts";
 import { executionPorts } from "./compose-build.ts";
 import { composeEdge } from "./compose-edge.ts";
-import { startMesh, type RunningMesh } from "./compose-mesh.ts";
+import { startMesh, type PeersView, type RunningMesh } from "./compose-mesh.ts";
 import { openStore, type ComposedStore } from "./compose-store.ts";
 import { startWorker } from "./compose-worker.ts";
 import type { Config } from "./config.ts";
 import { lockFolder, nodeName, publishAddress, publishEdge, type DataFolder } from "./data-folder.ts";
+import { Drain, type DrainPorts } from "./drain.ts";
 import { factsFor } from "./mesh-facts.ts";
 import { publisherOf } from "./publishers.ts";
 import { systemClock } from "./system-clock.ts";
@@ -42,6 +43,8 @@ export type Running = {
   readonly edgePorts: readonly number[];
   readonly edgeAddresses: readonly string[];
   readonly mesh: RunningMesh | undefined;
+  /** Takes the node out of service, politely; `left` is when it is to be stopped. */
+  readonly drain: Drain;
   /** Lets running work go on for the configured time, hands the shards over, closes everything. */
   stop(): Promise<void>;
 };
@@ -86,7 +89,9 @@ export async function startNode(
   const execution = executionPorts(config, { client, trees, journal, clock, isOwn: actions !== undefined });
   const cache = { ...stored, spoolFolder: await spoolFolder(folder), execution };
   let mesh: RunningMesh | undefined; // the edge is asked about it, and it tells where the edge is
-  const edge = await composeEdge(config, { clock, node, routed, journal, cache, peers: () => mesh?.peers(), log });
+  const drain = drainOf(node, { clock, worker: () => worker, log });
+  const peers = (): PeersView | undefined => mesh?.peers();
+  const edge = await composeEdge(config, { clock, node, routed, journal, cache, peers, drain, log });
   if (edge) undo.defer(() => edge.close());
   const [edgeAddress] = edge?.addresses ?? [];
   if (edgeAddress !== undefined) undo.use(await publishEdge(folder, edgeAddress));
@@ -96,7 +101,7 @@ export async function startNode(
     undo.defer(() => joined.stop());
   }
   undo.use(await publishAddress(folder, node.address));
-  undo.defer(async () => await worker?.drain(config.node.stopWithin));
+  undo.defer(async () => await worker?.drain(0));
 
   const owned = undo.move();
   const { ports: edgePorts = [], addresses: edgeAddresses = [] } = edge ?? {};
@@ -110,9 +115,20 @@ export async function startNode(
     edgePorts,
     edgeAddresses,
     mesh,
-    stop: () => owned.disposeAsync(),
+    drain,
+    async stop() {
+      drain.begin({ withinMs: config.node.stopWithin, leave: true });
+      await drain.left;
+      await owned.disposeAsync();
+    },
   };
 }
+
+const drainOf = (node: Node, ports: Omit<DrainPorts, "node">): Drain =>
+  new Drain({
+    ...ports,
+    node: { leave: () => node.leave(), resume: () => node.resume(), shards: () => node.keeper.held.size },
+  });
 
 /** What this machine is, what it can do, and what else it is said to offer. */
 function labelsOf({ worker: { labels } }: Config, name: string, hasActions: boolean): readonly string[] {

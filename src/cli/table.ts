@@ -6,6 +6,7 @@ import { cacheStat } from "./cache-stat.ts";
 import { cacheGc, cacheVerify } from "./cache-upkeep.ts";
 import { cacheWhy } from "./cache-why.ts";
 import type { Command } from "./command.ts";
+import { drain } from "./drain.ts";
 import { historyRebuild } from "./history-rebuild.ts";
 import { jobCancel } from "./job-cancel.ts";
 import { jobList } from "./job-list.ts";
@@ -42,6 +43,7 @@ export const table: readonly Command[] = [
   nodes,
   peers,
   shards,
+  drain,
   historyRebuild,
   bench,
 ];

@@ -22,7 +22,7 @@ export async function withNode(values: UpValues, world: World, ready: (facts: Up
   const running = await startNode(config, folder, { log });
   await serving(running);
   ready(await factsOf(running, config, folder, world));
-  await stopping;
+  await Promise.race([stopping, running.drain.left]);
   const { running: tasks = 0 } = running.worker?.status() ?? {};
   world.note(
     tasks === 0
