@@ -1,0 +1,149 @@
+/** Nodes as anyone would run several: one PostgreSQL, one folder that all reach, one mesh; each a process of its own. */
+import { execFileSync } from "node:child_process";
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { systemClock } from "#app/system-clock.ts";
+import { GrpcClient } from "#grpc/client.ts";
+import { connectH2 } from "#h2/client.ts";
+import { freePort } from "#test/free-port.ts";
+import { until } from "#test/until.ts";
+import type { Child, Processes } from "../chaos/processes.ts";
+
+export type FleetPlan = {
+  readonly nodes: number;
+  readonly shards: number;
+  /** Of a shard's owner. */
+  readonly leaseMs: number;
+  /** Actions that a node runs at once. */
+  readonly slots: number;
+};
+
+export type FleetPorts = { readonly processes: Processes; readonly database: string };
+
+export type Member = {
+  readonly name: string;
+  /** Where clients reach it: host:port. */
+  readonly edge: string;
+  readonly mesh: string;
+  readonly config: string;
+  readonly log: string;
+  child: Child | undefined;
+};
+
+const program = join(import.meta.dirname, "../../src/cli/main.ts");
+const startMsMax = 90_000;
+
+export class Fleet implements AsyncDisposable {
+  readonly folder = mkdtempSync(join(tmpdir(), "millrace-fleet-"));
+  readonly members: Member[] = [];
+  readonly plan: FleetPlan;
+  readonly #ports: FleetPorts;
+  readonly #clients = new Map<string, GrpcClient>();
+
+  private constructor(plan: FleetPlan, ports: FleetPorts) {
+    this.plan = plan;
+    this.#ports = ports;
+    chmodSync(this.folder, 0o711); // actions run as users of their own, who have to pass through
+    for (const name of ["shared", "logs"]) mkdirSync(join(this.folder, name));
+  }
+
+  static async start(plan: FleetPlan, ports: FleetPorts): Promise<Fleet> {
+    const fleet = new Fleet(plan, ports);
+    try {
+      for (let i = 1; i <= plan.nodes; i += 1) fleet.members.push(await fleet.#member(`n${i}`));
+      for (const member of fleet.members) fleet.#write(member);
+      for (const member of fleet.members) fleet.up(member);
+      await Promise.all(fleet.members.map((member) => fleet.ready(member)));
+      return fleet;
+    } catch (error) {
+      const logs = fleet.members.map(({ name, child }) => `${name}:\n${child?.logTail()}`).join("\n");
+      await fleet[Symbol.asyncDispose]();
+      throw new Error(`the fleet did not come up; its nodes said:\n${logs}`, { cause: error });
+    }
+  }
+
+  get shared(): string {
+    return join(this.folder, "shared");
+  }
+
+  member(name: string): Member {
+    const found = this.members.find((member) => member.name === name);
+    if (!found) throw new Error(`there is no node ${name}`);
+    return found;
+  }
+
+  /** Started, whether it is ready or not. */
+  up(member: Member): void {
+    const args = [program, "up", "--config", member.config];
+    const env = { XDG_CACHE_HOME: join(this.folder, "cache") };
+    member.child = this.#ports.processes.spawn({ name: member.name, args, env, logFile: member.log });
+  }
+
+  /** Until it takes calls. */
+  async ready(member: Member): Promise<void> {
+    const isReady = async (): Promise<boolean> => {
+      if (member.child?.hasExited) throw new Error(`it ended by itself: ${member.child.ending}`);
+      return await fetch(`http://${member.edge}/readyz`).then(
+        ({ ok }) => ok,
+        () => false,
+      );
+    };
+    await until(`${member.name} is ready`, isReady, { limitMs: startMsMax, everyMs: 50 });
+  }
+
+  async kill(member: Member): Promise<void> {
+    await member.child?.kill();
+  }
+
+  /** A client of one node, and of no other. */
+  client(member: Member): GrpcClient {
+    const found = this.#clients.get(member.name);
+    if (found) return found;
+    const [host = "", port] = member.edge.split(":");
+    const connect = () => connectH2({ host, port: Number(port), clock: systemClock });
+    const client = new GrpcClient({ clock: systemClock, authority: member.edge, connect });
+    this.#clients.set(member.name, client);
+    return client;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const client of this.#clients.values()) client.close();
+    for (const { child } of this.members) child?.signal("SIGCONT");
+    await Promise.all(this.members.map(({ child }) => child?.leave(15_000)));
+    execFileSync("chmod", ["-R", "u+w", this.folder]);
+    rmSync(this.folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+  }
+
+  async #member(name: string): Promise<Member> {
+    const data = join(this.folder, name);
+    mkdirSync(data, { mode: 0o711 });
+    return {
+      name,
+      edge: `127.0.0.1:${await freePort()}`,
+      mesh: `127.0.0.1:${await freePort()}`,
+      config: join(data, "config.yaml"),
+      log: join(this.folder, "logs", name),
+      child: undefined,
+    };
+  }
+
+  #write({ name, edge, mesh, config }: Member): void {
+    const { shards, leaseMs, slots } = this.plan;
+    const { database } = this.#ports;
+    const data = join(this.folder, name);
+    const actionsIn = join(data, "actions");
+    mkdirSync(actionsIn, { mode: 0o711 });
+    const names = { kind: "postgres", url: database };
+    const settings = {
+      cluster: { name: "fleet", shards, ownerLease: `${leaseMs}ms` },
+      node: { name, data, listen: ["unix"], stopWithin: "5s" },
+      edge: { listen: [edge] },
+      mesh: { listen: mesh, join: this.members.map((member) => member.mesh), profile: "local" },
+      journal: { kind: "postgres", url: database },
+      blobs: { kind: "disk", authoritative: { kind: "directory", directory: this.shared, names } },
+      worker: { slots, actionsIn },
+    };
+    writeFileSync(config, JSON.stringify(settings));
+  }
+}
