@@ -58,6 +58,7 @@ describe("descriptors", () => {
         "grpc.health.v1.Health",
         "grpc.reflection.v1.ServerReflection",
         "grpc.reflection.v1alpha.ServerReflection",
+        "millrace.build.v1.Builds",
         "millrace.work.v1.Admin",
         "millrace.work.v1.Peer",
         "millrace.work.v1.Work",

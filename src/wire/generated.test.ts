@@ -23,6 +23,7 @@ import * as status from "./generated/google/rpc/status.ts";
 import * as health from "./generated/grpc/health/v1/health.ts";
 import * as reflection from "./generated/grpc/reflection/v1/reflection.ts";
 import * as reflectionAlpha from "./generated/grpc/reflection/v1alpha/reflection.ts";
+import * as builds from "./generated/millrace/build/v1/builds.ts";
 import * as commands from "./generated/millrace/work/v1/commands.ts";
 import * as model from "./generated/millrace/work/v1/model.ts";
 import * as queries from "./generated/millrace/work/v1/queries.ts";
@@ -49,6 +50,7 @@ const modules: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   "grpc/health/v1/health.proto": health,
   "grpc/reflection/v1/reflection.proto": reflection,
   "grpc/reflection/v1alpha/reflection.proto": reflectionAlpha,
+  "millrace/build/v1/builds.proto": builds,
   "millrace/work/v1/commands.proto": commands,
   "millrace/work/v1/model.proto": model,
   "millrace/work/v1/queries.proto": queries,
