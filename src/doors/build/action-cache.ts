@@ -160,6 +160,10 @@ class Missed extends GrpcError {
   }
 }
 
+/** Of what `get` threw: why there was no result; undefined where that is not what it says. */
+export const missReasonOf = (thrown: unknown): MissReason | undefined =>
+  thrown instanceof Missed ? thrown.reason : undefined;
+
 /** The store names what it did not find. */
 const lostOf = ({ facts }: Fault, otherwise: Digest): Digest =>
   typeof facts["digest"] === "string" ? facts["digest"] : otherwise;

@@ -12,6 +12,7 @@ import type { Duration } from "#wire/generated/google/protobuf/duration.ts";
 import type { ExecutionSettings } from "./execution-settings.ts";
 import { byCode, demandsOf, platformOf } from "./plan-platform.ts";
 import { invalid } from "./refusals.ts";
+import type { RanBecause } from "./run-outcome.ts";
 
 export const door = "build";
 export const actionKind = "build.action";
@@ -39,6 +40,8 @@ export type ActionSpec = {
   readonly principal: string;
   readonly target: string;
   readonly mnemonic: string;
+  /** Why it is run at all. */
+  readonly because?: RanBecause;
 };
 
 export type Asked = {
@@ -50,6 +53,7 @@ export type Asked = {
   readonly nowMs: number;
   /** Chosen by the caller: keeps apart what is not to be merged. */
   readonly unique: string;
+  readonly because?: RanBecause | undefined;
 };
 
 /** Throws for what cannot be executed here. */
@@ -74,6 +78,7 @@ export function planAction(asked: Asked, action: Action, command: Command, setti
     principal,
     target: (metadata?.targetId ?? "").slice(0, textLengthMax),
     mnemonic: (metadata?.actionMnemonic ?? "").slice(0, textLengthMax),
+    ...(asked.because && { because: asked.because }),
   };
 }
 
@@ -151,7 +156,11 @@ const nameLengthMax = 250;
 /** No job is kept for longer than five weeks. */
 const deadlineMsMax = 30 * 24 * 3_600_000;
 
-const templateOf = ({ requires, queueMs, timeoutMs }: ActionSpec): TaskTemplate => ({
+export const templateOf = ({
+  requires,
+  queueMs,
+  timeoutMs,
+}: Pick<ActionSpec, "requires" | "queueMs" | "timeoutMs">): TaskTemplate => ({
   kind: actionKind,
   requires,
   leaseMs: 10_000,

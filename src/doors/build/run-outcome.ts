@@ -1,6 +1,17 @@
 /** What a worker records of an action: small enough for the kernel; the rest is a blob that it names. */
 import type { Digest } from "#base/digest.ts";
 import type { Result } from "#kernel/model.ts";
+import type { MissReason } from "./why/seen.ts";
+
+/** Why an action was run and its result not taken from the cache. */
+export type RanBecause =
+  | MissReason
+  | { readonly kind: "skip-cache-lookup" }
+  | { readonly kind: "do-not-cache" }
+  /** The result in the cache lacks an output that this one has to have. */
+  | { readonly kind: "lacks-output"; readonly output: string }
+  /** Who asked for it may not see what is in the cache. */
+  | { readonly kind: "may-not-read" };
 
 export type ActionOutcome = {
   readonly instance: string;
@@ -10,6 +21,9 @@ export type ActionOutcome = {
   /** Of its status; 0 is well. */
   readonly code: number;
   readonly exitCode: number;
+  /** It was not run: the result is the cache's. */
+  readonly cached?: boolean;
+  readonly because?: RanBecause;
 };
 
 export const outcomeText = (outcome: ActionOutcome): string => JSON.stringify(outcome);

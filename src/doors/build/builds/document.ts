@@ -1,0 +1,128 @@
+/**
+ * A build as people and scripts write it, in YAML or JSON, checked strictly: a typo is an error with its path. Pure but
+ * for the files that it names, which are somebody else's to find.
+ */
+import { z } from "zod";
+import { durationHelp, parseDurationMs } from "#base/units.ts";
+import type { Build, BuildAction, Input, Pair } from "#wire/generated/millrace/build/v1/builds.ts";
+
+const Duration = z.string().transform((text, context) => {
+  const ms = parseDurationMs(text);
+  if (ms === undefined) context.addIssue({ code: "custom", message: durationHelp });
+  return ms ?? 0;
+});
+const Digest = z.string().regex(/^[0-9a-f]{64}\/\d{1,16}$/, "write a digest as HASH/SIZE, of SHA-256");
+const Words = z.record(z.string().min(1), z.string());
+
+const sources = ["file", "text", "blob", "tree", "link", "from"] as const;
+
+const InputAt = z
+  .strictObject({
+    /** Where the action finds it; for a file and an output it is called the same there if nothing is said. */
+    path: z.string().optional(),
+    /** A file or a folder of whoever submits. */
+    file: z.string().optional(),
+    text: z.string().optional(),
+    blob: Digest.optional(),
+    tree: Digest.optional(),
+    link: z.string().optional(),
+    /** The key of the action that makes it, and which of its outputs it is. */
+    from: z.string().optional(),
+    output: z.string().optional(),
+    executable: z.boolean().optional(),
+  })
+  .refine((input) => sources.filter((source) => input[source] !== undefined).length === 1, {
+    message: `say what it is with one of ${sources.join(", ")}`,
+  })
+  .refine((input) => input.path !== undefined || input.file !== undefined || input.output !== undefined, {
+    message: "say where it is found with path",
+  })
+  .refine((input) => input.from === undefined || (input.output ?? input.path) !== undefined, {
+    message: "say which output it is",
+  })
+  .refine((input) => input.output === undefined || input.from !== undefined, {
+    message: "output goes with from: the action that makes it",
+  });
+
+const Action = z.strictObject({
+  /** A line for the shell, or a program and its arguments. */
+  run: z.union([z.string().min(1), z.array(z.string()).min(1)]),
+  inputs: z.array(z.union([z.string().min(1), InputAt])).default([]),
+  outputs: z.array(z.string()).default([]),
+  env: Words.default({}),
+  platform: Words.default({}),
+  /** Where it runs, below the folder with its inputs. */
+  in: z.string().default(""),
+  timeout: Duration.default(0),
+  after: z.array(z.string()).default([]),
+  /** Whether a result may come from the cache and go there; "renew" puts it there without looking. */
+  cache: z.enum(["use", "renew", "off"]).default("use"),
+});
+
+export const BuildDocument = z.strictObject({
+  name: z.string().min(1).default("build"),
+  instance: z.string().default(""),
+  deadline: Duration.default(0),
+  /** For all actions; what an action says itself goes before. */
+  env: Words.default({}),
+  platform: Words.default({}),
+  actions: z.record(z.string().min(1), Action),
+});
+
+export type BuildDocument = z.output<typeof BuildDocument>;
+type DocumentInput = z.output<typeof InputAt>;
+
+/** A file of the submitter's, once it is in the store. */
+export type FoundFile =
+  | { readonly kind: "blob"; readonly digest: string; readonly isExecutable: boolean }
+  | { readonly kind: "tree"; readonly digest: string };
+
+export type FindFile = (path: string) => Promise<FoundFile>;
+
+/** What a shell line may count on being there. */
+const searchPath = "/usr/local/bin:/usr/bin:/bin";
+
+export async function buildOf(document: BuildDocument, find: FindFile): Promise<Build> {
+  const actions: BuildAction[] = [];
+  for (const [key, action] of Object.entries(document.actions)) {
+    const inputs: Input[] = [];
+    for (const input of action.inputs) inputs.push(await inputOf(input, find));
+    actions.push({
+      key,
+      arguments: typeof action.run === "string" ? ["/bin/sh", "-c", action.run] : action.run,
+      environment: pairs({ PATH: searchPath, ...document.env, ...action.env }),
+      workingDirectory: action.in,
+      outputPaths: action.outputs,
+      inputs,
+      platform: pairs({ ...document.platform, ...action.platform }),
+      timeoutMs: action.timeout,
+      doNotCache: action.cache === "off",
+      skipCacheLookup: action.cache === "renew",
+      after: action.after,
+    });
+  }
+  const { name, instance, deadline } = document;
+  return { name, instanceName: instance, actions, deadlineMs: deadline };
+}
+
+async function inputOf(given: string | DocumentInput, find: FindFile): Promise<Input> {
+  const input: DocumentInput = typeof given === "string" ? { file: given } : given;
+  const { file, text, blob, tree, link, from, output, executable } = input;
+  const path = input.path ?? file ?? output ?? "";
+  const isExecutable = executable ?? false;
+  if (text !== undefined) return { path, isExecutable, source: { kind: "contents", value: Buffer.from(text) } };
+  if (blob !== undefined) return { path, isExecutable, source: { kind: "blob", value: blob } };
+  if (tree !== undefined) return { path, isExecutable, source: { kind: "tree", value: tree } };
+  if (link !== undefined) return { path, isExecutable, source: { kind: "link", value: link } };
+  if (from !== undefined)
+    return { path, isExecutable, source: { kind: "output", value: { action: from, path: output ?? path } } };
+  const found = await find(file ?? "");
+  if (found.kind === "tree") return { path, isExecutable, source: { kind: "tree", value: found.digest } };
+  return { path, isExecutable: executable ?? found.isExecutable, source: { kind: "blob", value: found.digest } };
+}
+
+/** In the order of their names: the same words are the same action however they are written down. */
+const pairs = (words: Readonly<Record<string, string>>): readonly Pair[] =>
+  Object.entries(words)
+    .map(([name, value]) => ({ name, value }))
+    .toSorted((a, b) => (a.name < b.name ? -1 : 1));
