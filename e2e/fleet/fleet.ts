@@ -8,7 +8,7 @@ import { GrpcClient } from "#grpc/client.ts";
 import { connectH2 } from "#h2/client.ts";
 import { freePort } from "#test/free-port.ts";
 import { until } from "#test/until.ts";
-import type { Child, Processes } from "../chaos/processes.ts";
+import type { Child, Processes } from "#e2e/chaos/processes.ts";
 
 export type FleetPlan = {
   readonly nodes: number;

@@ -1,7 +1,7 @@
 /** A workspace of many small actions in layers: each reads what two of the layer before have made. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { makeWorkspace, type Workspace } from "../bazel/workspace.ts";
+import { makeWorkspace, type Workspace } from "#e2e/bazel/workspace.ts";
 
 export type Sacks = {
   readonly layers: number;
