@@ -63,6 +63,8 @@ async function open(config: Config, folder: DataFolder, parts: ActionParts): Pro
       log,
       hidden: [folder.path],
       isolation: { want: config.worker.sandbox },
+      freeBytesMin: config.worker.diskFreeMin,
+      memoryBytesMax: config.worker.memoryMax,
     }),
   );
   // An earlier life's claims have been given back, and its actions are begun anew.

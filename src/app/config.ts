@@ -117,6 +117,12 @@ const Worker = z.strictObject({
   printedMax: Size({ min: "64KiB" })
     .prefault("64MiB")
     .describe("Of what an action prints, to each of its two streams; the middle of more is left out."),
+  memoryMax: Size({ min: "64MiB" })
+    .optional()
+    .describe("Of all actions together, where control groups can be had. Left out: nine tenths of the machine's."),
+  diskFreeMin: Size()
+    .prefault("512MiB")
+    .describe("With less free where actions run, the one that wrote most is ended."),
   processesMax: z.int().min(1).max(1_000_000).default(4_096).describe("Processes and threads of one action at once."),
 });
 
@@ -167,15 +173,30 @@ export function hidePassword(url: string): string {
   }
 }
 
-/** A configuration as written, checked; Fault "invalid" names each place and line. */
-export async function readConfig(path: string | undefined): Promise<Config> {
-  if (path === undefined) return Config.parse({});
-  const { readChecked } = await import("./yaml-file.ts");
-  const config = await readChecked(path, Config, "read configuration");
+/** Where settings come from: the flags go before the environment, that before the file. */
+export type ConfigSources = {
+  readonly file?: string | undefined;
+  readonly env?: NodeJS.ProcessEnv | undefined;
+  /** Each `path=value`. */
+  readonly set?: readonly string[] | undefined;
+};
+
+/** A configuration as given, checked; Fault "invalid" names each place, and the line, the variable or the flag. */
+export async function readConfig({ file, env = {}, set = [] }: ConfigSources = {}): Promise<Config> {
+  const doing = "read configuration";
+  const isGiven = set.length > 0 || Object.keys(env).some((name) => name.startsWith("MILLRACE_"));
+  if (file === undefined && !isGiven) return Config.parse({});
+  const [{ readChecked, checkText }, { settingsOf }, { givenByEnvironment, givenByFlags, whereGiven, withGiven }] =
+    await Promise.all([import("./yaml-file.ts"), import("./config-settings.ts"), import("./config-given.ts")]);
+  const settings = settingsOf(Config);
+  const given = [...givenByEnvironment(env, settings), ...givenByFlags(set, settings)];
+  const overlay = {
+    put: (value: unknown) => (given.length === 0 ? value : withGiven(value, given, settings)),
+    where: (path: readonly PropertyKey[]) => whereGiven(path, given),
+  };
+  const config =
+    file === undefined ? checkText("", Config, { doing, overlay }) : await readChecked(file, Config, doing, overlay);
   if (config.journal.kind === "postgres" && config.blobs.kind === "memory")
-    throw new Fault("invalid", "read configuration", {
-      file: path,
-      why: "a journal that outlives the node needs blobs that do, too",
-    });
+    throw new Fault("invalid", doing, { file, why: "a journal that outlives the node needs blobs that do, too" });
   return config;
 }

@@ -25,6 +25,17 @@ export class Visits {
     else this.#weights.delete(shard);
   }
 
+  /** Whether there is one that is known to have work, and nobody visits. */
+  hasReady(busy: ReadonlySet<ShardId>): boolean {
+    for (const shard of this.#weights.keys()) if (!busy.has(shard)) return true;
+    return false;
+  }
+
+  /** One that is known to have work; undefined when there is none. */
+  nextReady(busy: ReadonlySet<ShardId>): ShardId | undefined {
+    return this.#draw(busy);
+  }
+
   /** Undefined when all of them are being visited. */
   next(busy: ReadonlySet<ShardId>): ShardId | undefined {
     this.#turns += 1;

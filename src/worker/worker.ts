@@ -14,6 +14,7 @@ import { endingOf, tell, type AttemptPorts } from "./attempt.ts";
 import { Holding } from "./holding.ts";
 import { Renewals } from "./renewal.ts";
 import type { Planners, Runners } from "./runner.ts";
+import { Rumours, type WorkSources } from "./sources.ts";
 import { Visits } from "./visits.ts";
 
 export type WorkerOptions = {
@@ -48,6 +49,8 @@ export type WorkerPorts = {
   /** Labels (`name=value`) that it offers. */
   readonly offers: readonly string[];
   readonly shards: number;
+  /** Where word of work is heard when there are more shards than can be asked at once. Left out: they are visited. */
+  readonly sources?: WorkSources;
   readonly runners: Runners;
   readonly planners: Planners;
   readonly options?: Partial<WorkerOptions>;
@@ -96,6 +99,8 @@ class PollingWorker implements Worker {
   readonly #tell = new AbortController();
   readonly #reserving = new Set<ShardId>();
   readonly #synced = new Set<ShardId>();
+  /** Undefined where every shard is asked by itself. */
+  readonly #rumours: Rumours | undefined;
   #waiting: (() => void)[] = [];
 
   constructor(ports: WorkerPorts) {
@@ -107,6 +112,24 @@ class PollingWorker implements Worker {
     this.#leave.signal.addEventListener("abort", () => this.#wakePollers(), { once: true });
     const isReserving = (shard: ShardId): boolean => this.#reserving.has(shard);
     this.#renewals = new Renewals({ client, clock, executor, isReserving, log: this.#log }, this.#crash.signal);
+    if (ports.sources && ports.shards > this.#options.pollersMax) this.#rumours = this.#listener(ports.sources);
+  }
+
+  #listener(sources: WorkSources): Rumours {
+    const { clock, random, executor, offers } = this.#ports;
+    return new Rumours(
+      {
+        sources,
+        clock,
+        random,
+        room: () => ({ executor, offers, free: this.#visits.hasReady(this.#reserving) ? 0 : this.#free }),
+        heard: (shard, weight) => this.#visits.learn(shard, weight),
+        told: () => this.#wakePollers(),
+        pollMs: this.#options.pollMs,
+        everyMs: this.#options.sweepMs,
+      },
+      this.#leave.signal,
+    );
   }
 
   status() {
@@ -126,7 +149,8 @@ class PollingWorker implements Worker {
     signal.addEventListener("abort", crash, { once: true });
     const pollers = Math.min(this.#ports.shards, this.#options.pollersMax);
     const loops = Array.from({ length: pollers }, () => this.#poll(pollers));
-    if (pollers < this.#ports.shards) loops.push(this.#sweep());
+    if (this.#rumours) loops.push(this.#rumours.listen(), this.#syncAll());
+    else if (pollers < this.#ports.shards) loops.push(this.#sweep());
     try {
       await Promise.all(loops);
       await this.#settled();
@@ -190,7 +214,11 @@ class PollingWorker implements Worker {
         await new Promise<void>((wake) => this.#waiting.push(wake));
         continue;
       }
-      const shard = this.#visits.next(this.#reserving);
+      const shard = this.#rumours ? this.#visits.nextReady(this.#reserving) : this.#visits.next(this.#reserving);
+      if (this.#rumours && shard === undefined) {
+        await new Promise<void>((wake) => this.#waiting.push(wake));
+        continue;
+      }
       try {
         if (shard === undefined) await clock.sleep(backoff.next(), signal);
         else if (await this.#visit(shard, pollers)) backoff.reset();
@@ -209,26 +237,33 @@ class PollingWorker implements Worker {
     const { pollMs } = this.#options;
     this.#reserving.add(shard);
     try {
-      if (!this.#synced.has(shard) && !(await this.#sync(shard))) return false;
-      const waitMs = pollers < this.#ports.shards ? Math.min(pollMs, 500) : pollMs;
+      if (!this.#synced.has(shard) && !(await this.#sync(shard))) {
+        if (this.#rumours) this.#visits.learn(shard, 0);
+        return false;
+      }
+      const waitMs = this.#rumours ? 0 : pollers < this.#ports.shards ? Math.min(pollMs, 500) : pollMs;
       const count = this.#free;
       if (count <= 0) return true;
       const sentAtMs = clock.monotonicMs();
       const grants = await client.reserve(
         shard,
         { executor, offers, count, waitMs },
-        { deadlineMs: waitMs + 10_000, signal },
+        { deadlineMs: waitMs + (this.#rumours ? 3_000 : 10_000), signal },
       );
       this.#visits.learn(shard, grants.length >= count ? 1 : 0);
+      if (grants.length > 0) this.#rumours?.confirmed();
       for (const granted of grants) this.#take(granted, sentAtMs);
       return true;
     } catch (error) {
       if (signal.aborted) return false;
       if (!isFault(error) && !isRejected(error)) throw error;
       this.#log(`reserve: ${error.message}`);
+      // Whoever owns it next says so again.
+      if (this.#rumours) this.#visits.learn(shard, 0);
       return false;
     } finally {
       this.#reserving.delete(shard);
+      this.#rumours?.roomChanged();
     }
   }
 
@@ -278,6 +313,7 @@ class PollingWorker implements Worker {
         this.#uses.set(holding, uses);
         if (uses === 0) this.#renewals.remove(holding);
         this.#wakePollers();
+        this.#rumours?.roomChanged();
       });
     among.add(followed);
   }
@@ -286,6 +322,19 @@ class PollingWorker implements Worker {
     const { client, blobs, clock, runners, planners } = this.#ports;
     const { stopMsMax, tellMsMax } = this.#options;
     return { client, blobs, clock, runners, planners, stopMsMax, tellMsMax, log: this.#log, signal: this.#tell.signal };
+  }
+
+  /** Shards that are not visited may still hold claims of an earlier life. */
+  async #syncAll(): Promise<void> {
+    const { clock, random, shards } = this.#ports;
+    const { signal } = this.#leave;
+    const backoff = new Backoff({ backoffMs: 100, backoffMsMax: 5_000 }, random);
+    for (let shard = 0; shard < shards && !signal.aborted;) {
+      if (this.#synced.has(shard) || (await this.#sync(shard))) {
+        shard += 1;
+        backoff.reset();
+      } else await clock.sleep(backoff.next(), signal).catch(() => {});
+    }
   }
 
   /** With more shards than can be asked at once: looks which of them have work. */

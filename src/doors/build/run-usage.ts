@@ -4,13 +4,14 @@ import type { Any } from "#wire/generated/google/protobuf/any.ts";
 import { StringValue } from "#wire/generated/google/protobuf/wrappers.ts";
 import type { Ran, SandboxAbout } from "#worker/sandbox/sandbox.ts";
 
-export function usageOf({ usage, ranMs, stdout, stderr, sandbox }: Ran, { users, network }: SandboxAbout): Any {
+export function usageOf({ usage, ranMs, stdout, stderr, sandbox }: Ran, { users, network, groups }: SandboxAbout): Any {
   const { cpuMs, memoryPeakBytes, readBytes, writtenBytes } = usage;
   const leftOutBytes = stdout.leftOutBytes + stderr.leftOutBytes;
   const facts = {
     sandbox,
     users,
     network,
+    groups,
     ranMs: Math.round(ranMs),
     cpuMs: Math.round(cpuMs),
     memoryPeakBytes,

@@ -19,6 +19,7 @@ import { encode } from "#wire/message.ts";
 import { leasesOf } from "#worker/holding.ts";
 import { collectOutputs, OutputRefused, wantedOutputs, type Outputs } from "#worker/outputs/collect.ts";
 import { Uploads } from "#worker/outputs/upload.ts";
+import type { EndReason } from "#worker/process/protocol.ts";
 import type { RunContext, RunOutcome, Runners } from "#worker/runner.ts";
 import { boxRoot } from "#worker/sandbox/box.ts";
 import type { Attempt, Ran, Sandbox } from "#worker/sandbox/sandbox.ts";
@@ -91,8 +92,9 @@ class ActionRun {
       await using attempt = await this.#ports.sandbox.attempt(signal);
       await this.#stage(read, attempt);
       const ran = await this.#execute(read.command, attempt);
-      if (ran.outOfMemory && this.#context.task.attempt === 1)
-        return { kind: "failed", reason: "out-of-memory", message: ran.message ?? "it ran out of memory" };
+      const again = this.#again(ran);
+      if (again) return again;
+      if (ran.why === "disk-full") return await this.#tooMuchWritten(ran);
       return await this.#done(await this.#collect(read.command, attempt, ran));
     } catch (error) {
       signal.throwIfAborted();
@@ -141,9 +143,22 @@ class ActionRun {
     );
     this.#times.mark("executionCompleted");
     signal.throwIfAborted();
-    if (ran.why !== "exited" && ran.why !== "timed-out")
-      throw new Fault("unavailable", "run command", { why: ran.message ?? ran.why });
+    if (!told.has(ran.why)) throw new Fault("unavailable", "run command", { why: ran.message ?? ran.why });
     return ran;
+  }
+
+  /** What may have been this machine's fault, or a neighbour's, is given a second chance before it is told. */
+  #again({ outOfMemory, why, message = why }: Ran): RunOutcome | undefined {
+    if (this.#context.task.attempt > 1) return undefined;
+    if (outOfMemory) return { kind: "failed", reason: "out-of-memory", message };
+    return ownEnds.has(why) ? undefined : { kind: "failed", reason: "executor-lost", message };
+  }
+
+  /** Nobody wants to have back what filled a disk. */
+  #tooMuchWritten(ran: Ran): Promise<RunOutcome> {
+    const status = failed(grpcCode.resourceExhausted, ran.message ?? ran.why);
+    const message = messageOf(ran, this.#context, this.#ports.worker);
+    return this.#done({ status, message, result: undefined, digests: [] });
   }
 
   async #collect(command: Command, { folder }: Attempt, ran: Ran): Promise<Made> {
@@ -233,6 +248,11 @@ class ActionRun {
     return digest;
   }
 }
+
+/** Ends that say something of the command itself. */
+const ownEnds: ReadonlySet<EndReason> = new Set(["exited", "timed-out"]);
+/** These as well, when they come a second time: it fills disks, or kills what runs it. */
+const told: ReadonlySet<EndReason> = new Set([...ownEnds, "disk-full", "lane-lost"]);
 
 const noBytes = new Uint8Array();
 const noOutputs: Outputs = {

@@ -3,7 +3,7 @@
  * so that what it forks is in the group from the first instruction on, and no process is ever moved (which takes
  * milliseconds). Of either version; the machine decides.
  */
-import { closeSync, openSync, readFileSync, readSync, rmdirSync, writeSync } from "node:fs";
+import { closeSync, openSync, readFileSync, readSync, rmdirSync, writeFileSync, writeSync } from "node:fs";
 import type { GroupKind, Limits } from "./protocol.ts";
 
 export type GroupUse = { readonly cpuMs?: number; readonly memoryPeakBytes?: number; readonly outOfMemory: boolean };
@@ -27,6 +27,8 @@ export type Groups = {
   /** The folders below which our groups are, for whoever has to clear up. */
   readonly roots: readonly string[];
   lane(index: number): Group;
+  /** Of all lanes together; the machine is needed for more than what runs in them. */
+  limitAll(memoryBytes: number): void;
 };
 
 export const readOr = (path: string, otherwise = ""): string => {
@@ -85,6 +87,16 @@ export function killQuietly(pid: number): void {
     process.kill(pid, "SIGKILL");
   } catch {
     // It was quicker.
+  }
+}
+
+/** To a file that is there; false where the kernel wants none of it. */
+export function writeQuietly(path: string, value: string): boolean {
+  try {
+    writeFileSync(path, value, { flag: "r+" });
+    return true;
+  } catch {
+    return false;
   }
 }
 

@@ -6,6 +6,7 @@ import {
   numbersIn,
   readOr,
   removeQuietly,
+  writeQuietly,
   type Group,
   type Groups,
   type GroupUse,
@@ -40,10 +41,20 @@ export function openGroupsV1(name: string, where: Where): Groups | undefined {
     controllers: [...roots.keys()],
     roots: [...new Set(roots.values())],
     lane: (index) => new GroupV1(roots, `lane-${index}`),
+    limitAll: (memoryBytes) => limitRoot(roots.get("memory"), memoryBytes),
   };
 }
 
 const unlimited = -1;
+
+/** Counts what is below only where the machine counts hierarchically, as all do that were set up in this century. */
+function limitRoot(root: string | undefined, memoryBytes: number): void {
+  if (root === undefined) return;
+  const value = String(memoryBytes > 0 ? memoryBytes : unlimited);
+  const files = ["memory.limit_in_bytes", "memory.memsw.limit_in_bytes"];
+  // Whichever of them has to go first does.
+  for (const file of [...files, ...files]) writeQuietly(join(root, file), value);
+}
 
 class GroupV1 implements Group {
   readonly #paths = new Map<Controller, string>();
@@ -133,11 +144,7 @@ class GroupV1 implements Group {
 
   #set(controller: Controller, file: string, value: string): void {
     const path = this.#paths.get(controller);
-    if (path === undefined) return;
-    try {
-      writeFileSync(join(path, file), value);
-    } catch {
-      // A kernel without swap accounting or bandwidth control has no such file.
-    }
+    // A kernel without swap accounting or bandwidth control has no such file.
+    if (path !== undefined) writeQuietly(join(path, file), value);
   }
 }

@@ -1,6 +1,15 @@
 import { closeSync, mkdirSync, openSync, readFileSync, readSync, rmdirSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import { killQuietly, numbersIn, readOr, removeQuietly, type Group, type Groups, type GroupUse } from "./group.ts";
+import {
+  killQuietly,
+  numbersIn,
+  readOr,
+  removeQuietly,
+  writeQuietly,
+  type Group,
+  type Groups,
+  type GroupUse,
+} from "./group.ts";
 import { ownGroupV2, type Where } from "./groups-where.ts";
 import type { Limits } from "./protocol.ts";
 
@@ -30,6 +39,7 @@ export function openGroupsV2(name: string, where: Where): Groups | undefined {
     controllers: wanted.filter((controller) => given.includes(controller)),
     roots: [root],
     lane: (index) => new GroupV2(join(root, `lane-${index}`)),
+    limitAll: (memoryBytes) => writeQuietly(join(root, "memory.max"), memoryBytes > 0 ? String(memoryBytes) : "max"),
   };
 }
 
@@ -130,10 +140,7 @@ class GroupV2 implements Group {
   }
 
   #set(file: string, value: string): void {
-    try {
-      writeFileSync(join(this.#path, file), value);
-    } catch {
-      // Its controller was not handed down, or the kernel is older than the file.
-    }
+    // Its controller may not have been handed down, or the kernel may be older than the file.
+    writeQuietly(join(this.#path, file), value);
   }
 }

@@ -12,7 +12,11 @@ import { Fault } from "#base/fault.ts";
 import { killQuietly, type Group } from "./group.ts";
 import { childrenUse, isAlive, strays, type ChildrenUse } from "./proc.ts";
 
+/** When the machine itself runs out of memory, what runs here goes before the node does; children inherit it. */
+const firstToGo = 800;
+
 const shellScript = `
+{ echo ${firstToGo} > /proc/self/oom_score_adj; } 2>/dev/null
 { trap '' TERM INT HUP QUIT; read -r _ <&5; kill -9 -$$; } 3<&- 4>&- &
 exec 5<&-
 trap : TERM INT HUP QUIT

@@ -6,14 +6,15 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, closeSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
 import { dirname, join } from "node:path";
-import { fillerAmong, freeBytes } from "./disk-guard.ts";
+import { fillerAmong, shortOf } from "./disk-guard.ts";
 import { FrameReader, frameOf } from "./frame.ts";
 import { readOr, type Groups } from "./group.ts";
 import { openGroups } from "./groups.ts";
 import { Lane, type LaneSettings } from "./lane.ts";
 import { clearRoots, clearUp, groupsName, remember } from "./leftovers.ts";
+import { threadsOf } from "./proc.ts";
 import { launcherVersion, type Request, type RunView, type StartRequest, type Told } from "./protocol.ts";
-import { Run } from "./run.ts";
+import { Run, type Machine } from "./run.ts";
 
 const lookMs = 50;
 /** How often the disk is looked at, in looks. */
@@ -29,17 +30,23 @@ class Launcher {
   readonly #lanes = new Map<number, Lane>();
   readonly #runs = new Map<string, Run>();
   readonly #busy = new Set<number>();
-  readonly #cleanShell = isCleanShell();
+  readonly #machine: Machine;
   #users: Pick<LaneSettings, "uidBase" | "drops"> = { uidBase: undefined, drops: false };
   #peer: Socket | undefined;
   #aloneSinceMono = performance.now();
   #ticker: NodeJS.Timeout | undefined;
   #looks = 0;
   #freeBytesMin = 0;
+  #lanesWanted = 1;
 
   constructor(home: string, groups: Groups | undefined) {
     this.#home = home;
     this.#groups = groups;
+    this.#machine = {
+      cleanShell: isCleanShell(),
+      controllers: groups?.controllers ?? [],
+      othersOf: (pidsEach) => threadsOf(process.getuid?.() ?? 0) + pidsEach * (this.#lanesWanted - 1),
+    };
     setInterval(() => this.#leaveIfIdle(), lingerMs / 4);
   }
 
@@ -91,13 +98,16 @@ class Launcher {
     }
   }
 
-  #greet({ lanes, uidBase, drops = false, freeBytesMin = 0 }: Extract<Request, { op: "hello" }>): void {
+  #greet(hello: Extract<Request, { op: "hello" }>): void {
+    const { lanes, uidBase, drops = false, freeBytesMin = 0, memoryBytesMax = 0 } = hello;
     if (uidBase !== this.#users.uidBase || drops !== this.#users.drops) {
       // Lanes of another user are of no use; those that are busy end with their run.
       for (const [index, lane] of this.#lanes) if (!this.#busy.has(index)) this.#close(index, lane);
       this.#users = { uidBase, drops };
     }
     this.#freeBytesMin = freeBytesMin;
+    this.#lanesWanted = lanes;
+    this.#groups?.limitAll(memoryBytesMax);
     const runs = [...this.#runs.values()].map(viewOf);
     const { kind = "none", controllers = [] } = this.#groups ?? {};
     this.#tell({ ev: "welcome", version: launcherVersion, pid: process.pid, groups: kind, controllers, runs });
@@ -108,7 +118,7 @@ class Launcher {
     if (this.#runs.has(start.id)) return;
     if (this.#busy.has(start.lane) || start.lane >= lanesMax || this.#runs.size >= endsMax)
       return this.#tell({ ev: "trouble", line: `start ${start.id}: lane ${start.lane} is busy, or too much is kept` });
-    const run = new Run(start, this.#lane(start.lane), this.#cleanShell);
+    const run = new Run(start, this.#lane(start.lane), this.#machine);
     this.#runs.set(start.id, run);
     this.#busy.add(start.lane);
     this.#ticker ??= setInterval(() => this.#look(), lookMs);
@@ -130,9 +140,10 @@ class Launcher {
   }
 
   #guardDisk(): void {
-    if (freeBytes(this.#home) >= this.#freeBytesMin) return;
+    const what = shortOf(this.#home, this.#freeBytesMin);
+    if (what === undefined) return;
     const running = [...this.#runs.values()].filter(({ end }) => !end);
-    fillerAmong(running, ({ start }) => dirname(start.stdout.path))?.stop("disk-full");
+    fillerAmong(running, ({ start }) => dirname(start.stdout.path), what)?.stop("disk-full");
   }
 
   #lane(index: number): Lane {

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { killQuietly, numbersIn, readOr, removeQuietly } from "./group.ts";
+import { killQuietly, numbersIn, readOr, removeQuietly, writeQuietly } from "./group.ts";
 import { isAlive, statOf, strays } from "./proc.ts";
 
 type Memory = { readonly pid: number; readonly startedTicks: string; readonly roots: readonly string[] };
@@ -73,14 +73,6 @@ function recalled(home: string): Memory | undefined {
     return JSON.parse(readFileSync(memoryPath(home), "utf8")) as Memory;
   } catch {
     return undefined;
-  }
-}
-
-function writeQuietly(path: string, value: string): void {
-  try {
-    writeFileSync(path, value, { flag: "r+" });
-  } catch {
-    // Of the other kind of group.
   }
 }
 

@@ -34,6 +34,8 @@ export type LinkOptions = {
   readonly drops?: boolean | undefined;
   /** With less free than this, the run that wrote most is ended. */
   readonly freeBytesMin?: number | undefined;
+  /** Of all runs together. */
+  readonly memoryBytesMax?: number | undefined;
   readonly clock: Clock;
 };
 
@@ -88,9 +90,9 @@ async function greet(options: LinkOptions): Promise<Link | undefined> {
   const socket = await connected(options.socket);
   if (!socket) return undefined;
   const link = new SocketLink(socket);
-  const { lanes, uidBase, drops = false, freeBytesMin = 0 } = options;
+  const { lanes, uidBase, drops = false, freeBytesMin = 0, memoryBytesMax = 0 } = options;
   const users = uidBase === undefined ? {} : { uidBase, drops };
-  link.send({ op: "hello", version: launcherVersion, lanes, freeBytesMin, ...users });
+  link.send({ op: "hello", version: launcherVersion, lanes, freeBytesMin, memoryBytesMax, ...users });
   const welcome = await link.first();
   if (!welcome) return undefined;
   if (welcome.version !== launcherVersion) {

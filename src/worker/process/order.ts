@@ -7,10 +7,10 @@ import type { Limits, StartRequest } from "./protocol.ts";
 export type OrderOptions = {
   /** The shell can hand on exactly the variables it is told to; otherwise env(1) has to. */
   readonly cleanShell: boolean;
-  /** Groups look after memory and processes, so that the limits of single processes need not. */
-  readonly grouped: boolean;
-  /** The lane's user has no other processes. */
-  readonly ownUser: boolean;
+  /** Groups look after these, so that the limits of processes and users need not. */
+  readonly grouped: readonly string[];
+  /** Processes that the lane's user has besides, or may come to have: the limit counts all of a user's. */
+  readonly othersMax: number;
   /** The user that the command becomes, when the shell is not already. */
   readonly dropTo?: number | undefined;
 };
@@ -62,16 +62,15 @@ export const dropWords = (uid: number): readonly string[] => [
   "--bounding-set=-all",
 ];
 
-function limitLines(limits: Limits, { grouped, ownUser, dropTo }: OrderOptions): readonly string[] {
+function limitLines(limits: Limits, { grouped, othersMax }: OrderOptions): readonly string[] {
   const { memoryBytes = 0, pids = 0, fileBytes = 0, openFiles = 0 } = limits;
   return [
     "ulimit -c 0",
     ...(openFiles > 0 ? [`ulimit -n ${openFiles}`] : []),
     ...(fileBytes > 0 ? [`ulimit -f ${Math.ceil(fileBytes / 512)}`] : []),
-    ...(memoryBytes > 0 && !grouped ? [`ulimit -v ${Math.ceil(memoryBytes / 1024)}`] : []),
-    // The limit counts all processes of the user, so it means something only for a user of one's own.
-    ...(pids > 0 && !grouped && ownUser && dropTo === undefined
-      ? [`ulimit -p ${pids} 2>/dev/null || ulimit -u ${pids}`]
+    ...(memoryBytes > 0 && !grouped.includes("memory") ? [`ulimit -v ${Math.ceil(memoryBytes / 1024)}`] : []),
+    ...(pids > 0 && !grouped.includes("pids")
+      ? [`{ ulimit -p ${pids + othersMax} || ulimit -u ${pids + othersMax}; } 2>/dev/null`]
       : []),
   ];
 }

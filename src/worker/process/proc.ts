@@ -53,6 +53,14 @@ export function strays(folders: readonly string[], uid?: number): readonly numbe
     .filter(isStray);
 }
 
+/** All threads of a user's processes. */
+export function threadsOf(uid: number): number {
+  if (process.platform !== "linux") return 0;
+  const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name) && ownerOf(Number(name)) === uid);
+  const counted = pids.map((pid) => Number(fieldsOf(Number(pid))?.[17] ?? 0));
+  return counted.reduce((sum, threads) => sum + threads, 0);
+}
+
 /** Fields behind the name, which may contain anything: the first is the state. */
 function fieldsOf(pid: number): readonly string[] | undefined {
   const stat = text(`/proc/${pid}/stat`);

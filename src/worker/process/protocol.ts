@@ -64,6 +64,8 @@ export type Request =
       readonly drops?: boolean;
       /** With less than this free where runs have their folders, the one that wrote most is ended. Zero: never. */
       readonly freeBytesMin?: number;
+      /** Of everything that runs here together, where control groups count it. Zero: as much as there is. */
+      readonly memoryBytesMax?: number;
       /** Lanes that are made ready before anybody asks. */
       readonly lanes: number;
     }

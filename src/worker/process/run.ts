@@ -8,10 +8,19 @@ import type { GroupUse } from "./group.ts";
 import { namespaceDepth, type ChildrenUse } from "./proc.ts";
 import type { CappedFile, End, EndReason, StartRequest, StreamEnd, Usage } from "./protocol.ts";
 
+/** What a run has to know of the machine that it runs on. */
+export type Machine = {
+  readonly cleanShell: boolean;
+  /** Of control groups. */
+  readonly controllers: readonly string[];
+  /** Processes that our own user has, or will have when each lane has so many. */
+  readonly othersOf: (pidsEach: number) => number;
+};
+
 export class Run {
   readonly start: StartRequest;
   readonly lane: Lane;
-  readonly #cleanShell: boolean;
+  readonly #machine: Machine;
   readonly #askedMono = performance.now();
   #startedMono: number | undefined;
   #startedAtMs = 0;
@@ -21,10 +30,10 @@ export class Run {
   #streams: readonly Capped[] = [];
   end: End | undefined;
 
-  constructor(start: StartRequest, lane: Lane, cleanShell: boolean) {
+  constructor(start: StartRequest, lane: Lane, machine: Machine) {
     this.start = start;
     this.lane = lane;
-    this.#cleanShell = cleanShell;
+    this.#machine = machine;
     this.#leaseUntilMono = this.#askedMono + start.leaseMs;
   }
 
@@ -89,10 +98,12 @@ export class Run {
     const { lane, start } = this;
     await lane.ready();
     const { group } = lane;
+    const { cleanShell, controllers, othersOf } = this.#machine;
     const order = orderText(start, {
-      cleanShell: this.#cleanShell,
-      grouped: group !== undefined,
-      ownUser: lane.uid !== undefined,
+      cleanShell,
+      grouped: controllers,
+      // A user of the lane's own has nothing else.
+      othersMax: lane.uid !== undefined || controllers.includes("pids") ? 0 : othersOf(start.limits.pids ?? 0),
       dropTo: lane.drops ? lane.uid : undefined,
     });
     group?.begin(start.limits, 1);

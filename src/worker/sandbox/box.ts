@@ -15,24 +15,27 @@ export type Box = {
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly network: boolean;
-  /** Folders that are seen empty: what is ours, or another tenant's. */
+  /** Folders that are seen empty, and stay so: what is ours, or another tenant's. */
   readonly hidden: readonly string[];
-  /** Of /tmp and its like; zero is as much as there is memory. */
+  /** Folders that are private, empty and writable, besides /tmp and /dev/shm. */
+  readonly scratch: readonly string[];
+  /** Of /tmp; each of its like has a quarter of that. It is memory, and nobody's process when memory is short. */
   readonly tmpBytes: number;
   /** Parts of the folder that cannot be changed, from elsewhere: [where it is, where it is seen]. */
   readonly readOnly: readonly (readonly [string, string])[];
 };
 
+const smallestBytes = 4_096;
+
 /** The sandbox's own messages go here. */
 export const statusFd = 9;
 
 export function boxWords(box: Box): readonly string[] {
-  const { bwrap, root, workingDirectory, argv, env, network, hidden, tmpBytes, readOnly } = box;
-  const tmpfs = (path: string): readonly string[] => [
-    ...(tmpBytes > 0 ? ["--size", String(tmpBytes)] : []),
-    "--tmpfs",
-    path,
-  ];
+  const { bwrap, root, workingDirectory, argv, env, network, tmpBytes, readOnly } = box;
+  const scratch = ["/tmp", ...box.scratch];
+  const fewBytes = Math.ceil(tmpBytes / 4);
+  const tmpfs = (path: string, bytes: number): readonly string[] => ["--size", String(bytes), "--tmpfs", path];
+  const closed = box.hidden.filter((path) => !scratch.some((open) => path === open || path.startsWith(`${open}/`)));
   return [
     bwrap,
     "--unshare-user",
@@ -58,8 +61,12 @@ export function boxWords(box: Box): readonly string[] {
     "/dev",
     "--proc",
     "/proc",
-    ...tmpfs("/tmp"),
-    ...hidden.filter((path) => path !== "/tmp" && !path.startsWith("/tmp/")).flatMap(tmpfs),
+    // The folder of devices is memory as well.
+    ...tmpfs("/dev/shm", fewBytes),
+    "--remount-ro",
+    "/dev",
+    ...scratch.flatMap((path) => tmpfs(path, path === "/tmp" ? tmpBytes : fewBytes)),
+    ...closed.flatMap((path) => [...tmpfs(path, smallestBytes), "--remount-ro", path]),
     "--bind",
     root,
     boxRoot,

@@ -68,6 +68,7 @@ const trial = (network: boolean): readonly string[] =>
     env: {},
     network,
     hidden: [],
+    scratch: [],
     tmpBytes: 1_000_000,
     readOnly: [],
   }).filter((word, at, words) => word !== "--json-status-fd" && words[at - 1] !== "--json-status-fd");

@@ -6,6 +6,7 @@
  */
 import { mkdirSync, realpathSync, statSync } from "node:fs";
 import { open } from "node:fs/promises";
+import { totalmem } from "node:os";
 import { dirname, join } from "node:path";
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
@@ -26,10 +27,12 @@ export type SandboxOptions = {
   readonly isolation?: Partial<IsolationOptions>;
   /** Folders that commands are not to see, besides `home`: this node's data. */
   readonly hidden?: readonly string[];
-  /** Of /tmp in the sandbox. */
+  /** Of /tmp in the sandbox, and a quarter of it for each of its like. */
   readonly tmpBytes?: number;
   /** With less free than this where attempts are, the one that wrote most is ended. */
   readonly freeBytesMin?: number;
+  /** Of all commands together, where control groups count memory; by default nine tenths of what there is. */
+  readonly memoryBytesMax?: number | undefined;
 };
 
 /** What there is between commands and the machine: for capabilities and results. */
@@ -105,13 +108,19 @@ export class Sandbox implements AsyncDisposable {
   readonly #isolation: Isolation;
   readonly #spawner: Spawner;
   readonly #hidden: readonly string[];
+  readonly #scratch: readonly string[];
+  readonly #tmpBytes: number;
   readonly #going = new Set<Promise<void>>();
 
   private constructor(options: SandboxOptions, isolation: Isolation, spawner: Spawner) {
     this.#options = options;
     this.#isolation = isolation;
     this.#spawner = spawner;
-    this.#hidden = foldersAmong([options.home, ...(options.hidden ?? []), "/run", "/var/tmp", "/tmp"]);
+    this.#hidden = foldersAmong([options.home, ...(options.hidden ?? [])]);
+    this.#scratch = foldersAmong(["/run", "/var/tmp", "/tmp"]).filter((path) => path !== "/tmp");
+    // Where groups count memory they count this as well; elsewhere all lanes together must not take it all.
+    const shared = spawner.groups.controllers.includes("memory") ? 1 : options.lanes;
+    this.#tmpBytes = options.tmpBytes ?? Math.floor(machineBytes() / 2 / shared);
     const { kind, uidBase, network, missing } = isolation;
     const users = uidBase === undefined ? "shared" : "own";
     const { kind: groups, controllers } = spawner.groups;
@@ -124,7 +133,9 @@ export class Sandbox implements AsyncDisposable {
     mkdirSync(attemptsIn(options.home), { recursive: true, mode: 0o711 });
     if (uidBase !== undefined) checkPassable(options.home);
     const { home, socket, lanes, clock, log, freeBytesMin = freeBytesMinDefault } = options;
-    const spawner = await Spawner.open({ home, socket, lanes, uidBase, drops, freeBytesMin, clock, log });
+    const memoryBytesMax = options.memoryBytesMax ?? Math.floor(machineBytes() * 0.9);
+    const limits = { freeBytesMin, memoryBytesMax };
+    const spawner = await Spawner.open({ home, socket, lanes, uidBase, drops, ...limits, clock, log });
     return new Sandbox(options, isolation, spawner);
   }
 
@@ -161,8 +172,8 @@ export class Sandbox implements AsyncDisposable {
     if (kind === "plain")
       return this.#spawner.start({ ...rest, argv, env, cwd: join(root, workingDirectory), sealed: false });
     const { network, readOnly = [] } = command;
-    const { tmpBytes = 0 } = this.#options;
-    const box = { bwrap, root, workingDirectory, argv, env, network, hidden: this.#hidden, tmpBytes, readOnly };
+    const folders = { root, hidden: this.#hidden, scratch: this.#scratch, tmpBytes: this.#tmpBytes, readOnly };
+    const box = { bwrap, workingDirectory, argv, env, network, ...folders };
     checkWords(argv);
     return this.#spawner.start({
       ...rest,
@@ -233,6 +244,9 @@ function messageOf({ why, exitCode, outOfMemory }: End): string | undefined {
 function checkWords(argv: readonly string[]): void {
   if (argv.length === 0 || argv[0] === "") throw new Fault("invalid", "run command", { why: "no program is named" });
 }
+
+/** A container may have less than the machine. */
+const machineBytes = (): number => Math.min(totalmem(), process.constrainedMemory() || Infinity);
 
 const freeBytesMinDefault = 512 * 1024 * 1024;
 const headBytes = 4_096;

@@ -1,0 +1,113 @@
+/**
+ * Where a worker hears of work: at each node, which speaks for all of its shards. A worker with room asks all of them
+ * at once and waits; one without room takes its questions back, so that nobody is told who could do nothing about it.
+ */
+import type { Clock } from "#base/clock.ts";
+import { isFault } from "#base/fault.ts";
+import type { ShardId } from "#base/ids.ts";
+import type { Random } from "#base/random.ts";
+import { Backoff } from "#shard/router-backoff.ts";
+import type { ReadyShard, Room } from "#shard/ready-desk.ts";
+
+export type WorkSource = {
+  /** Held until there is work for such a worker, or the time is up. */
+  ready(room: Room, waitMs: number, signal: AbortSignal): Promise<readonly ReadyShard[]>;
+};
+
+/** By name: who can be asked now. */
+export type WorkSources = () => ReadonlyMap<string, WorkSource>;
+
+export type RumourPorts = {
+  readonly sources: WorkSources;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** With nothing free when there is no room, or enough to do. */
+  readonly room: () => Room;
+  readonly heard: (shard: ShardId, weight: number) => void;
+  /** Something was heard. */
+  readonly told: () => void;
+  readonly pollMs: number;
+  /** How often it is looked who can be asked. */
+  readonly everyMs: number;
+};
+
+/** A question that is answered with nothing, and so soon, was not held: asking on would be a tight circle. */
+const suddenMs = 50;
+
+export class Rumours {
+  readonly #ports: RumourPorts;
+  readonly #leave: AbortSignal;
+  readonly #asked = new Map<string, Promise<void>>();
+  #room = new AbortController();
+  #changed = Promise.withResolvers<void>();
+  /** Claims that were had since the start: what was heard and led to none is not asked for again at once. */
+  #claims = 0;
+
+  constructor(ports: RumourPorts, leave: AbortSignal) {
+    this.#ports = ports;
+    this.#leave = leave;
+    leave.addEventListener("abort", () => this.roomChanged(), { once: true });
+  }
+
+  /** Until the worker leaves. */
+  async listen(): Promise<void> {
+    const { sources, clock, everyMs } = this.#ports;
+    while (!this.#leave.aborted) {
+      for (const name of sources().keys())
+        if (!this.#asked.has(name))
+          this.#asked.set(
+            name,
+            this.#follow(name).finally(() => this.#asked.delete(name)),
+          );
+      await clock.sleep(everyMs, this.#leave).catch(() => {});
+    }
+    await Promise.all(this.#asked.values());
+  }
+
+  /** What was heard led to a claim. */
+  confirmed(): void {
+    this.#claims += 1;
+  }
+
+  roomChanged(): void {
+    const hasRoom = this.#ports.room().free > 0 && !this.#leave.aborted;
+    if (!hasRoom) this.#room.abort();
+    else if (this.#room.signal.aborted) this.#room = new AbortController();
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers<void>();
+  }
+
+  /** For as long as there is such a source. */
+  async #follow(name: string): Promise<void> {
+    const { sources, clock, random, room, heard, told, pollMs } = this.#ports;
+    const backoff = new Backoff({ backoffMs: 20, backoffMsMax: 2_000 }, random);
+    while (!this.#leave.aborted) {
+      const source = sources().get(name);
+      if (!source) return;
+      const { free, ...about } = room();
+      if (free <= 0) {
+        await this.#changed.promise;
+        continue;
+      }
+      const claims = this.#claims;
+      const askedMono = clock.monotonicMs();
+      try {
+        const ready = await source.ready({ ...about, free }, pollMs, this.#room.signal);
+        for (const [shard, weight] of ready) heard(shard, weight);
+        if (ready.length === 0) {
+          const isSudden = clock.monotonicMs() - askedMono < suddenMs && !this.#room.signal.aborted;
+          if (isSudden) await clock.sleep(backoff.next(), this.#leave);
+          continue;
+        }
+        told();
+        await this.#changed.promise; // the visit, at least, changes something
+        if (this.#claims > claims) backoff.reset();
+        else await clock.sleep(backoff.next(), this.#leave);
+      } catch (error) {
+        if (this.#leave.aborted) return;
+        if (!isFault(error) && !this.#room.signal.aborted) throw error;
+        if (!this.#room.signal.aborted) await clock.sleep(backoff.next(), this.#leave).catch(() => {});
+      }
+    }
+  }
+}
