@@ -2,7 +2,8 @@
  * FastCDC in its version of 2020: cuts bytes where their content says so, so that an insertion moves only the cuts near
  * it. The table of gears and the masks are what makes two implementations cut at the same places.
  *
- * Hashes have 64 bits, in two halves here: numbers of 64 bits would be ten times slower.
+ * Hashes have 64 bits. No mask looks at more than the lower 48 of them, and carries only go upwards; so these are kept,
+ * in two halves of 24 bits, whose sums are small integers: that is four times as quick as halves of 32.
  */
 import { createHash } from "node:crypto";
 import { assert } from "#base/assert.ts";
@@ -27,7 +28,10 @@ export const fastCdcDefault: FastCdcParams = fastCdcParams(512 * 1024);
 /** Level 2: before the average a cut is four times less likely than it would be, after it four times more. */
 const normalization = 2;
 
-/** By the logarithm of the size they stand for, the first for 2^5. */
+const halfBits = 24;
+const halfMask = 2 ** halfBits - 1;
+
+/** By the logarithm of the size they stand for, the first for 2^5: bits 32 to 47, and the lower 32. */
 const firstMaskBits = 5;
 const masks: readonly (readonly [high: number, low: number])[] = [
   [0x0000, 0x01804110],
@@ -53,16 +57,24 @@ const masks: readonly (readonly [high: number, low: number])[] = [
   [0xdb37, 0x77577000],
 ];
 
+/** In two halves of 24 bits. */
 function maskFor(bits: number): readonly [number, number] {
   const mask = masks[bits - firstMaskBits];
   assert(mask !== undefined, "chunks have 128 bytes to 4 MiB on the average");
-  return mask;
+  return halves(...mask);
 }
+
+const halves = (high: number, low: number): readonly [number, number] => [
+  ((high & 0xffff) << 8) | (low >>> halfBits),
+  low & halfMask,
+];
 
 export class FastCdc {
   readonly params: FastCdcParams;
-  readonly #gearHigh = new Int32Array(256);
-  readonly #gearLow = new Int32Array(256);
+  /** For each byte the upper half, then the lower. */
+  readonly #gears = new Int32Array(512);
+  #high = 0;
+  #low = 0;
   readonly #rare: readonly [number, number];
   readonly #often: readonly [number, number];
 
@@ -74,8 +86,7 @@ export class FastCdc {
     this.#often = maskFor(bits - normalization);
     for (let byte = 0; byte < 256; byte += 1) {
       const md5 = createHash("md5").update(Buffer.alloc(64, byte)).digest();
-      this.#gearHigh[byte] = md5.readInt32BE(0);
-      this.#gearLow[byte] = md5.readInt32BE(4) ^ params.seed;
+      this.#gears.set(halves(md5.readInt32BE(0), md5.readInt32BE(4) ^ params.seed), 2 * byte);
     }
   }
 
@@ -84,28 +95,39 @@ export class FastCdc {
     const { minBytes, avgBytes, maxBytes } = this.params;
     const length = Math.min(end - start, maxBytes);
     if (length <= minBytes) return length;
-    const gearHigh = this.#gearHigh;
-    const gearLow = this.#gearLow;
     const center = start + Math.min(avgBytes, length);
     // The published code looks at two bytes in a step, so an odd one at an end is never looked at.
     const centerEven = start + ((center - start) & ~1);
     const last = start + (length & ~1);
-    let [maskHigh, maskLow] = this.#rare;
-    let high = 0;
-    let low = 0;
-    for (let at = start + (minBytes & ~1); at < last; at += 1) {
-      if (at === centerEven) [maskHigh, maskLow] = this.#often;
-      const byte = bytes[at] as number;
-      const doubled = low << 1;
-      const sum = (doubled >>> 0) + ((gearLow[byte] as number) >>> 0);
-      high = ((high << 1) | (low >>> 31)) + (gearHigh[byte] as number) + (sum > 0xffff_ffff ? 1 : 0);
-      high |= 0;
-      low = sum | 0;
-      if ((low & maskLow) === 0 && (high & maskHigh) === 0) return at - start;
+    const first = start + (minBytes & ~1);
+    this.#high = 0;
+    this.#low = 0;
+    const at = this.#look(bytes, { from: first, to: Math.min(centerEven, last), mask: this.#rare });
+    if (at >= 0) return at - start;
+    const later = this.#look(bytes, { from: Math.max(first, centerEven), to: last, mask: this.#often });
+    return later >= 0 ? later - start : length;
+  }
+
+  /** Goes on with the hash; where it has none of the mask's bits, or -1. */
+  #look(bytes: Uint8Array, { from, to, mask }: Looking): number {
+    const gears = this.#gears;
+    const [maskHigh, maskLow] = mask;
+    let high = this.#high;
+    let low = this.#low;
+    for (let at = from; at < to; at += 1) {
+      const gear = (bytes[at] as number) << 1;
+      low = (low << 1) + (gears[gear + 1] as number);
+      high = ((high << 1) + (gears[gear] as number) + (low >>> halfBits)) & halfMask;
+      low &= halfMask;
+      if ((low & maskLow) === 0 && (high & maskHigh) === 0) return at;
     }
-    return length;
+    this.#high = high;
+    this.#low = low;
+    return -1;
   }
 }
+
+type Looking = { readonly from: number; readonly to: number; readonly mask: readonly [number, number] };
 
 /** The chunks of a stream, in their order. A chunk is the reader's until it asks for the next one. */
 export async function* chunksOf(source: AsyncIterable<Uint8Array>, cdc: FastCdc): AsyncGenerator<Buffer> {

@@ -37,16 +37,35 @@ export async function splitBlob(
   if ((await blobs.missing([digest])).length > 0) throw notFound("the blob is not here");
   const kept = await keptChunks(ports, keyOf(call, digest), blobs, fn);
   if (kept) return kept;
-  const chunks: Digest[] = [];
-  for await (const chunk of chunksOf(blobs.read(digest), cdc)) {
-    call.signal.throwIfAborted();
-    const name = digestOf(chunk, fn);
-    chunks.push(name);
-    await blobs.write(name, chunk);
-  }
+  const chunks = await writeChunks(blobs, digest, fn, call.signal);
   const response = { chunkDigests: chunks.map(wireOf), chunkingFunction: ChunkingFunction_Value.FAST_CDC_2020 };
   await keepChunks(ports, call, digest, response);
   return response;
+}
+
+/** While one is being cut, others are being written. */
+const writesMax = 8;
+
+async function writeChunks(
+  blobs: BlobStore,
+  digest: Digest,
+  fn: DigestFunction,
+  signal: AbortSignal,
+): Promise<readonly Digest[]> {
+  const chunks: Digest[] = [];
+  const writing: Promise<void>[] = [];
+  for await (const chunk of chunksOf(blobs.read(digest), cdc)) {
+    signal.throwIfAborted();
+    const own = Uint8Array.from(chunk);
+    const name = digestOf(own, fn);
+    chunks.push(name);
+    const write = blobs.write(name, own);
+    write.catch(() => {}); // heard of when it is its turn
+    writing.push(write);
+    if (writing.length >= writesMax) await writing.shift();
+  }
+  await Promise.all(writing);
+  return chunks;
 }
 
 /** Makes the blob in full: it stays whole although a chunk may go. */

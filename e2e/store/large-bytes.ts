@@ -1,0 +1,42 @@
+/** Very many bytes that follow from a seed, that nothing can shrink, and that can be had from any place on. */
+import { createCipheriv, createHash } from "node:crypto";
+
+const blockBytes = 16;
+const pieceBytes = 1024 * 1024;
+const zeros = Buffer.alloc(pieceBytes);
+
+export class LargeBytes {
+  readonly sizeBytes: number;
+  readonly #key: Buffer;
+
+  constructor(seed: string, sizeBytes: number) {
+    this.sizeBytes = sizeBytes;
+    this.#key = createHash("sha256").update(seed).digest().subarray(0, 16);
+  }
+
+  /** A stream cipher's output: its counter is the place. */
+  *pieces(from: number, to: number): Generator<Buffer> {
+    const block = Math.floor(from / blockBytes);
+    const counter = Buffer.alloc(blockBytes);
+    counter.writeBigUInt64BE(BigInt(block), 8);
+    const cipher = createCipheriv("aes-128-ctr", this.#key, counter);
+    let skip = from - block * blockBytes;
+    for (let at = from; at < to;) {
+      const piece = cipher.update(zeros.subarray(0, Math.min(pieceBytes, to - at + skip))).subarray(skip);
+      skip = 0;
+      at += piece.length;
+      yield piece;
+    }
+  }
+
+  slice(from: number, to: number): Buffer {
+    return Buffer.concat([...this.pieces(from, to)]);
+  }
+
+  /** The hash of these ranges, one behind the other. */
+  hash(ranges: readonly (readonly [number, number])[] = [[0, this.sizeBytes]]): string {
+    const hash = createHash("sha256");
+    for (const [from, to] of ranges) for (const piece of this.pieces(from, to)) hash.update(piece);
+    return hash.digest("hex");
+  }
+}

@@ -1,0 +1,120 @@
+/** The program as a process of its own, whose configuration is given: to be killed, stopped, starved, and looked at. */
+import { spawn, type ChildProcess } from "node:child_process";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { systemClock as clock } from "#app/system-clock.ts";
+import { GrpcClient } from "#grpc/client.ts";
+import { connectH2 } from "#h2/client.ts";
+import { freePort } from "#test/free-port.ts";
+import { until } from "#test/until.ts";
+
+const main = join(import.meta.dirname, "../../src/cli/main.ts");
+const saidMax = 2_000;
+
+export class NodeProcess {
+  readonly folder: string;
+  readonly address: string;
+  readonly client: GrpcClient;
+  readonly #said: string[] = [];
+  #child: ChildProcess | undefined;
+
+  private constructor(folder: string, address: string, token: string | undefined) {
+    this.folder = folder;
+    this.address = address;
+    const [host = "", port = ""] = address.split(":");
+    this.client = new GrpcClient({
+      clock,
+      authority: address,
+      connect: () => connectH2({ host, port: Number(port), clock }),
+      ...(token !== undefined && { metadata: [["authorization", `Bearer ${token}`]] as const }),
+    });
+  }
+
+  /** `config` as in the file, beside where it listens. */
+  static async open(folder: string, config: object, { token }: { readonly token?: string } = {}): Promise<NodeProcess> {
+    const address = `127.0.0.1:${await freePort()}`;
+    const node = new NodeProcess(folder, address, token);
+    const { edge = {}, ...rest } = config as { readonly edge?: object };
+    mkdirSync(folder, { recursive: true });
+    const text = JSON.stringify({ worker: { enabled: false }, ...rest, edge: { listen: [address], ...edge } });
+    writeFileSync(join(folder, "config.yaml"), text);
+    await node.start();
+    return node;
+  }
+
+  async start(): Promise<void> {
+    // The flag of bin/millrace.js, whose own process would only wait for this one.
+    const args = ["--max-semi-space-size=64", main, "up", "--data", this.folder];
+    const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
+    this.#child = child;
+    for (const stream of [child.stdout, child.stderr])
+      stream.on("data", (part) => {
+        this.#said.push(String(part));
+        if (this.#said.length > saidMax) this.#said.shift();
+      });
+    const isReady = async (): Promise<boolean> => {
+      if (child.exitCode !== null) throw new Error(`the node ended by itself:\n${this.log.slice(-2_000)}`);
+      return await fetch(`http://${this.address}/readyz`).then(
+        ({ ok }) => ok,
+        () => false,
+      );
+    };
+    await until(`the node at ${this.address} is up`, isReady, { limitMs: 60_000, everyMs: 50 });
+  }
+
+  get log(): string {
+    return this.#said.join("");
+  }
+
+  /** What it has in memory; zero when it does not run. */
+  memoryMb(): number {
+    try {
+      const status = readFileSync(`/proc/${this.#child?.pid}/status`, "utf8");
+      return (Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1] ?? 0) * 1024) / 1e6;
+    } catch {
+      return 0;
+    }
+  }
+
+  /** CPU that it has used so far, all its threads. */
+  cpuSeconds(): number {
+    try {
+      const stat = readFileSync(`/proc/${this.#child?.pid}/stat`, "utf8");
+      const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+      return (Number(fields[11]) + Number(fields[12])) / 100;
+    } catch {
+      return 0;
+    }
+  }
+
+  /** As if the power had gone, for this process. */
+  async kill(): Promise<void> {
+    await this.#end("SIGKILL");
+  }
+
+  async stop(): Promise<void> {
+    await this.#end("SIGTERM");
+  }
+
+  /** It is there and does nothing, until it is continued. */
+  freeze(): void {
+    this.#child?.kill("SIGSTOP");
+  }
+
+  thaw(): void {
+    this.#child?.kill("SIGCONT");
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.client.close();
+    await this.kill();
+  }
+
+  async #end(signal: NodeJS.Signals): Promise<void> {
+    const child = this.#child;
+    if (!child || child.exitCode !== null || child.signalCode !== null) return;
+    const ended = new Promise((resolve) => child.once("close", resolve));
+    child.kill(signal);
+    await ended;
+  }
+}
