@@ -1,23 +1,10 @@
 /** docs/reference/config.md, from the schema itself. */
 import { availableParallelism } from "node:os";
-import { z } from "zod";
 import { Config } from "./config.ts";
-
-type JsonSchema = {
-  readonly type?: string;
-  readonly const?: unknown;
-  readonly default?: unknown;
-  readonly description?: string;
-  readonly pattern?: string;
-  readonly minimum?: number;
-  readonly maximum?: number;
-  readonly items?: JsonSchema;
-  readonly properties?: Readonly<Record<string, JsonSchema>>;
-  readonly oneOf?: readonly JsonSchema[];
-};
+import { schemaOf, variableOf, type JsonSchema } from "./config-settings.ts";
 
 export function configReference(): string {
-  const schema = z.toJSONSchema(Config, { io: "input", unrepresentable: "any" }) as JsonSchema;
+  const schema = schemaOf(Config);
   const sections = Object.entries(schema.properties ?? {}).flatMap(([name, section]) => [
     `## ${name}`,
     "",
@@ -30,8 +17,17 @@ export function configReference(): string {
     "",
     "<!-- Written by src/cli/reference.ts from the schema in src/app/config.ts; change that, not this page. -->",
     "",
-    "YAML or JSON, named with `millrace up --config FILE`, or `config.yaml` in the data folder. None is needed.",
-    "A setting that is not listed here is refused, with its line.",
+    "None is needed. A setting has one path, such as `worker.slots`, and can be given in three ways; the first goes",
+    "before the second, and that before the third:",
+    "",
+    "1. on the command line: `millrace up --set worker.slots=8`, as often as you like;",
+    "2. in the environment: `MILLRACE_WORKER_SLOTS=8`, by the name in the tables below;",
+    "3. in a file of YAML or JSON: `worker: { slots: 8 }`. It is named with `--config FILE` or `$MILLRACE_CONFIG`;",
+    "   without either, `config.yaml` in the data folder is read if it is there.",
+    "",
+    "On the command line and in the environment, a list of words may be written with commas (`a,b`); other lists and",
+    "whole parts are written as in the file, on one line: `--set 'mesh={join: [10.0.0.5:7946]}'`. A setting that is not",
+    "listed here is refused: with its line in a file, or by the name of the flag or variable.",
     "",
     'Durations are written "250ms", "30s", "5m", "2h", "7d"; sizes "64KiB", "100MiB", "2GiB".',
     "",
@@ -69,14 +65,18 @@ function rows(path: string, variant: JsonSchema): readonly string[] {
   const settings = Object.entries(variant.properties ?? {}).filter(([, { const: fixed }]) => fixed === undefined);
   if (settings.length === 0) return [];
   return [
-    "| Setting | Type | Default | Meaning |",
-    "|---|---|---|---|",
-    ...settings.map(
-      ([name, setting]) =>
-        `| \`${name}\` | ${typeOf(setting)} | ${defaultOf(`${path}.${name}`, setting)} | ${setting.description ?? ""} |`,
-    ),
+    `| ${path}. | Variable | Type | Default | Meaning |`,
+    "|---|---|---|---|---|",
+    ...settings.map(([name, setting]) => row(`${path}.${name}`, name, setting)),
     "",
   ];
+}
+
+/** What is part of a list has no variable of its own. */
+function row(path: string, name: string, setting: JsonSchema): string {
+  const variable = path.includes("[]") ? "" : `\`${variableOf(path)}\``;
+  const cells = [`\`${name}\``, variable, typeOf(setting), defaultOf(path, setting), setting.description ?? ""];
+  return `| ${cells.join(" | ")} |`;
 }
 
 function typeOf({ type, items, minimum, maximum }: JsonSchema): string {

@@ -92,8 +92,8 @@ describe("the configuration", () => {
     try {
       const path = join(folder, "c.yaml");
       await writeFile(path, "worker: { slots: 7 }\n");
-      equal((await readConfig(path)).worker.slots, 7);
-      await rejects(readConfig(join(folder, "none.yaml")), (e) => isFault(e, "not-found"));
+      equal((await readConfig({ file: path })).worker.slots, 7);
+      await rejects(readConfig({ file: join(folder, "none.yaml") }), (e) => isFault(e, "not-found"));
     } finally {
       await rm(folder, { recursive: true });
     }

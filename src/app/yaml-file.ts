@@ -1,13 +1,28 @@
 /** Reads a YAML or JSON file against a strict schema; what is wrong is named with its path and its line. */
 import { readFile } from "node:fs/promises";
 import { isMap, LineCounter, parseDocument, type Document } from "yaml";
-import { z } from "zod";
+import type { z } from "zod";
 import { Fault } from "#base/fault.ts";
 import { nearest } from "#base/nearest.ts";
+import { schemaOf, variantsOf, type JsonSchema } from "./config-settings.ts";
+
+/** What is put over the file before it is checked. */
+export type Overlay = {
+  readonly put: (value: unknown) => unknown;
+  /** Where the value at a place came from, when it was not the file. */
+  readonly where: (path: readonly PropertyKey[]) => string | undefined;
+};
+
+type CheckOptions = { readonly doing: string; readonly file?: string | undefined; readonly overlay?: Overlay };
 
 const sizeBytesMax = 4 * 1024 * 1024;
 
-export async function readChecked<S extends z.ZodType>(path: string, schema: S, doing: string): Promise<z.output<S>> {
+export async function readChecked<S extends z.ZodType>(
+  path: string,
+  schema: S,
+  doing: string,
+  overlay?: Overlay,
+): Promise<z.output<S>> {
   const text = await readFile(path, "utf8").catch((cause: NodeJS.ErrnoException) => {
     throw new Fault(
       cause.code === "ENOENT" ? "not-found" : "unavailable",
@@ -16,13 +31,13 @@ export async function readChecked<S extends z.ZodType>(path: string, schema: S, 
       cause,
     );
   });
-  return checkText(text, schema, { doing, file: path });
+  return checkText(text, schema, { doing, file: path, ...(overlay && { overlay }) });
 }
 
 export function checkText<S extends z.ZodType>(
   text: string,
   schema: S,
-  { doing, file }: { readonly doing: string; readonly file: string },
+  { doing, file, overlay = noOverlay }: CheckOptions,
 ): z.output<S> {
   if (text.length > sizeBytesMax)
     throw new Fault("exhausted", doing, { file, length: text.length, lengthMax: sizeBytesMax });
@@ -37,24 +52,32 @@ export function checkText<S extends z.ZodType>(
       wrong,
     );
   // An alias that repeats itself is refused by the parser's own limit.
-  const parsed = schema.safeParse(document.toJS({ maxAliasCount: 100 }) ?? {});
+  const parsed = schema.safeParse(overlay.put(document.toJS({ maxAliasCount: 100 }) ?? {}));
   if (parsed.success) return parsed.data;
-  const problems = parsed.error.issues.slice(0, 10).map((issue) => describe(issue, document, lines, schema));
+  const place = (path: readonly PropertyKey[]): string => {
+    const elsewhere = overlay.where(path);
+    return elsewhere === undefined ? at(path, document, lines) : `${path.map(String).join(".")} (${elsewhere})`;
+  };
+  const problems = parsed.error.issues.slice(0, 10).map((issue) => describe(issue, place, schema));
   throw new Fault("invalid", doing, { file, why: problems.join("; ") }, parsed.error);
 }
 
-function describe(issue: z.core.$ZodIssue, document: Document, lines: LineCounter, schema: z.ZodType): string {
+const noOverlay: Overlay = { put: (value) => value, where: () => undefined };
+
+type Place = (path: readonly PropertyKey[]) => string;
+
+function describe(issue: z.core.$ZodIssue, place: Place, schema: z.ZodType): string {
   if (issue.code === "unrecognized_keys") {
     const keys = knownKeys(schema, issue.path);
     return issue.keys
       .map((key) => {
         const meant = nearest(key, keys);
         const hint = meant === undefined ? `known are ${keys.join(", ")}` : `did you mean ${meant}?`;
-        return `${at([...issue.path, key], document, lines)}: there is no such setting (${hint})`;
+        return `${place([...issue.path, key])}: there is no such setting (${hint})`;
       })
       .join("; ");
   }
-  return `${at(issue.path, document, lines)}: ${firstLine(issue.message)}`;
+  return `${place(issue.path)}: ${firstLine(issue.message)}`;
 }
 
 /** `node.listen (line 4)`; the nearest place above it when the value itself is missing. */
@@ -79,23 +102,15 @@ function offsetOf(path: readonly PropertyKey[], document: Document): number | un
   return node?.range?.[0];
 }
 
-type JsonSchema = {
-  readonly properties?: Readonly<Record<string, JsonSchema>>;
-  readonly items?: JsonSchema;
-  readonly oneOf?: readonly JsonSchema[];
-  readonly anyOf?: readonly JsonSchema[];
-};
-
 /** The names that the schema knows at the place, for a suggestion. */
 function knownKeys(schema: z.ZodType, path: readonly PropertyKey[]): readonly string[] {
-  let places: readonly JsonSchema[] = [z.toJSONSchema(schema, { io: "input", unrepresentable: "any" }) as JsonSchema];
-  const opened = (place: JsonSchema): readonly JsonSchema[] => [place, ...(place.oneOf ?? []), ...(place.anyOf ?? [])];
+  let places: readonly JsonSchema[] = [schemaOf(schema)];
   for (const step of path)
-    places = places.flatMap(opened).flatMap((place) => {
+    places = places.flatMap(variantsOf).flatMap((place) => {
       const next = typeof step === "number" ? place.items : place.properties?.[String(step)];
       return next ? [next] : [];
     });
-  return [...new Set(places.flatMap(opened).flatMap(({ properties }) => Object.keys(properties ?? {})))];
+  return [...new Set(places.flatMap(variantsOf).flatMap(({ properties }) => Object.keys(properties ?? {})))];
 }
 
 const firstLine = (text: string): string => text.split("\n")[0] ?? text;

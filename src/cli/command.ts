@@ -6,7 +6,8 @@
 import type { RemoteClient } from "#app/remote.ts";
 
 export type Flag = {
-  readonly type: "string" | "boolean";
+  /** "strings" may be given several times. */
+  readonly type: "string" | "strings" | "boolean";
   readonly about: string;
   /** What stands for the value in help, such as DURATION. */
   readonly value?: string;
@@ -14,7 +15,7 @@ export type Flag = {
 export type Flags = Readonly<Record<string, Flag>>;
 
 type Values<F extends Flags> = {
-  readonly [K in keyof F]?: F[K]["type"] extends "boolean" ? boolean : string;
+  readonly [K in keyof F]?: { string: string; strings: readonly string[]; boolean: boolean }[F[K]["type"]];
 };
 
 /** What a command may do to the world. */

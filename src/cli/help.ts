@@ -29,7 +29,7 @@ export function helpOne({ name, about, words, flags, examples }: Command): reado
 }
 
 export const flagText = (name: string, flag: Flags[string]): string =>
-  flag.type === "string" ? `--${name} ${flag.value ?? "VALUE"}` : `--${name}`;
+  flag.type !== "boolean" ? `--${name} ${flag.value ?? "VALUE"}` : `--${name}`;
 
 function flagLines(flags: Flags): readonly string[] {
   const shown = Object.entries(flags).map(([name, flag]) => ({ text: flagText(name, flag), about: flag.about }));

@@ -13,8 +13,9 @@ export const historyRebuild = command({
     config: {
       type: "string",
       value: "FILE",
-      about: "the node's configuration; config.yaml in the data folder otherwise",
+      about: "the node's configuration ($MILLRACE_CONFIG); config.yaml in the data folder otherwise",
     },
+    set: { type: "strings", value: "PATH=VALUE", about: "one setting, such as journal.kind=sqlite; may be repeated" },
     data: {
       type: "string",
       value: "FOLDER",

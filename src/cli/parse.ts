@@ -32,9 +32,11 @@ function parseOwn(command: Command, own: readonly string[], rest: readonly strin
     next: instead,
   });
   if (rest !== undefined && !command.takesRest) return wrong("takes nothing behind --");
-  const options = Object.fromEntries(Object.entries(command.flags).map(([name, { type }]) => [name, { type }]));
+  const kindOf = (type: Flags[string]["type"]) => (type === "boolean" ? "boolean" : "string");
+  const flags = Object.entries(command.flags).map(([name, { type }]) => [name, { type: kindOf(type) }] as const);
+  const options = Object.fromEntries(flags);
   const { tokens } = parseArgs({ args: [...own], options, allowPositionals: true, strict: false, tokens: true });
-  const values: Record<string, string | boolean> = {};
+  const values: Record<string, string | readonly string[] | boolean> = {};
   const positionals: string[] = [];
   for (const token of tokens) {
     if (token.kind === "positional") positionals.push(token.value);
@@ -44,10 +46,12 @@ function parseOwn(command: Command, own: readonly string[], rest: readonly strin
       const meant = nearest(token.name, Object.keys(command.flags));
       return wrong(`there is no flag ${token.rawName}${meant === undefined ? "" : `; did you mean --${meant}?`}`);
     }
-    if (flag.type === "string" && token.value === undefined)
+    if (flag.type !== "boolean" && token.value === undefined)
       return wrong(`--${token.name} needs a value: --${token.name} ${flag.value ?? "VALUE"}`);
     if (flag.type === "boolean" && token.value !== undefined) return wrong(`--${token.name} takes no value`);
-    values[token.name] = token.value ?? true;
+    const before = values[token.name];
+    const list = Array.isArray(before) ? (before as readonly string[]) : [];
+    values[token.name] = flag.type === "strings" ? [...list, token.value ?? ""] : (token.value ?? true);
   }
   const extra = positionals[command.positionalsMax];
   if (extra !== undefined) return wrong(`what is ${JSON.stringify(extra)}? It takes ${command.words || "no words"}`);

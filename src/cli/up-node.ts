@@ -12,7 +12,13 @@ import { version } from "#app/version.ts";
 import type { ExitCode, World } from "./command.ts";
 import type { UpFacts } from "./up.ts";
 
-type UpValues = { readonly config?: string; readonly data?: string; readonly dev?: boolean; readonly join?: string };
+type UpValues = {
+  readonly config?: string;
+  readonly set?: readonly string[];
+  readonly data?: string;
+  readonly dev?: boolean;
+  readonly join?: string;
+};
 
 export async function withNode(values: UpValues, world: World, ready: (facts: UpFacts) => void): Promise<ExitCode> {
   await using undo = new AsyncDisposableStack();
@@ -38,7 +44,10 @@ export async function configured(values: UpValues, world: World, undo: AsyncDisp
   const throwaway = values.dev ? await mkdtemp(join(tmpdir(), "millrace-dev-")) : undefined;
   if (throwaway !== undefined) undo.defer(() => rm(throwaway, { recursive: true, force: true }));
   const usual = dataFolder(values.data ?? throwaway ?? defaultDataPath(world.env));
-  const read = await readConfig(values.config ?? (existsSync(usual.config) ? usual.config : undefined));
+  const { env } = world;
+  const named = values.config ?? (env["MILLRACE_CONFIG"] || undefined);
+  const file = named ?? (existsSync(usual.config) ? usual.config : undefined);
+  const read = await readConfig({ file, env, set: values.set });
   const config = { ...read, mesh: withJoin(read.mesh, values.join) };
   const folder =
     values.data === undefined && throwaway === undefined && config.node.data !== undefined

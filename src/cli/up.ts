@@ -11,7 +11,12 @@ export const up = command({
     config: {
       type: "string",
       value: "FILE",
-      about: "a configuration (YAML or JSON); config.yaml in the data folder otherwise",
+      about: "a configuration (YAML or JSON; $MILLRACE_CONFIG); config.yaml in the data folder otherwise",
+    },
+    set: {
+      type: "strings",
+      value: "PATH=VALUE",
+      about: "one setting, such as worker.slots=8; may be repeated ($MILLRACE_WORKER_SLOTS)",
     },
     data: { type: "string", value: "FOLDER", about: "where to keep everything ($MILLRACE_DATA, ~/.millrace)" },
     join: { type: "string", value: "ADDRESSES", about: "members of a mesh to join: host:port, several with commas" },
@@ -21,6 +26,7 @@ export const up = command({
     "millrace up",
     "millrace up --data ./state",
     "millrace up --config node.yaml",
+    "millrace up --set worker.slots=8 --set edge.listen=127.0.0.1:9000",
     "millrace up --join 10.0.0.7:7946",
   ],
   async run({ values }, world) {
