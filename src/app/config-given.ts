@@ -8,11 +8,11 @@ import type { Setting } from "./config-settings.ts";
 export type Given = { readonly setting: Setting; readonly value: unknown; readonly from: string };
 
 /** Variables of this name that are no settings: they say which node to ask, or are told to what a job runs. */
-const otherVariables = new Set([
-  ...["MILLRACE_CONFIG", "MILLRACE_DATA", "MILLRACE_NODE", "MILLRACE_SERVER", "MILLRACE_TOKEN"],
-  ...["MILLRACE_JOB", "MILLRACE_STAGE", "MILLRACE_TASK", "MILLRACE_ATTEMPT", "MILLRACE_INDEX"],
-  ...["MILLRACE_REQUIRE", "MILLRACE_CORPORA", "MILLRACE_BENCH_FILE"],
-]);
+const otherVariables = new Set(
+  "CONFIG DATA NODE SERVER TOKEN JOB STAGE TASK ATTEMPT INDEX REQUIRE CORPORA BENCH_FILE"
+    .split(" ")
+    .map((name) => `MILLRACE_${name}`),
+);
 
 /** What Kubernetes and container runtimes set for services that are called millrace-something. */
 function isServiceLink(name: string, text: string): boolean {

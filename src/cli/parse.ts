@@ -55,7 +55,7 @@ function parseOwn(command: Command, own: readonly string[], rest: readonly strin
   }
   const extra = positionals[command.positionalsMax];
   if (extra !== undefined) return wrong(`what is ${JSON.stringify(extra)}? It takes ${command.words || "no words"}`);
-  return { kind: "run", command, invocation: { positionals, rest, values: values as Invocation<Flags>["values"] } };
+  return { kind: "run", command, invocation: { positionals, rest, values } };
 }
 
 function unknownCommand(args: readonly string[], table: readonly Command[]): Parsed {
