@@ -11,6 +11,7 @@ import { createProcessRunner, type ProcessRunner } from "#worker/process.ts";
 import { Spawner } from "#worker/process/spawner.ts";
 import { attemptsIn, reclaimAttempts } from "#worker/sandbox/attempt-folder.ts";
 import { reclaimScratch, ScratchDir } from "#worker/scratch.ts";
+import type { WorkSources } from "#worker/sources.ts";
 import { createSpawnedRunner, endFound } from "#worker/spawned-runner.ts";
 import { createWorker, type Worker } from "#worker/worker.ts";
 import type { Config } from "./config.ts";
@@ -24,13 +25,14 @@ type WorkerParts = {
   readonly random: Random;
   readonly labels: readonly string[];
   readonly shards: number;
+  readonly sources: WorkSources;
   /** What it runs besides the shell's work. */
   readonly runners: Runners;
   readonly log: (line: string) => void;
 };
 
 export async function startWorker(config: Config, folder: DataFolder, parts: WorkerParts): Promise<Worker> {
-  const { name, client, blobs, clock, random, labels, shards, runners, log } = parts;
+  const { name, client, blobs, clock, random, labels, shards, sources, runners, log } = parts;
   const processes = await openProcesses(config, folder, { clock, log });
   // Nothing of an earlier life runs any more.
   await reclaimScratch(folder.scratch);
@@ -42,6 +44,7 @@ export async function startWorker(config: Config, folder: DataFolder, parts: Wor
     executor: name,
     offers: labels,
     shards,
+    sources,
     runners: {
       ...runners,
       ...shellRunners({

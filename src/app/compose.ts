@@ -31,6 +31,7 @@ import { publisherOf } from "./publishers.ts";
 import { systemClock } from "./system-clock.ts";
 import { version } from "./version.ts";
 import { directoryCalls } from "./wire-directory.ts";
+import { readyCalls, workSources } from "./work-sources.ts";
 
 export type Running = {
   readonly name: string;
@@ -84,8 +85,10 @@ export async function startNode(
   const labels = labelsOf(config, name, actions !== undefined);
   const { shards } = node.cluster;
   const runners = actions?.runners ?? {};
-  if (config.worker.enabled)
-    worker = await startWorker(config, folder, { name, client, blobs, clock, random, labels, log, shards, runners });
+  if (config.worker.enabled) {
+    const work = { client, shards, sources: workSources(node, tcp) };
+    worker = await startWorker(config, folder, { name, ...work, blobs, clock, random, labels, log, runners });
+  }
   const execution = executionPorts(config, { client, trees, journal, clock, isOwn: actions !== undefined });
   const cache = { ...stored, spoolFolder: await spoolFolder(folder), execution };
   let mesh: RunningMesh | undefined; // the edge is asked about it, and it tells where the edge is
@@ -155,7 +158,7 @@ type WorkerFacts = Partial<ReturnType<Worker["status"]>> & { readonly actions: n
 function joinParts(parts: Parts, workerFacts: () => WorkerFacts) {
   const { config, name, journal, stored, tcp, clock, random, log } = parts;
   const { blobs, pins, index } = stored;
-  const calls = directoryCalls(journal, () => node.status());
+  const calls = { ...directoryCalls(journal, () => node.status()), ...readyCalls(() => node) };
   const listen = (service: ShardService) => tcp.listen(service, { routed: routedBy(router), calls });
   const node: Node = createNode({
     id: name,

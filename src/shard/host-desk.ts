@@ -6,6 +6,7 @@ import type { Clock } from "#base/clock.ts";
 import { answer } from "#kernel/answer.ts";
 import type { Command, CommandOf } from "#kernel/command.ts";
 import type { Query } from "#kernel/query.ts";
+import type { ReadyClass } from "#kernel/ready.ts";
 import type { Rejection } from "#kernel/rejection.ts";
 import type { Replies } from "#kernel/reply.ts";
 import { step, type Outcome } from "#kernel/step.ts";
@@ -22,6 +23,8 @@ export type DeskPorts = {
   /** Applying went wrong: the shard's memory is no longer what its log says. */
   readonly broke: (shard: HostedShard, command: Command, error: unknown, asker: Asker) => void;
   readonly overloaded: () => ShardResponse;
+  /** There is new work, and nobody who waits at the shard has taken it. */
+  readonly unclaimed: (shard: HostedShard, requires: readonly string[], ready: number) => void;
   readonly report: (doing: string, error: unknown) => void;
 };
 
@@ -126,26 +129,33 @@ export class Desk {
     asking.uncount();
   }
 
-  /** There is new work: tries those who wait for such, in turn. */
+  /** There is new work: tries those who wait for such, in turn. What they leave is told to others. */
   #wake(shard: HostedShard): void {
     const { state, waiters } = shard;
     const woken = [...state.woken];
     state.woken.clear();
-    if (waiters.size === 0) return;
     for (const readyClass of woken) {
-      const turn = waiters.turn(readyClass.requires);
-      while (readyClass.ready > 0) {
-        const waiter = turn.next();
-        if (!waiter) break;
-        try {
-          if (!this.#serve(shard, waiter)) turn.fruitless();
-        } catch (error) {
-          return this.#ports.broke(shard, waiter.command, error, waiter);
-        }
-      }
+      if (waiters.size > 0 && !this.#offer(shard, readyClass)) return;
+      if (readyClass.ready > 0) this.#ports.unclaimed(shard, readyClass.requires, readyClass.ready);
     }
     // Whatever the grants woke has just been looked at.
     state.woken.clear();
+  }
+
+  /** False when the shard broke over it. */
+  #offer(shard: HostedShard, readyClass: ReadyClass): boolean {
+    const turn = shard.waiters.turn(readyClass.requires);
+    while (readyClass.ready > 0) {
+      const waiter = turn.next();
+      if (!waiter) break;
+      try {
+        if (!this.#serve(shard, waiter)) turn.fruitless();
+      } catch (error) {
+        this.#ports.broke(shard, waiter.command, error, waiter);
+        return false;
+      }
+    }
+    return true;
   }
 
   /** False when there is no work for this one after all. */

@@ -43,6 +43,8 @@ export type HostPorts = {
   /** The node owns the shard and is still reading its log. */
   readonly isLoading?: (shard: ShardId) => boolean;
   readonly lost: (shard: ShardId, epoch: Epoch, why: LossReason) => void;
+  /** There is new work in a shard, and nobody who waits there has taken it. */
+  readonly unclaimed?: (shard: ShardId, requires: readonly string[], ready: number) => void;
   readonly report: (doing: string, error: unknown) => void;
 };
 
@@ -83,6 +85,7 @@ export class ShardHost implements ShardService {
       touch: (shard) => this.#committer.touch(shard),
       broke: (shard, command, error, asker) => this.#broke(shard, command, error, asker),
       overloaded: () => this.#overloaded(),
+      unclaimed: ({ shard }, requires, ready) => ports.unclaimed?.(shard, requires, ready),
       report,
     });
     this.#prepared = {

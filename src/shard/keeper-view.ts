@@ -36,6 +36,10 @@ export class ClusterView {
     return { node: this.#node, held, ownerships: [...this.#owners.values()], nodes: this.#nodes };
   }
 
+  get nodes(): readonly NodeSeen[] {
+    return this.#nodes;
+  }
+
   /** How long until the first of the others' leases runs out, unless it is renewed. */
   get soonestEndMs(): number {
     let soonest = Number.POSITIVE_INFINITY;

@@ -10,7 +10,7 @@ import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
 import type { Random } from "#base/random.ts";
-import type { Epoch, NodeId, NodeRow } from "#journal/journal.ts";
+import type { Epoch, NodeId, NodeRow, NodeSeen } from "#journal/journal.ts";
 import { OwnerLease, type Hosting, type LossReason } from "./host-shard.ts";
 import type { StoreClock } from "./kernel-clock.ts";
 import { Arrivals } from "./keeper-arrivals.ts";
@@ -171,6 +171,11 @@ export class Keeper {
 
   hintOf(shard: ShardId): string | undefined {
     return this.#view.hintOf(shard);
+  }
+
+  /** Who else may own shards, as the journal's table said at the last look. */
+  get nodes(): readonly NodeSeen[] {
+    return this.#view.nodes;
   }
 
   /** The host gave the shard up by itself. */

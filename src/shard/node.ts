@@ -22,6 +22,7 @@ import { defaultProjectorSettings, Projector, type ProjectorSettings } from "./p
 import type { ShardRequest, ShardResponse, ShardService, WatchMessage, WatchRequest } from "./protocol.ts";
 import { defaultBrokerSettings, QuotaBroker, type BrokerSettings } from "./quota-broker.ts";
 import { defaultSnapshotSettings, Snapshotter, type SnapshotSettings } from "./snapshotter.ts";
+import { ReadyDesk } from "./ready-desk.ts";
 import type { Address, Listening, Transport } from "./transport.ts";
 
 export type NodeOptions = {
@@ -71,6 +72,8 @@ export class Node implements ShardService {
   readonly id: NodeId;
   readonly host: ShardHost;
   readonly keeper: Keeper;
+  /** Where workers of any node hear of work in this one's shards. */
+  readonly ready: ReadyDesk;
   readonly #options: NodeOptions;
   readonly #report: (doing: string, error: unknown) => void;
   readonly #storeClock: StoreClock;
@@ -103,6 +106,7 @@ export class Node implements ShardService {
     this.#archiver = this.#makeArchiver();
     this.#snapshotter = this.#makeSnapshotter();
     this.#outbox = this.#makeOutbox();
+    this.ready = new ReadyDesk({ clock, shards: () => this.host.shards.values() });
     this.host = this.#makeHost();
     this.keeper = this.#makeKeeper();
     this.#broker = new QuotaBroker({
@@ -170,6 +174,7 @@ export class Node implements ShardService {
     this.#archiver.kill();
     this.#outbox.kill();
     this.#broker.kill();
+    this.ready.stop();
   }
 
   /** Not `async`: nearly every request goes straight to the host, and a promise around its promise costs it twice. */
@@ -257,6 +262,7 @@ export class Node implements ShardService {
       hintOf: (shard) => this.keeper.hintOf(shard),
       isLoading: (shard) => this.keeper.held.get(shard)?.phase === "loading",
       lost: (shard, epoch, why) => this.keeper.lost(shard, epoch, why),
+      unclaimed: (shard, requires, ready) => this.ready.unclaimed(shard, requires, ready),
       report: this.#report,
     });
   }

@@ -8,7 +8,9 @@ import { sha256Digest } from "#blobs/sha256.ts";
 import type { StageSpec, TaskTemplate } from "#kernel/model.ts";
 import { testCluster } from "#shard/client-testing.ts";
 import type { Order } from "#shard/client.ts";
+import { ReadyDesk } from "#shard/ready-desk.ts";
 import type { Planners, RunOutcome, Runners } from "./runner.ts";
+import type { WorkSources } from "./sources.ts";
 import { createWorker, type WorkerOptions } from "./worker.ts";
 
 const template: TaskTemplate = {
@@ -53,8 +55,11 @@ async function scene({
   options = {},
   runners = {},
   planners = {},
+  hears = false,
 }: {
   shards?: number;
+  /** Whether it is told of work, rather than asking every shard. */
+  hears?: boolean;
   options?: Partial<WorkerOptions>;
   runners?: Runners;
   planners?: Planners;
@@ -77,6 +82,12 @@ async function scene({
       now -= 1;
     }
   };
+  const desk = new ReadyDesk({
+    clock,
+    shards: () => cluster.shards.map(({ state }) => ({ shard: state.shard, phase: "serving", state })),
+  });
+  const sources: WorkSources = () =>
+    new Map([["node", { ready: (room, waitMs, signal) => desk.wait(room, waitMs, signal) }]]);
   const start = (executor = "w") => {
     const abort = new AbortController();
     const worker = createWorker({
@@ -87,6 +98,7 @@ async function scene({
       executor,
       offers: [],
       shards,
+      ...(hears && { sources }),
       runners: { sleep: ({ task, signal }) => sleep(task.spec, signal), ...runners },
       planners,
       options: { slots: 2, pollMs: 1_000, ...options },
@@ -96,7 +108,7 @@ async function scene({
     return { worker, running, crash: () => abort.abort(new Error("kill -9")) };
   };
   const phase = async (jobId: string) => (await cluster.client.job(jobId)).view.phase;
-  return { clock, blobs, log, ran, start, phase, most: () => most, running: () => now, ...cluster };
+  return { clock, blobs, log, ran, start, phase, desk, most: () => most, running: () => now, ...cluster };
 }
 
 describe("a worker", () => {
@@ -119,6 +131,38 @@ describe("a worker", () => {
     ok(new Set(jobs.map(({ jobId }) => jobId.split("-")[0])).size > 2);
     await clock.advance(10_000);
     for (const { jobId } of jobs) equal(await phase(jobId), "SUCCEEDED");
+  });
+
+  test("hears of work in any of many shards where it is told, soon, and visits no other", async () => {
+    const { client, clock, start, phase, shards, desk } = await scene({
+      shards: 40,
+      options: { pollersMax: 2 },
+      hears: true,
+    });
+    start();
+    await clock.advance(1_000);
+    const asked = shards.map((shard) => shard.asked.length);
+    const { jobId } = await client.submit(order([stage(["10"])]));
+    const at = shards.findIndex(({ state }) => state.jobs.size > 0);
+    desk.unclaimed(at, [], 1);
+    await clock.advance(30);
+    equal(await phase(jobId), "SUCCEEDED");
+    await clock.advance(1_000);
+    deepEqual(
+      shards.flatMap((shard, i) => (shard.asked.length > (asked[i] ?? 0) ? [i] : [])),
+      [at],
+    );
+  });
+
+  test("with more work than it has room for, goes on where it was told there is some", async () => {
+    const { client, clock, start, phase, most } = await scene({ shards: 40, options: { pollersMax: 2 }, hears: true });
+    const jobs = await Promise.all(
+      Array.from({ length: 30 }, (_, i) => client.submit(order([stage(["100", "100"])], `job ${i}`))),
+    );
+    start();
+    await clock.advance(30 * 110 + 200);
+    for (const { jobId } of jobs) equal(await phase(jobId), "SUCCEEDED");
+    equal(most(), 2);
   });
 
   test("keeps a long attempt alive far beyond its lease, with one renewal for all claims", async () => {
