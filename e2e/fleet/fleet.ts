@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { systemClock } from "#app/system-clock.ts";
 import { GrpcClient } from "#grpc/client.ts";
 import { connectH2 } from "#h2/client.ts";
@@ -80,10 +81,16 @@ export class Fleet implements AsyncDisposable {
     member.child = this.#ports.processes.spawn({ name: member.name, args, env, logFile: member.log });
   }
 
-  /** Until it takes calls. */
-  async ready(member: Member): Promise<void> {
+  /** Until it takes calls. One that could not start is started again, as whatever runs it would do. */
+  async ready(member: Member, triesMax = 1): Promise<void> {
+    let tries = 1;
     const isReady = async (): Promise<boolean> => {
-      if (member.child?.hasExited) throw new Error(`it ended by itself: ${member.child.ending}`);
+      if (member.child?.hasExited) {
+        if (tries >= triesMax) throw new Error(`it ended by itself: ${member.child.ending}`);
+        tries += 1;
+        await pause(1_000);
+        this.up(member);
+      }
       return await fetch(`http://${member.edge}/readyz`).then(
         ({ ok }) => ok,
         () => false,
@@ -110,7 +117,7 @@ export class Fleet implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     for (const client of this.#clients.values()) client.close();
     for (const { child } of this.members) child?.signal("SIGCONT");
-    await Promise.all(this.members.map(({ child }) => child?.leave(15_000)));
+    await Promise.all(this.members.flatMap(({ child }) => (child ? [child.leave(15_000)] : [])));
     execFileSync("chmod", ["-R", "u+w", this.folder]);
     rmSync(this.folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
   }

@@ -11,7 +11,6 @@ export async function operationsAt(client: GrpcClient): Promise<readonly Operati
       filter: "",
       pageSize: 100,
       pageToken,
-      returnPartialSuccess: false,
     });
     all.push(...page.operations);
     pageToken = page.nextPageToken;

@@ -1,0 +1,17 @@
+import { deepEqual } from "node:assert/strict";
+import { test } from "node:test";
+import type { Event } from "#kernel/event.ts";
+import { judge } from "./verdict.ts";
+
+const told = (event: Partial<Event>, seq: number) => ({ shard: 3, seq, epoch: 1, event: event as Event });
+const submitted = (job: number, seq: number) => told({ kind: "job-submitted", job } as Partial<Event>, seq);
+const ended = (job: number, seq: number) => told({ kind: "job-ended", job } as Partial<Event>, seq);
+const committed = (task: number, seq: number) => told({ kind: "committed", task } as Partial<Event>, seq);
+
+test("a result that counts twice, a name written twice and a job that never ends are violations", () => {
+  const well = [submitted(1, 1), committed(1, 2), ended(1, 3)];
+  deepEqual(judge(well, [{ name: "a", times: 1 }]).violations, []);
+  deepEqual(judge([...well, committed(1, 4)], []).violations, ["task 3/1 has two results"]);
+  deepEqual(judge([...well, submitted(2, 4)], []).violations, ["job 3/2 has not ended"]);
+  deepEqual(judge(well, [{ name: "a", times: 2 }]).violations, ["a was written 2 times"]);
+});

@@ -1,0 +1,88 @@
+/** What the database says of a build afterwards: the log of all shards, and every name that was ever written. */
+import pg from "pg";
+import { openSharedDirectory } from "#blobs/tiers/shared-directory.ts";
+import { postgresJournal } from "#journal/postgres.ts";
+import { JournalLog, type Told } from "#e2e/chaos/journal-log.ts";
+
+export type Findings = {
+  readonly jobs: number;
+  readonly attempts: number;
+  readonly commits: number;
+  /** Names that were written, each time it was. */
+  readonly writes: number;
+  readonly violations: readonly string[];
+};
+
+/** Has the database write down every change of a name, from now on. Nodes have to be up: the table is theirs. */
+export async function auditNames(database: string): Promise<void> {
+  await ask(
+    database,
+    `create table names_written (tenant text, space text, name text, digest text, at timestamptz default now());
+     create function note_name() returns trigger language plpgsql as $$ begin
+       insert into names_written values (new.tenant, new.space, new.name, new.digest); return new; end $$;
+     create trigger note_name after insert or update on millrace.names
+       for each row when (new.space like 'ac/%') execute function note_name();`,
+  );
+}
+
+export async function findings(database: string, shared: string, shards: number): Promise<Findings> {
+  const told: Told[] = [];
+  const journal = postgresJournal({ url: database });
+  try {
+    const blobs = await openSharedDirectory(shared, "tenants/_node");
+    await new JournalLog({ journal, blobs }, shards, (each) => told.push(each)).catchUp();
+  } finally {
+    await journal.close();
+  }
+  const rows = await ask(database, "select space, name, count(*)::int as times from names_written group by 1, 2");
+  const names = rows.map(({ space, name, times }) => ({
+    name: `${String(space)} ${String(name)}`,
+    times: Number(times),
+  }));
+  return judge(told, names);
+}
+
+/** Pure: what the log and the names come to. */
+export function judge(
+  told: readonly Told[],
+  names: readonly { readonly name: string; readonly times: number }[],
+): Findings {
+  const count = (kind: Told["event"]["kind"]): number => told.filter(({ event }) => event.kind === kind).length;
+  const violations = [
+    ...names.filter(({ times }) => times > 1).map(({ name, times }) => `${name} was written ${times} times`),
+    ...[...committedTwice(told)].map((task) => `${task} has two results`),
+    ...[...unended(told)].map((job) => `job ${job} has not ended`),
+  ];
+  const writes = names.reduce((sum, { times }) => sum + times, 0);
+  return { jobs: count("job-submitted"), attempts: count("started"), commits: count("committed"), writes, violations };
+}
+
+function* committedTwice(told: readonly Told[]): Generator<string> {
+  const seen = new Set<string>();
+  for (const { shard, event } of told) {
+    if (event.kind !== "committed") continue;
+    const task = `task ${shard}/${event.task}`;
+    if (seen.has(task)) yield task;
+    seen.add(task);
+  }
+}
+
+function* unended(told: readonly Told[]): Generator<string> {
+  const open = new Set<string>();
+  for (const { shard, event } of told) {
+    if (event.kind === "job-submitted") open.add(`${shard}/${event.job}`);
+    if (event.kind === "job-ended") open.delete(`${shard}/${event.job}`);
+  }
+  yield* open;
+}
+
+async function ask(database: string, sql: string): Promise<readonly Record<string, unknown>[]> {
+  const client = new pg.Client(database);
+  await client.connect();
+  try {
+    const { rows } = await client.query<Record<string, unknown>>(sql);
+    return rows;
+  } finally {
+    await client.end();
+  }
+}
