@@ -1,5 +1,6 @@
-/** The checklist against a node of ours: every item, with nothing left out that a node can be given. */
+/** The checklist against nodes of ours: every item, with nothing left out that a node can be given. */
 import { mkdtemp, rm } from "node:fs/promises";
+import { chmodSync, mkdirSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -9,65 +10,135 @@ import { startNode } from "#app/compose.ts";
 import { Config } from "#app/config.ts";
 import { dataFolder } from "#app/data-folder.ts";
 import { tokenSha256 } from "#edge/bearer.ts";
-import { Skip } from "./case.ts";
+import { until } from "#test/until.ts";
+import { Program } from "#e2e/bazel/program.ts";
+import { Skip, type Case } from "./case.ts";
 import { openLab } from "./connect.ts";
 import type { Lab } from "./lab.ts";
-import { allCases } from "./suite.ts";
+import { cacheCases, crashCases, executionCases } from "./suite.ts";
 
-const secrets = {
-  writer: "writer-secret-0123456789-0123456789-0123456789",
-  reader: "reader-secret-0123456789-0123456789-0123456789",
-} as const;
+const secretOf = (name: string): string => `${name}-secret-0123456789-0123456789-0123456789`;
+const bearer = (name: string) => [["authorization", `Bearer ${secretOf(name)}`]] as const;
+
+const token = (name: string, tenant: string, ...roles: readonly string[]) => ({
+  name,
+  tenant,
+  roles,
+  sha256: tokenSha256(secretOf(name)),
+});
 
 const tokens = [
-  { name: "writer", tenant: "a", roles: ["action-cache-writer"], sha256: tokenSha256(secrets.writer) },
-  { name: "reader", tenant: "a", roles: ["cache-reader"], sha256: tokenSha256(secrets.reader) },
+  token("writer", "a", "action-cache-writer", "member"),
+  token("reader", "a", "cache-reader"),
+  token("narrow", "narrow", "member"),
+  token("worker", "a", "executor"),
+  token("tender", "*", "operator"),
 ];
 
-const bearer = (secret: string) => [["authorization", `Bearer ${secret}`]] as const;
+const executes = process.platform === "linux";
+const leaveGrace = 1_000;
 
 for (const kind of ["disk", "memory"] as const)
   describe(`a node with its store ${kind === "disk" ? "on disk" : "in memory"}`, { timeout: 300_000 }, () => {
     const undo = new AsyncDisposableStack();
     let lab: Lab;
 
-    async function started(blobs: object, files: string): Promise<string> {
-      const path = await mkdtemp(join(tmpdir(), "millrace-conformance-"));
-      undo.defer(() => rm(path, { recursive: true, force: true }));
+    async function started(blobs: object, files: string, worker: object): Promise<string> {
+      const path = await folder(undo);
       const config = Config.parse({
-        cluster: { shards: 1 },
+        cluster: { shards: 1 }, // priorities and quotas count within a shard
         journal: { kind: "memory" },
         blobs,
-        build: { fetchFrom: [`${files}/`] },
-        worker: { enabled: false },
+        build: { fetchFrom: [`${files}/`], leaveGrace: `${leaveGrace}ms`, noWorkerWithin: "1s" },
+        worker,
         edge: { listen: ["127.0.0.1:0"], identity: { tokens } },
       });
       const running = await startNode(config, dataFolder(path), { log: () => {} });
       undo.defer(() => running.stop());
+      await running.client.setTenant("narrow", { weight: 1, runningMax: 1, queuedMax: 3 });
       return running.edgeAddresses[0] ?? "";
     }
 
     before(async () => {
       const { server, url } = await fileServer();
       undo.defer(() => void server.close());
-      const target = await started({ kind }, url);
-      const full = await started({ kind, sizeMax: kind === "disk" ? "64MiB" : "1MiB" }, url);
-      const headers = bearer(secrets.writer);
+      const actionsIn = await folder(undo);
+      const blobs = kind === "disk" ? { kind, promised: "0s" } : { kind };
+      const target = await started(blobs, url, { enabled: kind === "disk", slots: 4, actionsIn });
+      const full = await started({ kind, sizeMax: kind === "disk" ? "64MiB" : "1MiB" }, url, { enabled: false });
       const http = `http://${target}`;
-      lab = undo.use(await openLab({ target, full, headers, readerHeaders: bearer(secrets.reader), http, files: url }));
+      lab = undo.use(
+        await openLab({
+          target,
+          full,
+          http,
+          files: url,
+          headers: bearer("writer"),
+          readerHeaders: bearer("reader"),
+          narrowHeaders: bearer("narrow"),
+          executorHeaders: bearer("worker"),
+          platform: [{ name: "OSFamily", value: "Linux" }],
+          littleMemory: { name: "memory", value: "64MiB" },
+          leaveGraceMs: leaveGrace,
+          forget: () => letGo(http),
+        }),
+      );
     });
     after(() => undo.disposeAsync());
 
-    for (const { item, title, run } of allCases)
-      test(`${item}: ${title}`, { timeout: 60_000 }, async (context) => {
-        try {
-          await run(lab);
-        } catch (error) {
-          if (!(error instanceof Skip)) throw error;
-          context.skip(error.message);
-        }
-      });
+    for (const one of cacheCases) play(one, () => lab);
+    if (kind === "disk" && executes) for (const one of executionCases) play(one, () => lab);
   });
+
+describe("a node that is killed with -9", { skip: !executes && "needs linux: the sandbox", timeout: 120_000 }, () => {
+  const undo = new AsyncDisposableStack();
+  let lab: Lab;
+
+  before(async () => {
+    const actionsIn = await folder(undo);
+    const program = await Program.open(await folder(undo), actionsIn);
+    undo.defer(() => program.stop());
+    const crash = async (): Promise<void> => {
+      await program.kill();
+      await program.start();
+    };
+    lab = undo.use(await openLab({ target: program.address, crash }));
+  });
+  after(() => undo.disposeAsync());
+
+  for (const one of crashCases) play(one, () => lab);
+});
+
+function play({ item, title, run }: Case, lab: () => Lab): void {
+  test(`${item}: ${title}`, { timeout: 60_000 }, async (context) => {
+    try {
+      await run(lab());
+    } catch (error) {
+      if (!(error instanceof Skip)) throw error;
+      context.skip(error.message);
+    }
+  });
+}
+
+/** Other users can pass through it: actions run as such. */
+async function folder(undo: AsyncDisposableStack): Promise<string> {
+  const path = await mkdtemp(join(tmpdir(), "millrace-conformance-"));
+  undo.defer(() => rm(path, { recursive: true, force: true }));
+  chmodSync(path, 0o711);
+  const inner = join(path, "in");
+  mkdirSync(inner, { mode: 0o711 });
+  return inner;
+}
+
+/** The store counts in seconds, and keeps what was used in this one. */
+async function letGo(http: string): Promise<void> {
+  const second = (): number => Math.floor(Date.now() / 1_000);
+  const used = second();
+  await until("it is not the same second any more", () => second() > used);
+  const headers = Object.fromEntries(bearer("tender"));
+  const { status } = await fetch(`${http}/api/cache/gc?downTo=0`, { method: "POST", headers });
+  if (status !== 200) throw new Error(`the store was not emptied: ${status}`);
+}
 
 async function fileServer(): Promise<{ readonly server: Server; readonly url: string }> {
   const server = createServer((request, response) => {

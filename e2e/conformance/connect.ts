@@ -25,20 +25,22 @@ const getCapabilities: typeof asGenerated = {
   },
 };
 
+type Headers = readonly (readonly [string, string])[];
+
 export type LabOptions = {
   readonly target: string;
   readonly instance?: string;
-  readonly headers?: readonly (readonly [string, string])[];
-  readonly readerHeaders?: readonly (readonly [string, string])[] | undefined;
+  readonly headers?: Headers;
+  readonly readerHeaders?: Headers | undefined;
+  readonly narrowHeaders?: Headers | undefined;
+  readonly executorHeaders?: Headers | undefined;
   readonly full?: string | undefined;
-  readonly http?: string | undefined;
-  readonly files?: string | undefined;
-};
+} & Partial<Pick<Lab, "http" | "files" | "platform" | "littleMemory" | "leaveGraceMs" | "crash" | "forget">>;
 
 export async function openLab(options: LabOptions): Promise<Lab & AsyncDisposable> {
-  const { target, instance = "", headers = [], readerHeaders, full, http, files } = options;
+  const { target, instance = "", headers = [], readerHeaders, narrowHeaders, executorHeaders, full, ...rest } = options;
   const clients: GrpcClient[] = [];
-  const clientOf = (address: string, metadata: readonly (readonly [string, string])[]): GrpcClient => {
+  const clientOf = (address: string, metadata: Headers): GrpcClient => {
     const { host, port } = addressOf(address);
     const connect = () => connectH2({ host, port, clock });
     const client = new GrpcClient({ clock, connect, authority: address, metadata, userAgent: "conformance" });
@@ -52,8 +54,10 @@ export async function openLab(options: LabOptions): Promise<Lab & AsyncDisposabl
     client,
     reader: readerHeaders && clientOf(target, readerHeaders),
     full: full === undefined ? undefined : clientOf(full, headers),
-    http,
-    files,
+    narrow: narrowHeaders && clientOf(target, narrowHeaders),
+    executor: executorHeaders && clientOf(target, executorHeaders),
+    platform: [],
+    ...rest,
     instance,
     capabilities,
     headers,

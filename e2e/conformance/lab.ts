@@ -17,6 +17,8 @@ import {
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { ByteStream, type WriteRequest } from "#wire/generated/google/bytestream/bytestream.ts";
 
+export type Property = { readonly name: string; readonly value: string };
+
 export type Lab = {
   readonly address: { readonly host: string; readonly port: number };
   readonly client: GrpcClient;
@@ -28,6 +30,20 @@ export type Lab = {
   readonly http?: string | undefined;
   /** A file server that the server under test may fetch from, and that answers 404 to what it does not know. */
   readonly files?: string | undefined;
+  /** Sent with every action, such as the pool that is to run it. */
+  readonly platform: readonly Property[];
+  /** A property that gives an action no more than 64 MiB of memory. */
+  readonly littleMemory?: Property | undefined;
+  /** Somebody of whose actions one runs at a time and three may wait. */
+  readonly narrow?: GrpcClient | undefined;
+  /** How long an action goes on that nobody waits for. */
+  readonly leaveGraceMs?: number | undefined;
+  /** Kills the server with everything that runs in it, and starts it again. */
+  readonly crash?: (() => Promise<void>) | undefined;
+  /** Has the server let go of every blob that it may. */
+  readonly forget?: (() => Promise<void>) | undefined;
+  /** Somebody who may do tasks by Millrace's own work protocol. */
+  readonly executor?: GrpcClient | undefined;
   readonly instance: string;
   readonly capabilities: ServerCapabilities;
   /** Sent with calls that do not go through `client`. */
@@ -56,6 +72,7 @@ export const code = {
   denied: 7,
   exhausted: 8,
   precondition: 9,
+  aborted: 10,
   outOfRange: 11,
   unimplemented: 12,
 } as const;
@@ -193,8 +210,8 @@ export function openWrite({ client }: Lab, options?: CallOptions) {
 }
 
 /** Waits until the server says so, rather than for a time. */
-export async function until(what: string, isSo: () => Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 10_000;
+export async function until(what: string, isSo: () => Promise<boolean>, limitMs = 10_000): Promise<void> {
+  const deadline = Date.now() + limitMs;
   while (!(await isSo())) {
     ok(Date.now() < deadline, `waited in vain for: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 20));

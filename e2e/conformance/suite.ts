@@ -1,6 +1,14 @@
 /** All cases, and how they are run. */
 import { assetCases } from "./cases-assets.ts";
 import { blobCases } from "./cases-blobs.ts";
+import { crashCases } from "./cases-execution-crash.ts";
+import { fencingCases } from "./cases-execution-fencing.ts";
+import { inputCases } from "./cases-execution-inputs.ts";
+import { operationCases } from "./cases-execution-operations.ts";
+import { outputCases } from "./cases-execution-outputs.ts";
+import { processCases } from "./cases-execution-process.ts";
+import { refusalCases } from "./cases-execution-refusals.ts";
+import { sharingCases } from "./cases-execution-sharing.ts";
 import { httpCases } from "./cases-http.ts";
 import { nameCases } from "./cases-names.ts";
 import { readCases } from "./cases-read.ts";
@@ -10,7 +18,7 @@ import { writeCases } from "./cases-write.ts";
 import { Skip, type Case } from "./case.ts";
 import type { Lab } from "./lab.ts";
 
-export const allCases: readonly Case[] = [
+export const cacheCases: readonly Case[] = [
   ...nameCases,
   ...writeCases,
   ...readCases,
@@ -20,6 +28,19 @@ export const allCases: readonly Case[] = [
   ...httpCases,
   ...assetCases,
 ];
+
+export const executionCases: readonly Case[] = [
+  ...operationCases,
+  ...refusalCases,
+  ...sharingCases,
+  ...fencingCases,
+  ...inputCases,
+  ...outputCases,
+  ...processCases,
+];
+
+export { crashCases };
+export const allCases: readonly Case[] = [...cacheCases, ...executionCases, ...crashCases];
 
 export type Outcome = {
   readonly item: number;

@@ -24,6 +24,35 @@ export const directory = ({ files = [], directories = {} }: Content): Buffer =>
     symlinks: [],
   });
 
+/**
+ * An input tree in words: `a/b` a file, `run*` one that is executable, `to@` a symbolic link, `d/` an empty folder.
+ */
+export type Inputs = Readonly<Record<string, string | Uint8Array>>;
+
+/** The root's digest. Puts the bytes of everything into `bytes`, by its path; directories by `path/`, the root by "/". */
+export function inputTree(inputs: Inputs, bytes: Map<string, Buffer>, at = "/"): Digest {
+  const files = [];
+  const symlinks = [];
+  const below = new Map<string, Record<string, string | Uint8Array>>();
+  for (const [path, value] of Object.entries(inputs)) {
+    const [first = "", ...rest] = path.split("/");
+    const inside = rest.join("/");
+    if (rest.length > 0) below.set(first, { ...below.get(first), ...(inside && { [inside]: value }) });
+    else if (path.endsWith("@")) symlinks.push({ name: path.slice(0, -1), target: Buffer.from(value).toString() });
+    else {
+      const name = path.endsWith("*") ? path.slice(0, -1) : path;
+      bytes.set(at.slice(1) + name, Buffer.from(value));
+      files.push({ name, isExecutable: path.endsWith("*"), digest: digestOf(Buffer.from(value)) });
+    }
+  }
+  const directories = [...below].map(([name, inside]) => ({ name, digest: inputTree(inside, bytes, `${at}${name}/`) }));
+  const sorted = <T extends { readonly name: string }>(all: readonly T[]): readonly T[] =>
+    all.toSorted((a, b) => Buffer.compare(Buffer.from(a.name), Buffer.from(b.name)));
+  const own = encode(Directory, { files: sorted(files), directories: sorted(directories), symlinks: sorted(symlinks) });
+  bytes.set(at === "/" ? at : at.slice(1), own);
+  return digestOf(own);
+}
+
 export const tree = (root: Uint8Array, children: readonly Uint8Array[] = []): Buffer =>
   encode(Tree, { root: decode(Directory, root), children: children.map((bytes) => decode(Directory, bytes)) });
 

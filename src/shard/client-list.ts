@@ -1,6 +1,7 @@
 /**
  * Listing jobs: first what shards hold in memory, newest first over all of them, then what history has kept, newest
- * end first. A job that moves from one to the other between two pages may be seen twice, and is never missed.
+ * end first and without what memory still has. A job that leaves memory between two pages may be seen twice, and is
+ * never missed.
  */
 import { Fault, isFault } from "#base/fault.ts";
 import { formatJob, type ShardId } from "#base/ids.ts";
@@ -65,6 +66,7 @@ export async function listJobs(asked: JobsQuery, ports: ListPorts): Promise<JobP
   }
   const past = await pastJobs(asked, limit - page.length, place, ports);
   const shown = new Set(page.map(({ shard, line }) => formatJob(shard, line.job)));
+  for (const jobId of await stillLiving(past.jobs, asked, ports)) shown.add(jobId);
   const jobs = [...page.map(listed), ...past.jobs.map(remembered).filter(({ jobId }) => !shown.has(jobId))];
   return { jobs, cursor: past.cursor === undefined ? undefined : writePlace({ history: past.cursor }), unreachable };
 }
@@ -89,6 +91,11 @@ async function liveJobs(asked: JobsQuery, limit: number, place: Place, { directo
   return { jobs, unreachable: unreachable.toSorted((a, b) => a - b) };
 }
 
+const only = ({ tenant, door }: JobsQuery): Pick<LivePage, "tenant" | "door"> => ({
+  ...(tenant === undefined ? {} : { tenant }),
+  ...(door === undefined ? {} : { door }),
+});
+
 /** Enough of one shard's jobs to fill a page; a phase is not asked of the shard, so it may take several turns. */
 async function liveOf(
   shard: ShardId,
@@ -97,13 +104,12 @@ async function liveOf(
   from: number | undefined,
   live: ListPorts["live"],
 ) {
-  const { tenant, door, phase } = asked;
+  const { phase } = asked;
   const found: Live[] = [];
   for (let before = from; found.length < limit;) {
     const { jobs } = await live(shard, {
       limit,
-      ...(tenant === undefined ? {} : { tenant }),
-      ...(door === undefined ? {} : { door }),
+      ...only(asked),
       ...(before === undefined ? {} : { before }),
     });
     for (const line of jobs) if (phase === undefined || line.phase === phase) found.push({ shard, line });
@@ -115,6 +121,28 @@ async function liveOf(
 
 const pastJobs = ({ tenant, door, phase }: JobsQuery, limit: number, place: Place, { directory }: ListPorts) =>
   directory.history.jobs({ tenant, door, phase, limit, cursor: place.history || undefined });
+
+/** Those of history that memory has, too: they were shown before. */
+async function stillLiving(rows: readonly JobRow[], asked: JobsQuery, { live }: ListPorts): Promise<Set<string>> {
+  const living = new Set<string>();
+  const look = async (shard: ShardId, numbers: readonly number[]): Promise<void> => {
+    const lowest = Math.min(...numbers);
+    for (let before = Math.max(...numbers) + 1; before > lowest;) {
+      const { jobs } = await live(shard, { limit: listLimitMax, before, ...only(asked) });
+      for (const { job } of jobs) living.add(formatJob(shard, job));
+      if (jobs.length < listLimitMax) return;
+      before = jobs.at(-1)?.job ?? lowest;
+    }
+  };
+  for (const [shard, own] of Map.groupBy(rows, ({ shard: of }) => of))
+    await look(
+      shard,
+      own.map(({ job }) => job),
+    ).catch((error: unknown) => {
+      if (!isFault(error, "unavailable")) throw error; // nothing of it was shown either
+    });
+  return living;
+}
 
 const listed = ({ shard, line }: Live): ListedJob => {
   const { job, ...rest } = line;

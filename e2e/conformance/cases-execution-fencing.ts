@@ -1,0 +1,105 @@
+/** Items 46, 65 and 66 from within: a worker that was given up publishes nothing. In Millrace's own work protocol. */
+import { deepEqual, equal, ok } from "node:assert/strict";
+import { digestText } from "#base/digest.ts";
+import { spaceOf } from "#doors/build/action-cache.ts";
+import { publicationText } from "#doors/build/publish.ts";
+import { outcomeText } from "#doors/build/run-outcome.ts";
+import {
+  ActionResult,
+  ExecuteResponse,
+  type Digest,
+} from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
+import { Work } from "#wire/generated/millrace/work/v1/work.ts";
+import type { Grant } from "#wire/generated/millrace/work/v1/model.ts";
+import { encode } from "#wire/message.ts";
+import { onWorkers, run, sh } from "./actions.ts";
+import { needs, type Case } from "./case.ts";
+import { codeOf, emptyResult, isThere, outputFile, result as resultOf, until, upload, type Lab } from "./lab.ts";
+
+const { reserve, start, commit, getPartitionMap } = Work.methods;
+
+/** What a worker would bring back: the answer and the result are in the store, and are to be published. */
+async function resultFor(lab: Lab, action: Digest, text: string) {
+  const file = await upload(lab, Buffer.from(text));
+  const result: ActionResult = { ...emptyResult, outputFiles: [outputFile("o", file)] };
+  const response: ExecuteResponse = { cachedResult: false, serverLogs: new Map(), message: "", result };
+  const [resultBlob, responseBlob] = [
+    await upload(lab, encode(ActionResult, result)),
+    await upload(lab, encode(ExecuteResponse, response)),
+  ];
+  const name = ({ hash, sizeBytes }: Digest): string => digestText("sha256", hash, sizeBytes);
+  const publication = { space: spaceOf("sha256", lab.instance), principal: text, atMs: Date.now() };
+  return {
+    payload: outcomeText({
+      instance: lab.instance,
+      action: name(action),
+      response: name(responseBlob),
+      code: 0,
+      exitCode: 0,
+    }),
+    digests: [resultBlob, responseBlob, file].map(name),
+    publish: publicationText({ ...publication, name: name(action), digest: name(resultBlob) }),
+  };
+}
+
+/** Asks all shards until one has the task. */
+async function reserved(lab: Lab, executor: string, pool: string): Promise<{ shard: number; grant: Grant }> {
+  const client = needs(lab.executor, "somebody who may do tasks");
+  const { shards } = await client.unary(getPartitionMap, {});
+  let found: { shard: number; grant: Grant } | undefined;
+  await until(
+    "the task is given out",
+    async () => {
+      for (let shard = 0; shard < shards; shard += 1) {
+        const offers = ["door=build", `pool=${pool}`];
+        const asked = { shard, executor, offers, prefer: [], count: 1, start: false, nonce: `${executor}-${shard}` };
+        const { grants } = await client.unary(reserve, asked);
+        if (grants[0]) found = { shard, grant: grants[0] };
+      }
+      return found !== undefined;
+    },
+    30_000,
+  );
+  ok(found);
+  return found;
+}
+
+export const fencingCases: readonly Case[] = [
+  onWorkers(46, "a worker whose claim ran out publishes nothing; the one after it does", async (lab) => {
+    const client = needs(lab.executor, "somebody who may do tasks by the work protocol");
+    const pool = `fence-${Date.now()}`;
+    const properties = [{ name: "Pool", value: pool }];
+    const action = await sh(lab, "never run by a shell", { action: { platform: { properties } } });
+    const waiting = run(lab, action);
+    const first = await reserved(lab, "worker/slow", pool);
+    const claim = ({ grant: { task, token }, shard }: typeof first, executor: string) => ({
+      shard,
+      executor,
+      task,
+      token,
+    });
+    await client.unary(start, claim(first, "worker/slow"));
+    // It falls silent. When its lease has run out, another is given the task.
+    const second = await reserved(lab, "worker/next", pool);
+    ok(second.grant.token > first.grant.token, "65: under a newer token");
+    await client.unary(start, claim(second, "worker/next"));
+    const stale = await resultFor(lab, action, "stale");
+    ok((await codeOf(client.unary(commit, { ...claim(first, "worker/slow"), result: stale }))) !== 0, "refused");
+    ok(
+      (await codeOf(client.unary(commit, { ...claim(second, "worker/slow"), result: stale }))) !== 0,
+      "another's token",
+    );
+    ok((await codeOf(resultOf(lab, action))) !== 0, "nothing was published");
+    const fine = await resultFor(lab, action, "fine");
+    await client.unary(commit, { ...claim(second, "worker/next"), result: fine });
+    const { result } = await waiting;
+    deepEqual(result.outputFiles, (await resultOf(lab, action)).outputFiles, "66: heard and published are the same");
+    const [file] = result.outputFiles;
+    equal(await isThere(lab, file?.digest ?? { hash: "", sizeBytes: 0 }), true);
+    equal(file?.digest?.sizeBytes, "fine".length);
+    ok(
+      (await codeOf(client.unary(commit, { ...claim(first, "worker/slow"), result: stale }))) !== 0,
+      "and still refused",
+    );
+  }),
+];
