@@ -2,19 +2,29 @@
 import { join } from "node:path";
 import type { Clock } from "#base/clock.ts";
 import { isFault } from "#base/fault.ts";
+import type { ActionIndex } from "#blobs/action-index.ts";
 import type { Store } from "#blobs/store.ts";
-import { actionRunners } from "#doors/build/run.ts";
+import { ActionCacheService } from "#doors/build/action-cache.ts";
+import { buildPlanners } from "#doors/build/builds/plan-stage.ts";
+import { stepRunners } from "#doors/build/builds/run-step.ts";
+import { actionRunner, type ActionPorts } from "#doors/build/run.ts";
+import { actionKind } from "#doors/build/plan.ts";
+import { buildSettingsDefault } from "#doors/build/settings.ts";
 import type { TenantTrees } from "#doors/build/tenant-trees.ts";
-import type { Runners } from "#worker/runner.ts";
+import { TrustRules } from "#doors/build/trust-rules.ts";
+import { Seen } from "#doors/build/why/seen.ts";
+import type { Planners, Runners } from "#worker/runner.ts";
 import { Sandbox, type SandboxAbout } from "#worker/sandbox/sandbox.ts";
 import { LinkCache } from "#worker/stage/link-cache.ts";
 import { actionsHome, leaveHome } from "./actions-home.ts";
+import { executionSettings } from "./compose-build.ts";
 import type { Config } from "./config.ts";
 import type { DataFolder } from "./data-folder.ts";
 
 export type ActionParts = {
   readonly name: string;
   readonly store: Store;
+  readonly index: ActionIndex;
   readonly trees: TenantTrees;
   readonly clock: Clock;
   readonly log: (line: string) => void;
@@ -22,6 +32,7 @@ export type ActionParts = {
 
 export type Actions = {
   readonly runners: Runners;
+  readonly planners: Planners;
   readonly about: SandboxAbout;
   close(): Promise<void>;
 };
@@ -78,5 +89,19 @@ async function open(config: Config, folder: DataFolder, parts: ActionParts): Pro
   for (const what of about.missing) log(`actions do without ${what}`);
   const ports = { store, sandbox, trees, links, worker: name, printedBytesMax: printedMax, pidsMax: processesMax };
   const owned = undo.move();
-  return { runners: actionRunners(ports), about, close: () => owned.disposeAsync() };
+  return { ...workOf(config, ports, parts), about, close: () => owned.disposeAsync() };
+}
+
+/** Single actions, and those of builds, which are looked for in the cache by whoever takes them. */
+function workOf(config: Config, ports: ActionPorts, { store, index, clock, log }: ActionParts) {
+  const run = actionRunner(ports);
+  const seen = new Seen({ index, wallMs: () => clock.wallMs() });
+  const report = (doing: string, error: unknown): void => log(`${doing}: ${String(error)}`);
+  const cache = { store, index, clock, seen, report, settings: buildSettingsDefault };
+  const results = new ActionCacheService(cache, new TrustRules(index));
+  const settings = executionSettings(config.build, config.worker.labels);
+  return {
+    runners: { [actionKind]: run, ...stepRunners({ store, results, run, seen }) },
+    planners: buildPlanners({ store, settings }),
+  };
 }

@@ -99,7 +99,7 @@ function workersOf({ isOwn, journal, clock }: WorkersParts): () => boolean {
 }
 
 /** What workers here offer is understood as a property of the same name. */
-function executionSettings(config: BuildConfig, labels: readonly string[]): ExecutionSettings {
+export function executionSettings(config: BuildConfig, labels: readonly string[]): ExecutionSettings {
   const offered = labels.map((label) => label.slice(0, label.indexOf("=")));
   return {
     ...executionSettingsDefault,
@@ -116,7 +116,7 @@ function executionSettings(config: BuildConfig, labels: readonly string[]): Exec
 
 const nobody: BuildCaller = { tenant: "", principal: "nobody", may: () => false };
 
-function asCaller(principal: Principal): BuildCaller {
+export function asCaller(principal: Principal): BuildCaller {
   const tenant = cacheTenant(principal);
   return { tenant, principal: principal.name, may: (action) => authorize(principal, action, tenant).ok };
 }

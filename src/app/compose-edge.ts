@@ -4,6 +4,7 @@ import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import { Seen } from "#doors/build/why/seen.ts";
 import type { ExecutionPorts } from "#doors/build/execution-ports.ts";
+import { buildSettingsDefault } from "#doors/build/settings.ts";
 import { startEdge, type Edge } from "#edge/edge.ts";
 import { Log } from "#edge/log.ts";
 import type { Action } from "#edge/policy.ts";
@@ -14,6 +15,7 @@ import type { ShardService } from "#shard/protocol.ts";
 import { workCalls } from "#shard/work-calls.ts";
 import { Work } from "#wire/generated/millrace/work/v1/work.ts";
 import { buildSettings, composeBuild, type BuildParts } from "./compose-build.ts";
+import { composeHttpBuilds } from "./compose-builds.ts";
 import { composeCacheAdmin } from "./compose-cache-admin.ts";
 import { composeHttpCaches } from "./compose-http-caches.ts";
 import type { PeersView } from "./compose-mesh.ts";
@@ -122,7 +124,14 @@ async function serve({ edge, build }: Config, listen: readonly string[], parts: 
       const { upkeep } = cache;
       const adminServed =
         upkeep && seen ? composeCacheAdmin({ ...cache, upkeep, seen, clock, report }, admission) : () => undefined;
-      return (request, peer) => peersServed(request, peer) ?? adminServed(request, peer) ?? cachesServed(request, peer);
+      const execution = until(cache.execution, leaving.signal);
+      const buildPorts = { ...cache, clock, report, settings: { ...buildSettingsDefault, ...settings.settings } };
+      const buildsServed = execution ? composeHttpBuilds({ ...buildPorts, execution }, admission) : () => undefined;
+      return (request, peer) =>
+        peersServed(request, peer) ??
+        adminServed(request, peer) ??
+        buildsServed(request, peer) ??
+        cachesServed(request, peer);
     },
   });
   return {

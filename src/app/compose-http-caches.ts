@@ -93,7 +93,7 @@ export function authorizationOf(headers: Headers): string | undefined {
   return `Bearer ${pair.slice(pair.indexOf(":") + 1)}`;
 }
 
-function asCallRefusal(refusal: Refusal): CallRefusal {
+export function asCallRefusal(refusal: Refusal): CallRefusal {
   const { http, challenge } = refusalStatus(refusal);
   const challenges = challenge === undefined ? undefined : `${challenge}, Basic realm="millrace"`;
   return {

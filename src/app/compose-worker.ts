@@ -6,7 +6,7 @@ import type { Random } from "#base/random.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import { shellPlanners, shellRunners } from "#doors/shell/run.ts";
 import type { WorkClient } from "#shard/client.ts";
-import type { Runners } from "#worker/runner.ts";
+import type { Planners, Runners } from "#worker/runner.ts";
 import { createProcessRunner, type ProcessRunner } from "#worker/process.ts";
 import { Spawner } from "#worker/process/spawner.ts";
 import { attemptsIn, reclaimAttempts } from "#worker/sandbox/attempt-folder.ts";
@@ -26,13 +26,14 @@ type WorkerParts = {
   readonly labels: readonly string[];
   readonly shards: number;
   readonly sources: WorkSources;
-  /** What it runs besides the shell's work. */
+  /** What it runs and plans besides the shell's work. */
   readonly runners: Runners;
+  readonly planners: Planners;
   readonly log: (line: string) => void;
 };
 
 export async function startWorker(config: Config, folder: DataFolder, parts: WorkerParts): Promise<Worker> {
-  const { name, client, blobs, clock, random, labels, shards, sources, runners, log } = parts;
+  const { name, client, blobs, clock, random, labels, shards, sources, runners, planners, log } = parts;
   const processes = await openProcesses(config, folder, { clock, log });
   // Nothing of an earlier life runs any more.
   await reclaimScratch(folder.scratch);
@@ -53,7 +54,7 @@ export async function startWorker(config: Config, folder: DataFolder, parts: Wor
         env: plainEnvironment(process.env),
       }),
     },
-    planners: shellPlanners,
+    planners: { ...planners, ...shellPlanners },
     options: { slots: config.worker.slots },
     log,
   });

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import { Random } from "#base/random.ts";
+import { buildsDoor, planLabel as buildPlanLabel } from "#doors/build/builds/plan-build.ts";
 import { door as buildDoor, taskLabel as actionLabel } from "#doors/build/plan.ts";
 import { buildPublisher } from "#doors/build/publish.ts";
 import { TenantTrees } from "#doors/build/tenant-trees.ts";
@@ -74,7 +75,8 @@ export async function startNode(
   undo.defer(() => tcp.close());
 
   const trees = new TenantTrees();
-  const actions = await openActions(config, folder, { name, store: stored.store, trees, clock, log });
+  const { store, index } = stored;
+  const actions = await openActions(config, folder, { name, store, index, trees, clock, log });
   if (actions) undo.defer(() => actions.close());
   let worker: Worker | undefined; // shown in the node's facts, which are told before there is one
   const parts: Parts = { config, name, journal, stored, tcp, clock, random, log };
@@ -84,10 +86,10 @@ export async function startNode(
   checkCluster(config, node.cluster, log);
   const labels = labelsOf(config, name, actions !== undefined);
   const { shards } = node.cluster;
-  const runners = actions?.runners ?? {};
+  const { runners = {}, planners = {} } = actions ?? {};
   if (config.worker.enabled) {
     const work = { client, shards, sources: workSources(node, tcp) };
-    worker = await startWorker(config, folder, { name, ...work, blobs, clock, random, labels, log, runners });
+    worker = await startWorker(config, folder, { name, ...work, blobs, clock, random, labels, log, runners, planners });
   }
   const execution = executionPorts(config, { client, trees, journal, clock, isOwn: actions !== undefined });
   const cache = { ...stored, spoolFolder: await spoolFolder(folder), execution };
@@ -136,7 +138,12 @@ const drainOf = (node: Node, ports: Omit<DrainPorts, "node">): Drain =>
 /** What this machine is, what it can do, and what else it is said to offer. */
 function labelsOf({ worker: { labels } }: Config, name: string, hasActions: boolean): readonly string[] {
   const isPooled = labels.some((label) => label.startsWith("pool="));
-  const doors = [taskLabel, planLabel, ...(hasActions ? [actionLabel] : []), ...(isPooled ? [] : ["pool=default"])];
+  const doors = [
+    taskLabel,
+    planLabel,
+    ...(hasActions ? [actionLabel, buildPlanLabel] : []),
+    ...(isPooled ? [] : ["pool=default"]),
+  ];
   return [`os=${platform()}`, `arch=${arch()}`, `node=${name}`, ...doors, ...labels];
 }
 
@@ -171,7 +178,7 @@ function joinParts(parts: Parts, workerFacts: () => WorkerFacts) {
     cluster: { shards: config.cluster.shards, clusterId: config.cluster.name },
     keeper: { leaseMs: config.cluster.ownerLease },
     retention: { keepMs: config.history.keep },
-    publisher: publisherOf({ [buildDoor]: buildPublisher(index) }, log),
+    publisher: publisherOf({ [buildDoor]: buildPublisher(index), [buildsDoor]: buildPublisher(index) }, log),
     facts: () => {
       const { slots = 0, running = 0, actions } = workerFacts();
       return { version, pid: process.pid, slots, running, actions };

@@ -20,7 +20,7 @@ import { leasesOf } from "#worker/holding.ts";
 import { collectOutputs, OutputRefused, wantedOutputs, type Outputs } from "#worker/outputs/collect.ts";
 import { Uploads } from "#worker/outputs/upload.ts";
 import type { EndReason } from "#worker/process/protocol.ts";
-import type { RunContext, RunOutcome, Runners } from "#worker/runner.ts";
+import type { RunContext, Runner, RunOutcome, Runners } from "#worker/runner.ts";
 import { boxRoot } from "#worker/sandbox/box.ts";
 import type { Attempt, Ran, Sandbox } from "#worker/sandbox/sandbox.ts";
 import type { LinkCache } from "#worker/stage/link-cache.ts";
@@ -52,9 +52,12 @@ export type ActionPorts = {
   readonly pidsMax: number;
 };
 
-export const actionRunners = (ports: ActionPorts): Runners => ({
-  [actionKind]: (context) => new ActionRun(context, ports).run(),
-});
+export const actionRunner =
+  (ports: ActionPorts): Runner =>
+  (context) =>
+    new ActionRun(context, ports).run();
+
+export const actionRunners = (ports: ActionPorts): Runners => ({ [actionKind]: actionRunner(ports) });
 
 const symlinks = { absoluteLinks: "allowed" } as const;
 /** As many as the kernel takes in one result. */
@@ -231,7 +234,9 @@ class ActionRun {
     const responseDigest = await this.#put(encode(ExecuteResponse, response));
     const code = status?.code ?? 0;
     const exitCode = result?.exitCode ?? 0;
-    const payload = outcomeText({ instance, action, response: responseDigest, code, exitCode });
+    const { because } = this.#spec;
+    const about = { instance, action, response: responseDigest, code, exitCode };
+    const payload = outcomeText(because ? { ...about, because } : about);
     const named = [responseDigest, ...digests.filter((digest) => !isEmpty(digest))];
     if (!result || code !== 0 || exitCode !== 0 || doNotCache)
       return { kind: "done", payload, digests: named.slice(0, digestsMax) };

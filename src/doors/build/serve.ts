@@ -44,6 +44,8 @@ import {
 import { ActionCacheService } from "./action-cache.ts";
 import { fetchBlob, fetchDirectory, pushBlob, pushDirectory, type AssetPorts } from "./assets.ts";
 import { batchRead, batchUpdate } from "./batch.ts";
+import { addBuilds } from "./builds/serve-builds.ts";
+import { BuildsService } from "./builds/service.ts";
 import { capabilitiesFor } from "./capabilities.ts";
 import { need, type BuildCaller } from "./caller.ts";
 import { splitBlob, spliceBlob } from "./chunks.ts";
@@ -90,7 +92,9 @@ export function serveBuild<P>(server: GrpcServer<P>, ports: ServedPorts, callerO
   const results = new ActionCacheService(ports, new TrustRules(ports.index));
   addResults(add, results);
   addAssets(add, ports);
-  if (ports.execution) addExecution(add, new ExecutionService(ports, ports.execution, results));
+  const { execution } = ports;
+  if (execution) addExecution(add, new ExecutionService(ports, execution, results));
+  if (execution) addBuilds(add, new BuildsService({ ...ports, execution }));
   return paths;
 }
 

@@ -1,4 +1,4 @@
-/** Pure: an action of a build in the words of the Remote Execution API, so that it is the same action to every cache. */
+/** Pure: an action of a build in the words of the Remote Execution API: the same action to every cache. */
 import type { Digest } from "#base/digest.ts";
 import {
   Command_OutputDirectoryFormat as Format,

@@ -1,6 +1,6 @@
 /**
- * What a worker does for an action of a build: takes the result from the cache, or runs it like any other action. Unlike
- * there, an action that did not do what it should has failed, so that nothing is built on what it left behind.
+ * What a worker does for an action of a build: takes the result from the cache, or runs it like any other action.
+ * Unlike there, an action that did not do what it should has failed: nothing is built on what it left behind.
  *
  * D3 A step has ended well only if its command did and everything that it was to make is there.
  */

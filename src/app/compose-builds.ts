@@ -1,0 +1,36 @@
+/** `/api/builds` behind the edge: the door's answers, to whom the edge's policy lets have them. */
+import type { BuildCaller } from "#doors/build/caller.ts";
+import type { CallRefusal } from "#doors/build/http/caller.ts";
+import { httpBuilds } from "#doors/build/builds/http-builds.ts";
+import { BuildsService, type BuildsPorts } from "#doors/build/builds/service.ts";
+import type { Admission } from "#edge/admission.ts";
+import type { Peer } from "#edge/port.ts";
+import type { ServeElsewhere } from "#edge/routes.ts";
+import { asCaller } from "./compose-build.ts";
+import { asCallRefusal, authorizationOf } from "./compose-http-caches.ts";
+
+export type HttpBuildsParts = BuildsPorts & { readonly report: (error: unknown) => void };
+
+export function composeHttpBuilds({ report, ...ports }: HttpBuildsParts, admission: Admission): ServeElsewhere {
+  const { caller, from } = buildCallers(admission);
+  const serve = httpBuilds({ service: new BuildsService(ports), caller, report });
+  return (request, peer) => serve(from(request, peer));
+}
+
+/** Who sent a request: told by its headers and by the connection that it came `from`. */
+export function buildCallers(admission: Admission) {
+  const peers = new WeakMap<Request, Peer>();
+  const from = (request: Request, peer: Peer): Request => {
+    peers.set(request, peer);
+    return request;
+  };
+  const caller = async (
+    request: Request,
+  ): Promise<{ readonly caller: BuildCaller } | { readonly refused: CallRefusal }> => {
+    const peer = peers.get(request);
+    if (!peer) return { refused: { status: 401, message: "nobody knows where this came from" } };
+    const who = await admission.identify(peer, authorizationOf(request.headers));
+    return who.ok ? { caller: asCaller(who.principal) } : { refused: asCallRefusal(who.refusal) };
+  };
+  return { from, caller };
+}

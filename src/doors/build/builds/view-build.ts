@@ -1,0 +1,109 @@
+/** Pure: a job as a shard or history tells it, as the build that was asked for. */
+import type { JobPhase } from "#kernel/model.ts";
+import type { JobView, StageView, TaskView } from "#kernel/query.ts";
+import {
+  ActionState,
+  BuildPhase,
+  type ActionCount,
+  type ActionStatus,
+  type BuildStatus,
+} from "#wire/generated/millrace/build/v1/builds.ts";
+import { readOutcome } from "#doors/build/run-outcome.ts";
+import { readFailure } from "./failure-text.ts";
+import { readJobName } from "./plan-build.ts";
+import type { Recorded } from "./recorded.ts";
+
+export const phaseOf: Readonly<Record<JobPhase, number>> = {
+  WAITING: BuildPhase.BUILD_PHASE_RUNNING,
+  RUNNING: BuildPhase.BUILD_PHASE_RUNNING,
+  CANCELLING: BuildPhase.BUILD_PHASE_CANCELLING,
+  SUCCEEDED: BuildPhase.BUILD_PHASE_SUCCEEDED,
+  FAILED: BuildPhase.BUILD_PHASE_FAILED,
+  CANCELLED: BuildPhase.BUILD_PHASE_CANCELLED,
+};
+
+type Line = Pick<JobView, "name" | "phase" | "submittedAtMs" | "endedAtMs"> & { readonly reason?: string };
+
+/** Without counts and actions. */
+export const viewLine = (
+  buildId: string,
+  { name, phase, reason = "", submittedAtMs, endedAtMs }: Line,
+): BuildStatus => ({
+  buildId,
+  name: readJobName(name).name,
+  phase: phaseOf[phase],
+  reason,
+  submittedAtMs,
+  ...(endedAtMs !== undefined && { endedAtMs }),
+  counts: [],
+  actions: [],
+});
+
+/** Of a build that is no longer kept (`recorded` undefined), those actions are told that came to something. */
+export function viewActions(view: JobView, recorded: Recorded | undefined): readonly ActionStatus[] {
+  const tasks = new Map(view.tasks.filter(({ planning }) => !planning).map((task) => [task.key, task]));
+  if (!recorded) return [...tasks.values()].map(viewTask);
+  const stages = new Map<number, StageView>();
+  for (const [group, { actions }] of recorded.groups.entries()) {
+    const stage = view.stages[group];
+    if (stage) for (const place of actions) stages.set(place, stage);
+  }
+  const isOver = view.endedAtMs !== undefined;
+  return recorded.build.actions.map(({ key }, place) => {
+    const task = tasks.get(key);
+    const stage = stages.get(place);
+    if (task) return viewTask(task);
+    return { ...untouched(key), state: unplanned(stage?.phase, isOver), message: stage ? planningOf(stage) : "" };
+  });
+}
+
+export const untouched = (key: string): ActionStatus => ({
+  key,
+  state: ActionState.ACTION_STATE_WAITING,
+  actionDigest: "",
+  attempts: 0,
+  worker: "",
+  message: "",
+});
+
+/** A stage that was planned without an action had nothing to build it from. */
+export function unplanned(phase: StageView["phase"] | undefined, isOver: boolean): number {
+  if (phase === "CANCELLED") return ActionState.ACTION_STATE_CANCELLED;
+  if (phase === "BLOCKED" || phase === "READY" || phase === undefined)
+    return isOver ? ActionState.ACTION_STATE_CANCELLED : ActionState.ACTION_STATE_WAITING;
+  return ActionState.ACTION_STATE_SKIPPED;
+}
+
+const planningOf = ({ phase, reason }: StageView): string =>
+  phase === "FAILED" || phase === "SKIPPED" || phase === "CANCELLED" ? reason : "";
+
+const states: Readonly<Record<TaskView["phase"], number>> = {
+  READY: ActionState.ACTION_STATE_QUEUED,
+  CLAIMED: ActionState.ACTION_STATE_RUNNING,
+  RUNNING: ActionState.ACTION_STATE_RUNNING,
+  RETRY_PENDING: ActionState.ACTION_STATE_QUEUED,
+  WAITING: ActionState.ACTION_STATE_WAITING,
+  CANCELLING: ActionState.ACTION_STATE_RUNNING,
+  SUCCEEDED: ActionState.ACTION_STATE_SUCCEEDED,
+  FAILED: ActionState.ACTION_STATE_FAILED,
+  CANCELLED: ActionState.ACTION_STATE_CANCELLED,
+};
+
+export function viewTask({ key, phase, attempts, claims, result, lastFailure }: TaskView): ActionStatus {
+  const outcome = readOutcome(result);
+  const failure = lastFailure && phase !== "SUCCEEDED" ? readFailure(lastFailure.message) : undefined;
+  return {
+    key,
+    state: outcome?.cached === true ? ActionState.ACTION_STATE_CACHED : states[phase],
+    actionDigest: outcome?.action ?? failure?.action ?? "",
+    attempts,
+    worker: claims[0]?.executor ?? "",
+    message: failure?.text ?? "",
+  };
+}
+
+export function countsOf(actions: Iterable<ActionStatus>): readonly ActionCount[] {
+  const counts = new Map<number, number>();
+  for (const { state } of actions) counts.set(state, (counts.get(state) ?? 0) + 1);
+  return [...counts].map(([state, count]) => ({ state, actions: count })).toSorted((a, b) => a.state - b.state);
+}
