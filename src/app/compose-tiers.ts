@@ -54,9 +54,9 @@ export async function composeTiers(local: ComposedStore, config: TierConfig, por
   const shortCuts = await openShortCuts(config.shortCuts, undo);
   const named = await openNames(config, tier, local.index, undo);
   const { clock } = ports;
-  const reached = (blobs: BlobStore): Far => {
+  const reached = (blobs: BlobStore, tenant: string): Far => {
     const far = breaker(
-      metered(blobs, clock, (call) => metrics.ended(call)),
+      metered(blobs, clock, (call) => metrics.ended(call, tenant)),
       { clock },
     );
     return shortCuts.length > 0 ? withShortCuts({ clock, far, shortCuts }) : far;
@@ -64,7 +64,7 @@ export async function composeTiers(local: ComposedStore, config: TierConfig, por
   const parts = new Map<string, Far>();
   const part = (tenant: string): Far => {
     let found = parts.get(tenant);
-    if (!found) parts.set(tenant, (found = reached(later(async () => await tier.part(tenant)))));
+    if (!found) parts.set(tenant, (found = reached(later(async () => await tier.part(tenant)), tenant)));
     return found;
   };
   await part(ownPart).missing([]); // a tier that cannot be opened is heard of now
@@ -182,6 +182,7 @@ async function s3Credentials(file: string | undefined, env: NodeJS.ProcessEnv): 
  */
 async function openServer(config: ReapiConfig, { clock, random }: TierPorts): Promise<Tier> {
   const lifetime = config.lifetime === undefined ? {} : { lifetimeMs: config.lifetime };
+  const callMs = config.answerWithin;
   const clients = new Map<string, GrpcClient>();
   const clientFor = async (tokenFile: string | undefined): Promise<GrpcClient> => {
     const found = clients.get(tokenFile ?? "");
@@ -199,7 +200,7 @@ async function openServer(config: ReapiConfig, { clock, random }: TierPorts): Pr
         });
       const isOwn = tenant === ownPart || config.tokens === undefined;
       const client = await clientFor(isOwn ? config.token : join(config.tokens ?? "", tenant));
-      return reapiBlobs({ clock, random, client, instance: config.instance, ...lifetime });
+      return reapiBlobs({ clock, random, client, instance: config.instance, callMs, ...lifetime });
     },
     close() {
       for (const client of clients.values()) client.close();

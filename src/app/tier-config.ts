@@ -73,6 +73,9 @@ export const TierConfig = z.discriminatedUnion("kind", [
     tokens: File.optional().describe(
       "A folder with such a file for each tenant, called as the tenant is. The server tells tenants apart by them.",
     ),
+    answerWithin: Duration({ min: "100ms", max: "10m" })
+      .prefault("30s")
+      .describe("How long it may be silent before it counts as not answering."),
     authority: File.optional().describe("With grpcs: certificates to trust, as PEM. Left out: those of the system."),
     lifetime: Lifetime,
     whenDead: WhenDead,

@@ -31,6 +31,7 @@ export type ReapiOptions = {
   readonly instance: string;
   /** For how long the server keeps what it was asked about; left out: until somebody removes it. */
   readonly lifetimeMs?: number;
+  /** How long an answer is waited for, however often it is asked for. */
   readonly callMs?: number;
   readonly retry?: RetryPolicy;
 };
@@ -50,7 +51,7 @@ const digestsMax = 5_000;
 export function reapiBlobs(options: ReapiOptions): BlobStore {
   const { client, instance, clock, random, callMs = 30_000, retry: policy = retryPolicyDefault } = options;
   const again = <T>(doing: string, attempt: () => Promise<T>): Promise<T> =>
-    retrying({ clock, random, policy }, () =>
+    retrying({ clock, random, policy: { withinMs: callMs, ...policy } }, () =>
       attempt().catch((error: unknown) => {
         throw asFault(error, doing);
       }),

@@ -7,6 +7,8 @@ export type RetryPolicy = {
   readonly attemptsMax: number;
   readonly delayMs: number;
   readonly delayMsMax: number;
+  /** No attempt begins later than this after the first: whoever waits has waited enough. */
+  readonly withinMs?: number;
 };
 
 export const retryPolicyDefault: RetryPolicy = { attemptsMax: 4, delayMs: 100, delayMsMax: 5_000 };
@@ -16,11 +18,13 @@ export type RetryPorts = { readonly clock: Clock; readonly random: Random; reado
 /** Only what may be otherwise the next time ("unavailable") is tried again. */
 export async function retrying<T>(ports: RetryPorts, attempt: () => Promise<T>): Promise<T> {
   const { clock, random, policy } = ports;
+  const lastAtMs = clock.monotonicMs() + (policy.withinMs ?? Infinity);
   for (let tried = 1; ; tried += 1)
     try {
       return await attempt();
     } catch (error) {
-      if (!isFault(error, "unavailable") || tried >= policy.attemptsMax) throw error;
+      const isLast = tried >= policy.attemptsMax || clock.monotonicMs() >= lastAtMs;
+      if (isLast || !isFault(error, "unavailable")) throw error;
       const most = Math.min(policy.delayMsMax, policy.delayMs * 2 ** (tried - 1));
       await clock.sleep(most * (0.5 + random.fraction() / 2));
     }

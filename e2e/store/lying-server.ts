@@ -1,0 +1,87 @@
+/** A server of the Remote Execution API that says it has everything, and gives out other bytes than were asked for. */
+import { tmpdir } from "node:os";
+import { composeBuild } from "#app/compose-build.ts";
+import { systemClock as clock } from "#app/system-clock.ts";
+import { createMemoryIndex } from "#blobs/memory-index.ts";
+import { createMemoryStore } from "#blobs/memory-store.ts";
+import type { BlobStore, Store } from "#blobs/store.ts";
+import { startEdge } from "#edge/edge.ts";
+import { Identity } from "#edge/identity-config.ts";
+import { Log } from "#edge/log.ts";
+
+export type Lie = "none" | "other bytes" | "cut short" | "too long" | "has everything";
+
+export class LyingServer implements AsyncDisposable {
+  readonly address: string;
+  readonly #stop: () => Promise<void>;
+  lie: Lie = "none";
+
+  private constructor(port: number, stop: () => Promise<void>) {
+    this.address = `127.0.0.1:${port}`;
+    this.#stop = stop;
+  }
+
+  static async start(): Promise<LyingServer> {
+    const inner = createMemoryStore({ clock, sizeBytesMax: 256 * 1024 * 1024 });
+    let self: LyingServer | undefined;
+    const views = new Map<string, BlobStore>();
+    const blobsOf = (tenant: string): BlobStore => {
+      const view = views.get(tenant) ?? lying(inner.forTenant(tenant).blobs, () => self?.lie ?? "none");
+      views.set(tenant, view);
+      return view;
+    };
+    const store: Store = {
+      ...inner,
+      forTenant: (tenant) => ({ ...inner.forTenant(tenant), blobs: blobsOf(tenant) }),
+    };
+    const edge = await startEdge({
+      clock,
+      listen: [{ host: "127.0.0.1", port: 0 }],
+      identity: Identity.parse({}),
+      services: (server) =>
+        composeBuild(server, {
+          store,
+          index: createMemoryIndex(),
+          clock,
+          spoolFolder: tmpdir(),
+          report: () => {},
+        }),
+      isReady: () => true,
+      log: new Log(() => {}, clock),
+      h2: { drainMs: 100 },
+    });
+    return (self = new LyingServer(edge.ports[0] ?? 0, () => edge.close()));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#stop();
+  }
+}
+
+/** Without what could answer at once: everything has to be asked for here. */
+function lying(blobs: BlobStore, lie: () => Lie): BlobStore {
+  return {
+    missing: async (digests) => (lie() === "has everything" ? [] : await blobs.missing(digests)),
+    write: (digest, source, form) => blobs.write(digest, source, form),
+    pin: (digests, forMs) => blobs.pin(digests, forMs),
+    async *read(digest, range, form) {
+      const kind = lie();
+      const parts: Uint8Array[] = [];
+      for await (const part of blobs.read(digest, range, form)) parts.push(Uint8Array.from(part));
+      yield told(Buffer.concat(parts), kind);
+    },
+  };
+}
+
+function told(bytes: Buffer, lie: Lie): Buffer {
+  switch (lie) {
+    case "other bytes":
+      return Buffer.from(bytes.map((byte, at) => (at === bytes.length - 1 ? byte ^ 1 : byte)));
+    case "cut short":
+      return bytes.subarray(0, -1);
+    case "too long":
+      return Buffer.concat([bytes, Buffer.from("!")]);
+    default:
+      return bytes;
+  }
+}
