@@ -15,6 +15,7 @@ import { Holding } from "./holding.ts";
 import { Renewals } from "./renewal.ts";
 import type { Planners, Runners } from "./runner.ts";
 import { Rumours, type WorkSources } from "./sources.ts";
+import { Spares } from "./spares.ts";
 import { Visits } from "./visits.ts";
 
 export type WorkerOptions = {
@@ -102,6 +103,7 @@ class PollingWorker implements Worker {
   /** Undefined where every shard is asked by itself. */
   readonly #rumours: Rumours | undefined;
   #waiting: (() => void)[] = [];
+  readonly #spares: Spares;
 
   constructor(ports: WorkerPorts) {
     this.#ports = ports;
@@ -112,6 +114,8 @@ class PollingWorker implements Worker {
     this.#leave.signal.addEventListener("abort", () => this.#wakePollers(), { once: true });
     const isReserving = (shard: ShardId): boolean => this.#reserving.has(shard);
     this.#renewals = new Renewals({ client, clock, executor, isReserving, log: this.#log }, this.#crash.signal);
+    const giveBack = (holding: Holding): void => this.#follow(this.#attempts, holding, this.#release(holding));
+    this.#spares = new Spares({ clock, countMax: this.#options.pollersMax, giveBack });
     if (ports.sources && ports.shards > this.#options.pollersMax) this.#rumours = this.#listener(ports.sources);
   }
 
@@ -176,6 +180,7 @@ class PollingWorker implements Worker {
     if (this.#ask.signal.aborted) return;
     const interrupted = [...this.#reserving];
     this.#ask.abort(new Fault("unavailable", "reserve", { why: "the worker takes no more work" }));
+    this.#spares.giveAllBack();
     // A reservation that was cut off may have been granted all the same.
     for (const shard of interrupted) await this.#sync(shard);
   }
@@ -283,16 +288,25 @@ class PollingWorker implements Worker {
     const { clock, executor } = this.#ports;
     const holding = new Holding(granted, executor, clock, sentAtMs);
     this.#renewals.add(holding);
-    // Several shards may have granted at once what only one of them should have.
-    const hasRoom = this.#free > 0 && !this.#ask.signal.aborted;
-    this.#follow(this.#attempts, holding, hasRoom ? this.#attempt(holding) : this.#release(holding));
+    const isTaking = !this.#ask.signal.aborted;
+    if (isTaking && this.#free > 0) this.#follow(this.#attempts, holding, this.#attempt(holding));
+    else if (!isTaking || !this.#spares.keep(holding)) this.#follow(this.#attempts, holding, this.#release(holding));
   }
 
   async #attempt(holding: Holding): Promise<void> {
     const ports = this.#attemptPorts();
+    const startedMono = ports.clock.monotonicMs();
     const ending = await endingOf(holding, ports);
+    this.#spares.learn(ports.clock.monotonicMs() - startedMono);
     // From here on only words are exchanged: the slot is free for other work.
     this.#follow(this.#endings, holding, tell(holding, ending, ports));
+  }
+
+  #runSpares(): void {
+    for (let spare = this.#free > 0 ? this.#spares.take() : undefined; spare;) {
+      this.#follow(this.#attempts, spare, this.#attempt(spare));
+      spare = this.#free > 0 ? this.#spares.take() : undefined;
+    }
   }
 
   async #release(holding: Holding): Promise<void> {
@@ -312,6 +326,7 @@ class PollingWorker implements Worker {
         const uses = (this.#uses.get(holding) ?? 1) - 1;
         this.#uses.set(holding, uses);
         if (uses === 0) this.#renewals.remove(holding);
+        this.#runSpares();
         this.#wakePollers();
         this.#rumours?.roomChanged();
       });

@@ -1,0 +1,63 @@
+import { deepEqual, equal } from "node:assert/strict";
+import { test } from "node:test";
+import { ManualClock } from "#base/manual-clock.ts";
+import type { Granted } from "#shard/client-executor.ts";
+import { Holding } from "./holding.ts";
+import { Spares } from "./spares.ts";
+
+function rig(countMax = 2) {
+  const clock = new ManualClock();
+  const back: string[] = [];
+  const spares = new Spares({ clock, countMax, giveBack: ({ granted }) => back.push(granted.taskId) });
+  const holding = (taskId: string): Holding =>
+    new Holding(
+      { taskId, token: 1, leaseMs: 60_000, graceMs: 0, effects: "none" } as unknown as Granted,
+      "w",
+      clock,
+      0,
+    );
+  return { clock, back, spares, holding };
+}
+
+test("the claim that came first has the next slot", async () => {
+  const { spares, holding, back, clock } = rig();
+  for (const taskId of ["t1", "t2"]) equal(spares.keep(holding(taskId)), true);
+  deepEqual(
+    [spares.take(), spares.take(), spares.take()].map((one) => one?.granted.taskId),
+    ["t1", "t2", undefined],
+  );
+  await clock.advance(10_000);
+  deepEqual(back, [], "what was taken is not given back");
+});
+
+test("no more are kept than may be", () => {
+  const { spares, holding } = rig(1);
+  deepEqual([spares.keep(holding("t1")), spares.keep(holding("t2"))], [true, false]);
+});
+
+test("where attempts are long, others have it soon", async () => {
+  const { spares, holding, back, clock } = rig();
+  for (let attempt = 0; attempt < 100; attempt += 1) spares.learn(60_000);
+  spares.keep(holding("t1"));
+  await clock.advance(249);
+  deepEqual(back, []);
+  await clock.advance(1);
+  deepEqual(back, ["t1"]);
+});
+
+test("where attempts are short, a slot that is late is not waited for", async () => {
+  const { spares, holding, back, clock } = rig();
+  for (let attempt = 0; attempt < 100; attempt += 1) spares.learn(10);
+  spares.keep(holding("t1"));
+  await clock.advance(41);
+  deepEqual(back, ["t1"]);
+});
+
+test("a worker that takes no more work gives all of them back", () => {
+  const { spares, holding, back } = rig();
+  spares.keep(holding("t1"));
+  spares.keep(holding("t2"));
+  spares.giveAllBack();
+  deepEqual(back, ["t1", "t2"]);
+  equal(spares.take(), undefined);
+});
