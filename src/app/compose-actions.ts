@@ -8,12 +8,13 @@ import { ActionCacheService } from "#doors/build/action-cache.ts";
 import { buildPlanners } from "#doors/build/builds/plan-stage.ts";
 import { stepRunners } from "#doors/build/builds/run-step.ts";
 import { actionRunner, type ActionPorts } from "#doors/build/run.ts";
+import { Resumable } from "#doors/build/run-resume.ts";
 import { actionKind } from "#doors/build/plan.ts";
 import { buildSettingsDefault } from "#doors/build/settings.ts";
 import type { TenantTrees } from "#doors/build/tenant-trees.ts";
 import { TrustRules } from "#doors/build/trust-rules.ts";
 import { Seen } from "#doors/build/why/seen.ts";
-import type { Planners, Runners } from "#worker/runner.ts";
+import type { Planners, Resume, Runners } from "#worker/runner.ts";
 import { Sandbox, type SandboxAbout } from "#worker/sandbox/sandbox.ts";
 import { LinkCache } from "#worker/stage/link-cache.ts";
 import { actionsHome, leaveHome } from "./actions-home.ts";
@@ -27,12 +28,16 @@ export type ActionParts = {
   readonly index: ActionIndex;
   readonly trees: TenantTrees;
   readonly clock: Clock;
+  /** Follows what is run, for metrics and traces. */
+  readonly watch?: ActionPorts["watch"];
   readonly log: (line: string) => void;
 };
 
 export type Actions = {
   readonly runners: Runners;
   readonly planners: Planners;
+  /** What an earlier life of this node began. */
+  readonly resumes: readonly Resume[];
   readonly about: SandboxAbout;
   close(): Promise<void>;
 };
@@ -78,18 +83,16 @@ async function open(config: Config, folder: DataFolder, parts: ActionParts): Pro
       memoryBytesMax: config.worker.memoryMax,
     }),
   );
-  // An earlier life's claims have been given back, and its actions are begun anew.
-  for (const running of sandbox.found) running.kill("lost");
-  await Promise.allSettled(sandbox.found.map(({ end }) => end));
-  for (const running of sandbox.found) running.forget();
-  await sandbox.reclaim([]);
+  const resumable = new Resumable(sandbox);
+  await sandbox.keepOnly(resumable.runs);
   const links = await LinkCache.open({ folder: join(home, "inputs"), bytesMax: inputsMax });
   const { about } = sandbox;
   log(`actions run in: ${about.kind}, users ${about.users}, network ${about.network}, groups ${about.groups}`);
   for (const what of about.missing) log(`actions do without ${what}`);
-  const ports = { store, sandbox, trees, links, worker: name, printedBytesMax: printedMax, pidsMax: processesMax };
+  const limits = { printedBytesMax: printedMax, pidsMax: processesMax };
+  const ports = { store, sandbox, trees, links, worker: name, resumable, watch: parts.watch, ...limits };
   const owned = undo.move();
-  return { ...workOf(config, ports, parts), about, close: () => owned.disposeAsync() };
+  return { ...workOf(config, ports, parts), resumes: resumable.resumes, about, close: () => owned.disposeAsync() };
 }
 
 /** Single actions, and those of builds, which are looked for in the cache by whoever takes them. */

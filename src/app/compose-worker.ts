@@ -6,7 +6,7 @@ import type { Random } from "#base/random.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import { shellPlanners, shellRunners } from "#doors/shell/run.ts";
 import type { WorkClient } from "#shard/client.ts";
-import type { Planners, Runners } from "#worker/runner.ts";
+import type { Planners, Resume, Runners } from "#worker/runner.ts";
 import { createProcessRunner, type ProcessRunner } from "#worker/process.ts";
 import { Spawner } from "#worker/process/spawner.ts";
 import { attemptsIn, reclaimAttempts } from "#worker/sandbox/attempt-folder.ts";
@@ -29,11 +29,12 @@ type WorkerParts = {
   /** What it runs and plans besides the shell's work. */
   readonly runners: Runners;
   readonly planners: Planners;
+  readonly resumes: readonly Resume[];
   readonly log: (line: string) => void;
 };
 
 export async function startWorker(config: Config, folder: DataFolder, parts: WorkerParts): Promise<Worker> {
-  const { name, client, blobs, clock, random, labels, shards, sources, runners, planners, log } = parts;
+  const { name, client, blobs, clock, random, labels, shards, sources, runners, planners, resumes, log } = parts;
   const processes = await openProcesses(config, folder, { clock, log });
   // Nothing of an earlier life runs any more.
   await reclaimScratch(folder.scratch);
@@ -55,6 +56,7 @@ export async function startWorker(config: Config, folder: DataFolder, parts: Wor
       }),
     },
     planners: { ...planners, ...shellPlanners },
+    resumes,
     options: { slots: config.worker.slots },
     log,
   });

@@ -11,8 +11,10 @@ import { door as buildDoor, taskLabel as actionLabel } from "#doors/build/plan.t
 import { buildPublisher } from "#doors/build/publish.ts";
 import { TenantTrees } from "#doors/build/tenant-trees.ts";
 import { planLabel, taskLabel } from "#doors/shell/plan.ts";
+import type { MetricsRegistry } from "#edge/metrics-registry.ts";
 import type { Cluster, Journal } from "#journal/journal.ts";
 import { createClient, type WorkClient } from "#shard/client.ts";
+import type { ShardObserver } from "#shard/host-observer.ts";
 import { createNode, type Node } from "#shard/node.ts";
 import type { ShardService } from "#shard/protocol.ts";
 import { createRouter, type Router } from "#shard/router.ts";
@@ -28,6 +30,7 @@ import type { Config } from "./config.ts";
 import { lockFolder, nodeName, publishAddress, publishEdge, type DataFolder } from "./data-folder.ts";
 import { Drain, type DrainPorts } from "./drain.ts";
 import { factsFor } from "./mesh-facts.ts";
+import { NodeMetrics } from "./node-metrics.ts";
 import { publisherOf } from "./publishers.ts";
 import { systemClock } from "./system-clock.ts";
 import { version } from "./version.ts";
@@ -76,27 +79,43 @@ export async function startNode(
 
   const trees = new TenantTrees();
   const { store, index } = stored;
-  const actions = await openActions(config, folder, { name, store, index, trees, clock, log });
+  const metrics = new NodeMetrics();
+  const counted = { store: metrics.stored.store(store, "worker"), index };
+  const actions = await openActions(config, folder, { name, ...counted, trees, clock, watch: metrics.worker, log });
   if (actions) undo.defer(() => actions.close());
   let worker: Worker | undefined; // shown in the node's facts, which are told before there is one
-  const parts: Parts = { config, name, journal, stored, tcp, clock, random, log };
+  const parts: Parts = { config, name, journal, stored, tcp, clock, random, observers: [metrics.work], log };
   const { node, client, routed } = joinParts(parts, () => ({ ...worker?.status(), actions: actions ? 1 : 0 }));
   await node.start();
   undo.defer(() => node.stop());
   checkCluster(config, node.cluster, log);
   const labels = labelsOf(config, name, actions !== undefined);
   const { shards } = node.cluster;
-  const { runners = {}, planners = {} } = actions ?? {};
+  const { runners = {}, planners = {}, resumes = [] } = actions ?? {};
   if (config.worker.enabled) {
     const work = { client, shards, sources: workSources(node, tcp) };
-    worker = await startWorker(config, folder, { name, ...work, blobs, clock, random, labels, log, runners, planners });
+    worker = await startWorker(config, folder, {
+      name,
+      ...work,
+      blobs,
+      clock,
+      random,
+      labels,
+      log,
+      runners,
+      planners,
+      resumes,
+    });
   }
   const execution = executionPorts(config, { client, trees, journal, clock, isOwn: actions !== undefined });
   const cache = { ...stored, spoolFolder: await spoolFolder(folder), execution };
   let mesh: RunningMesh | undefined; // the edge is asked about it, and it tells where the edge is
   const drain = drainOf(node, { clock, worker: () => worker, log });
   const peers = (): PeersView | undefined => mesh?.peers();
-  const edge = await composeEdge(config, { clock, node, routed, journal, cache, peers, drain, log });
+  const show = (registry: MetricsRegistry): void =>
+    metrics.bind(registry, { node, worker: () => worker, labels, upkeep: stored.upkeep });
+  const shown = { show, stored: metrics.stored, countedFor: metrics.countedFor.bind(metrics) };
+  const edge = await composeEdge(config, { clock, node, routed, journal, cache, peers, drain, metrics: shown, log });
   if (edge) undo.defer(() => edge.close());
   const [edgeAddress] = edge?.addresses ?? [];
   if (edgeAddress !== undefined) undo.use(await publishEdge(folder, edgeAddress));
@@ -155,6 +174,7 @@ type Parts = {
   readonly tcp: TcpTransport;
   readonly clock: Clock;
   readonly random: Random;
+  readonly observers: readonly ShardObserver[];
   readonly log: (line: string) => void;
 };
 
@@ -163,7 +183,7 @@ type WorkerFacts = Partial<ReturnType<Worker["status"]>> & { readonly actions: n
 
 /** A node serves its shards and, through its router, everybody's; it asks itself without the network. */
 function joinParts(parts: Parts, workerFacts: () => WorkerFacts) {
-  const { config, name, journal, stored, tcp, clock, random, log } = parts;
+  const { config, name, journal, stored, tcp, clock, random, observers, log } = parts;
   const { blobs, pins, index } = stored;
   const calls = { ...directoryCalls(journal, () => node.status()), ...readyCalls(() => node) };
   const listen = (service: ShardService) => tcp.listen(service, { routed: routedBy(router), calls });
@@ -173,6 +193,7 @@ function joinParts(parts: Parts, workerFacts: () => WorkerFacts) {
     journal,
     blobs,
     ...(pins && { pins }),
+    observers,
     random: random.fork("node"),
     transport: { ...tcp, listen },
     cluster: { shards: config.cluster.shards, clusterId: config.cluster.name },

@@ -63,7 +63,8 @@ async function runTask(holding: Holding, reports: Reports, { runners, blobs, clo
   const runner = Object.hasOwn(runners, task.kind) ? runners[task.kind] : undefined;
   if (!runner)
     return { kind: "failed", reason: "executor-lost", message: `this worker has no runner for ${task.kind}` };
-  return await runner({ task, signal, blobs, clock, report: (step) => reports.add(step) });
+  const afterwards = (done: () => void): void => holding.afterwards(done);
+  return await runner({ task, signal, blobs, clock, report: (step) => reports.add(step), afterwards });
 }
 
 async function plan(holding: Holding, { planners, client, blobs, clock }: AttemptPorts): Promise<Ending> {

@@ -38,6 +38,7 @@ export class Holding {
   readonly #abort = new AbortController();
   #leaseUntilMs: number;
   #stopTimer: () => void = () => {};
+  #afterwards: (() => void)[] | undefined = [];
 
   constructor(granted: Granted, executor: string, clock: Clock, sentAtMs: number) {
     this.granted = granted;
@@ -74,9 +75,18 @@ export class Holding {
     if (!this.#abort.signal.aborted) this.#abort.abort(new Stopped(why));
   }
 
+  /** Done when nothing more is said of the claim. */
+  afterwards(done: () => void): void {
+    if (this.#afterwards) this.#afterwards.push(done);
+    else done();
+  }
+
   /** It has ended; no timer outlives it. */
   [Symbol.dispose](): void {
     this.#stopTimer();
+    const done = this.#afterwards ?? [];
+    this.#afterwards = undefined;
+    for (const each of done) each();
   }
 
   get #untilMs(): number {
@@ -93,12 +103,12 @@ export class Holding {
 
 /**
  * W1 for a node that hangs or dies: how long what an attempt runs may go on by itself. Claims are renewed every third
- *    of their lease, so that at half of it nobody else can have the task yet; what changes the world dies with its
- *    node.
+ *    of their lease, so that at half of it nobody else can have the task yet. What changes the world dies with its
+ *    node; what does not goes on for a lease, in which the node's next life may come back for it.
  */
 export const leasesOf = ({ effects, leaseMs }: Pick<Granted, "effects" | "leaseMs">) => ({
   leaseMs: leaseMs / 2,
-  orphanMs: effects === "outside" ? 0 : leaseMs / 2,
+  orphanMs: effects === "outside" ? 0 : leaseMs,
 });
 
 export const keyOf = ({ taskId, token }: { readonly taskId: string; readonly token: number }): string =>

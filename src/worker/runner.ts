@@ -14,6 +14,8 @@ export type RunContext = {
   readonly clock: Clock;
   /** Said on to the shard in batches, in order. Costs nothing here. */
   readonly report: (step: Step) => void;
+  /** Done when nothing more will be said of the attempt: until then a later life of this process may have to say it. */
+  readonly afterwards?: (done: () => void) => void;
 };
 
 /** Bytes that the result names; the worker puts them into the store before it commits. */
@@ -30,10 +32,17 @@ export type RunOutcome =
     }
   | { readonly kind: "failed"; readonly reason: FailReason; readonly message: string };
 
+/** A task that an earlier life of this process began and that is under way still; its runner knows how to go on. */
+export type Resume = {
+  readonly granted: Granted;
+  /** Ends it, unless its runner has taken it up. */
+  readonly drop: () => void;
+};
+
 export type Runner = (context: RunContext) => Promise<RunOutcome>;
 
 /** Says what a stage's tasks are. Its inputs never change, so asked again it says the same. */
-export type Planner = (inputs: PlanInputs, context: Omit<RunContext, "report">) => Promise<Plan> | Plan;
+export type Planner = (inputs: PlanInputs, context: Omit<RunContext, "report" | "afterwards">) => Promise<Plan> | Plan;
 
 /** By kind of task, and by kind of plan. */
 export type Runners = Readonly<Record<string, Runner>>;

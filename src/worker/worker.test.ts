@@ -7,9 +7,10 @@ import { createMemoryBlobs } from "#blobs/memory.ts";
 import { sha256Digest } from "#blobs/sha256.ts";
 import type { StageSpec, TaskTemplate } from "#kernel/model.ts";
 import { testCluster } from "#shard/client-testing.ts";
+import type { Granted } from "#shard/client-executor.ts";
 import type { Order } from "#shard/client.ts";
 import { ReadyDesk } from "#shard/ready-desk.ts";
-import type { Planners, RunOutcome, Runners } from "./runner.ts";
+import type { Planners, Resume, RunOutcome, Runners } from "./runner.ts";
 import type { WorkSources } from "./sources.ts";
 import { createWorker, type WorkerOptions } from "./worker.ts";
 
@@ -88,8 +89,9 @@ async function scene({
   });
   const sources: WorkSources = () =>
     new Map([["node", { ready: (room, waitMs, signal) => desk.wait(room, waitMs, signal) }]]);
-  const start = (executor = "w") => {
+  const start = (executor = "w", resumes: readonly Resume[] = []) => {
     const abort = new AbortController();
+    const held: Granted[] = [];
     const worker = createWorker({
       client: cluster.client,
       blobs,
@@ -99,13 +101,20 @@ async function scene({
       offers: [],
       shards,
       ...(hears && { sources }),
-      runners: { sleep: ({ task, signal }) => sleep(task.spec, signal), ...runners },
+      resumes,
+      runners: {
+        sleep: ({ task, signal }) => {
+          held.push(task);
+          return sleep(task.spec, signal);
+        },
+        ...runners,
+      },
       planners,
       options: { slots: 2, pollMs: 1_000, ...options },
       log: (line) => log.push(line),
     });
     const running = worker.run(abort.signal);
-    return { worker, running, crash: () => abort.abort(new Error("kill -9")) };
+    return { worker, running, held: () => held, crash: () => abort.abort(new Error("kill -9")) };
   };
   const phase = async (jobId: string) => (await cluster.client.job(jobId)).view.phase;
   return { clock, blobs, log, ran, start, phase, desk, most: () => most, running: () => now, ...cluster };
@@ -174,6 +183,31 @@ describe("a worker", () => {
     equal((await client.job(jobId)).view.tasks[0]?.attempts, 1);
     const renewals = shards[0]?.asked.filter((r) => r.kind === "command" && r.command.kind === "renew") ?? [];
     ok(renewals.length >= 29 && renewals.length <= 33, `${renewals.length} renewals in 30 s with a lease of 3 s`);
+  });
+
+  test("goes on with what an earlier life began, and drops what is no longer its own", async () => {
+    const { client, clock, start, phase, ran } = await scene();
+    const first = start();
+    const { jobId } = await client.submit(order([stage(["5000", "5000"])]));
+    await clock.advance(1_000);
+    const dropped: string[] = [];
+    const resumes = first.held().map((granted) => ({ granted, drop: () => void dropped.push(granted.key) }));
+    first.crash();
+    const [mine, other] = resumes;
+    ok(mine && other && resumes.length === 2);
+    await client.fail({ executor: "w", taskId: other.granted.taskId, token: other.granted.token }, "cancelled", "gone");
+    start("w", resumes);
+    await clock.advance(100);
+    deepEqual(dropped, [other.granted.key], "its claim is gone");
+    await clock.advance(12_000);
+    equal(await phase(jobId), "SUCCEEDED");
+    const attempts = (await client.job(jobId)).view.tasks.map((task) => task.attempts);
+    deepEqual(
+      attempts.toSorted((a, b) => a - b),
+      [1, 2],
+    );
+    equal(ran.length, 4, "two, one that was resumed, and one that was begun again");
+    equal(dropped.length, 2, "told when there is nothing more to say");
   });
 
   test("works on through an outage shorter than lease and grace", async () => {

@@ -13,7 +13,7 @@ import { Backoff } from "#shard/router-backoff.ts";
 import { endingOf, tell, type AttemptPorts } from "./attempt.ts";
 import { Holding } from "./holding.ts";
 import { Renewals } from "./renewal.ts";
-import type { Planners, Runners } from "./runner.ts";
+import type { Planners, Resume, Runners } from "./runner.ts";
 import { Rumours, type WorkSources } from "./sources.ts";
 import { Spares } from "./spares.ts";
 import { Visits } from "./visits.ts";
@@ -54,6 +54,8 @@ export type WorkerPorts = {
   readonly sources?: WorkSources;
   readonly runners: Runners;
   readonly planners: Planners;
+  /** What an earlier life of this worker began, and is under way still. */
+  readonly resumes?: readonly Resume[];
   readonly options?: Partial<WorkerOptions>;
   readonly log?: (line: string) => void;
 };
@@ -151,6 +153,7 @@ class PollingWorker implements Worker {
     };
     if (signal.aborted) crash();
     signal.addEventListener("abort", crash, { once: true });
+    for (const resume of this.#ports.resumes ?? []) this.#resume(resume);
     const pollers = Math.min(this.#ports.shards, this.#options.pollersMax);
     const loops = Array.from({ length: pollers }, () => this.#poll(pollers));
     if (this.#rumours) loops.push(this.#rumours.listen(), this.#syncAll());
@@ -291,6 +294,15 @@ class PollingWorker implements Worker {
     const isTaking = !this.#ask.signal.aborted;
     if (isTaking && this.#free > 0) this.#follow(this.#attempts, holding, this.#attempt(holding));
     else if (!isTaking || !this.#spares.keep(holding)) this.#follow(this.#attempts, holding, this.#release(holding));
+  }
+
+  /** Its claim may be gone: the first word of its shard says so, and until then it goes on. */
+  #resume({ granted, drop }: Resume): void {
+    const { clock, executor } = this.#ports;
+    const holding = new Holding(granted, executor, clock, clock.monotonicMs());
+    holding.afterwards(drop);
+    this.#renewals.add(holding);
+    this.#follow(this.#attempts, holding, this.#attempt(holding));
   }
 
   async #attempt(holding: Holding): Promise<void> {

@@ -36,6 +36,19 @@ export class Times {
     this.#at.set(moment, this.#startWallMs + this.#clock.monotonicMs() - this.#startMonoMs);
   }
 
+  /** What has happened so far, for a later life of this process. */
+  get soFar(): Readonly<Partial<Record<Moment, number>>> {
+    return Object.fromEntries(this.#at);
+  }
+
+  /** What happened in an earlier life; as long ago as it says, unless this machine's clock was set back. */
+  recall(soFar: Readonly<Partial<Record<Moment, number>>>): void {
+    for (const moment of moments) {
+      const ms = soFar[moment];
+      if (typeof ms === "number") this.#at.set(moment, Math.min(ms, this.#startWallMs));
+    }
+  }
+
   /** What has not happened is left out. */
   get timestamps(): Omit<ExecutedActionMetadata, "worker" | "auxiliaryMetadata"> {
     return Object.fromEntries(

@@ -4,11 +4,12 @@
  *
  * E2 A result is for the cache only when its command ended with 0, its status is well and its action may be cached.
  */
-import type { Digest } from "#base/digest.ts";
+import type { Digest, DigestFunction } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import { digestOf } from "#blobs/hashing.ts";
 import type { BlobStore, Store } from "#blobs/store.ts";
 import { grpcCode, isGrpcError } from "#grpc/status.ts";
+import type { Granted } from "#shard/client-executor.ts";
 import {
   ActionResult,
   ExecuteResponse,
@@ -33,8 +34,10 @@ import { readAction, type ReadAction } from "./execution-inputs.ts";
 import { blobSubject } from "./names.ts";
 import { actionKind, readSpec, type ActionSpec } from "./plan.ts";
 import { publicationText } from "./publish.ts";
+import { runLog, runLogName } from "./run-log.ts";
 import { outcomeText } from "./run-outcome.ts";
-import { Times } from "./run-times.ts";
+import { keptText, type Resumable, type Resumed } from "./run-resume.ts";
+import { Times, type Moment } from "./run-times.ts";
 import { usageOf } from "./run-usage.ts";
 import type { TenantTrees } from "./tenant-trees.ts";
 import { failed, missingStatus } from "./view-failure.ts";
@@ -50,18 +53,40 @@ export type ActionPorts = {
   readonly printedBytesMax: number;
   /** Processes and threads of one action at once. */
   readonly pidsMax: number;
+  readonly watch?: ActionWatch | undefined;
+  /** What an earlier life of this node began. */
+  readonly resumable?: Resumable | undefined;
 };
 
 export const actionRunner =
   (ports: ActionPorts): Runner =>
-  (context) =>
-    new ActionRun(context, ports).run();
+  async (context) => {
+    const run = new ActionRun(context, ports);
+    try {
+      return await run.run();
+    } finally {
+      run.ended();
+    }
+  };
 
 export const actionRunners = (ports: ActionPorts): Runners => ({ [actionKind]: actionRunner(ports) });
 
 const symlinks = { absoluteLinks: "allowed" } as const;
 /** As many as the kernel takes in one result. */
 const digestsMax = 1_000;
+
+/** Follows actions, for metrics and traces. */
+export type ActionWatch = {
+  /** Asked at the start of each attempt. */
+  begin(task: Granted, spec: ActionSpec, blobs: BlobStore): WatchedAction;
+};
+
+export type WatchedAction = {
+  /** The store as the attempt is to use it. */
+  readonly blobs: BlobStore;
+  /** Nothing of the attempt runs any more; when what happened to it, in wall-clock milliseconds. */
+  ended(moments: Readonly<Partial<Record<Moment, number>>>): void;
+};
 
 /** What came of it: a status where it went wrong, and as much of a result as there is. */
 type Made = {
@@ -77,6 +102,7 @@ class ActionRun {
   readonly #spec: ActionSpec;
   readonly #blobs: BlobStore;
   readonly #times: Times;
+  readonly #watched: WatchedAction | undefined;
 
   constructor(context: RunContext, ports: ActionPorts) {
     const spec = readSpec(context.task.spec);
@@ -84,26 +110,52 @@ class ActionRun {
     this.#context = context;
     this.#ports = ports;
     this.#spec = spec;
-    this.#blobs = withEmpty(ports.store.forTenant(context.task.tenant).blobs);
+    const { blobs } = ports.store.forTenant(context.task.tenant);
+    this.#watched = ports.watch?.begin(context.task, spec, blobs);
+    this.#blobs = withEmpty(this.#watched?.blobs ?? blobs);
     this.#times = new Times(context.clock, spec.queuedAtMs);
+  }
+
+  ended(): void {
+    this.#times.mark("workerCompleted");
+    this.#watched?.ended(this.#times.soFar);
   }
 
   async run(): Promise<RunOutcome> {
     const { signal } = this.#context;
     try {
       const read = await readAction(this.#spec.action, this.#spec.fn, this.#blobs);
-      await using attempt = await this.#ports.sandbox.attempt(signal);
-      await this.#stage(read, attempt);
-      const ran = await this.#execute(read.command, attempt);
-      const again = this.#again(ran);
-      if (again) return again;
-      if (ran.why === "disk-full") return await this.#tooMuchWritten(ran);
-      return await this.#done(await this.#collect(read.command, attempt, ran));
+      const resumed = this.#ports.resumable?.take(this.#context.task);
+      const attempt = resumed?.attempt ?? (await this.#ports.sandbox.attempt(signal));
+      return await this.#within(attempt, async () => {
+        if (!resumed) await this.#stage(read, attempt);
+        const ran = await this.#ended(resumed ? this.#resume(resumed) : this.#execute(read.command, attempt));
+        const again = this.#again(ran);
+        if (again) return again;
+        if (ran.why === "disk-full") return await this.#tooMuchWritten(ran);
+        return await this.#done(await this.#collect(read.command, attempt, ran));
+      });
     } catch (error) {
       signal.throwIfAborted();
       const status = await this.#refusal(error);
       if (!status) throw error;
       return await this.#done({ status, message: "", result: undefined, digests: [] });
+    }
+  }
+
+  /** Others may have the lane at once. Files are kept until the result is told: a later life could not tell it without. */
+  async #within(attempt: Attempt, work: () => Promise<RunOutcome>): Promise<RunOutcome> {
+    try {
+      const outcome = await work();
+      const forget = (): void => attempt.forget();
+      if (this.#context.afterwards) this.#context.afterwards(forget);
+      else forget();
+      return outcome;
+    } catch (error) {
+      attempt.forget();
+      throw error;
+    } finally {
+      attempt.lane[Symbol.dispose]();
     }
   }
 
@@ -129,7 +181,7 @@ class ActionRun {
     const { pidsMax, printedBytesMax } = this.#ports;
     const { memoryBytes, cpus, timeoutMs, network } = this.#spec;
     this.#times.mark("executionStart");
-    const ran = await attempt.run(
+    return await attempt.run(
       {
         tag: task.taskId,
         argv: command.arguments,
@@ -139,11 +191,22 @@ class ActionRun {
         // Once it ran out of memory it is given more.
         limits: { memoryBytes: memoryBytes * Math.min(task.attempt, 2), cpus, pids: pidsMax },
         timeoutMs,
-        leaseMs: leasesOf(task).leaseMs,
+        ...leasesOf(task),
         outputBytesMax: printedBytesMax,
+        note: keptText(task, this.#times),
       },
       signal,
     );
+  }
+
+  async #resume({ attempt, running, soFar }: Resumed): Promise<Ran> {
+    this.#times.recall(soFar);
+    return await attempt.follow(running, this.#context.signal);
+  }
+
+  async #ended(running: Promise<Ran>): Promise<Ran> {
+    const { signal } = this.#context;
+    const ran = await running;
     this.#times.mark("executionCompleted");
     signal.throwIfAborted();
     if (!told.has(ran.why)) throw new Fault("unavailable", "run command", { why: ran.message ?? ran.why });
@@ -222,11 +285,12 @@ class ActionRun {
     return missingStatus(`${digests.length} blobs that the action needs are not here`, digests.map(blobSubject));
   }
 
-  async #done({ status, message, result, digests }: Made): Promise<RunOutcome> {
+  async #done(made: Made): Promise<RunOutcome> {
+    const { status, message, result, digests, serverLogs } = await this.#noted(made);
     const { instance, action, doNotCache, principal } = this.#spec;
     const response: ExecuteResponse = {
       cachedResult: false,
-      serverLogs: new Map(),
+      serverLogs,
       message,
       ...(result && { result }),
       ...(status && { status }),
@@ -247,8 +311,25 @@ class ActionRun {
     return { kind: "done", payload, digests: [digest, ...named].slice(0, digestsMax), publish };
   }
 
-  async #put(bytes: Buffer): Promise<Digest> {
-    const digest = digestOf(bytes);
+  /** Who has to find out why a run did not end well is given what was noted of it, and the result by its digest. */
+  async #noted(made: Made): Promise<Made & Pick<ExecuteResponse, "serverLogs">> {
+    const { status, message, result, digests } = made;
+    if (!result || ((status?.code ?? 0) === 0 && result.exitCode === 0)) return { ...made, serverLogs: new Map() };
+    const { task } = this.#context;
+    const spec = this.#spec;
+    const log = await this.#put(Buffer.from(runLog({ task, spec, status, message, result })), spec.fn);
+    const kept = await this.#put(encode(ActionResult, result), spec.fn);
+    const serverLogs = new Map([[runLogName, { digest: wireOf(log), humanReadable: true }]]);
+    return {
+      ...made,
+      message: `${message}, result: ${blobSubject(kept)}`,
+      digests: [log, kept, ...digests],
+      serverLogs,
+    };
+  }
+
+  async #put(bytes: Buffer, fn?: DigestFunction): Promise<Digest> {
+    const digest = digestOf(bytes, fn);
     await this.#blobs.write(digest, bytes);
     return digest;
   }

@@ -178,7 +178,14 @@ class Launcher {
   }
 }
 
-const viewOf = ({ start: { id, tag, lane }, end }: Run): RunView => ({ id, tag, lane, ...(end ? { end } : {}) });
+const viewOf = ({ start: { id, tag, note, lane, stdout }, end }: Run): RunView => ({
+  id,
+  tag,
+  lane,
+  folder: dirname(stdout.path),
+  ...(note === undefined ? {} : { note }),
+  ...(end ? { end } : {}),
+});
 
 /** Some shells cannot but hand on variables of their own. */
 function isCleanShell(): boolean {

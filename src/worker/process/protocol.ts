@@ -8,7 +8,7 @@
  * N3 A run that nobody renews is ended by the launcher's own clock.
  * N4 Whatever the launcher started dies when the launcher does.
  */
-export const launcherVersion = 1;
+export const launcherVersion = 2;
 
 /** Zero or absent is without limit. */
 export type Limits = {
@@ -26,8 +26,10 @@ export type CappedFile = { readonly path: string; readonly bytesMax: number };
 export type StartRequest = {
   readonly op: "start";
   readonly id: string;
-  /** Whatever the node wants to be told again, should it have forgotten. */
+  /** For people, in logs. */
   readonly tag: string;
+  /** Whatever a later life of the node has to know to go on with it. */
+  readonly note?: string;
   /** One run at a time in each; with user ids apart, each lane has its own. */
   readonly lane: number;
   readonly argv: readonly string[];
@@ -40,7 +42,7 @@ export type StartRequest = {
   /** Zero is without end. */
   readonly timeoutMs: number;
   readonly leaseMs: number;
-  /** From the moment that the node is known to be gone; as long as the lease, unless said. */
+  /** From the moment that the node is known to be gone; as long as is left of the lease, unless said. */
   readonly orphanMs?: number;
   /** It runs in a process namespace of its own: nothing in there can reach the lane, and it dies as one. */
   readonly sealed: boolean;
@@ -116,7 +118,15 @@ export type End = {
 /** How limits are enforced and trees are found: control groups of either kind, or limits of single processes. */
 export type GroupKind = "cgroup-v1" | "cgroup-v2" | "none";
 
-export type RunView = { readonly id: string; readonly tag: string; readonly lane: number; readonly end?: End };
+export type RunView = {
+  readonly id: string;
+  readonly tag: string;
+  readonly note?: string;
+  readonly lane: number;
+  /** Where its streams are. */
+  readonly folder: string;
+  readonly end?: End;
+};
 
 export type Told =
   | {

@@ -57,8 +57,8 @@ export class Run {
 
   /** Nobody is there who could stop it, should its claim be lost. */
   orphaned(): void {
-    const { orphanMs, leaseMs } = this.start;
-    this.#leaseUntilMono = Math.min(this.#leaseUntilMono, performance.now() + (orphanMs ?? leaseMs));
+    const { orphanMs } = this.start;
+    if (orphanMs !== undefined) this.#leaseUntilMono = performance.now() + orphanMs;
   }
 
   signal(name: NodeJS.Signals): void {

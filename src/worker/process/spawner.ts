@@ -24,12 +24,21 @@ export type Running = {
   forget(): void;
 };
 
+/** Since before this node started. */
+export type Found = Running & {
+  readonly note: string | undefined;
+  /** Where its streams are. */
+  readonly folder: string;
+  /** Its lane may be somebody else's by now. */
+  readonly hasEnded: boolean;
+};
+
 const defaultLeaseMs = 30_000;
 
 export class Spawner implements AsyncDisposable {
   readonly lanes: Lanes;
   /** What runs, or has ended, since before this node started. To be adopted, or killed and forgotten. */
-  readonly found: readonly Running[];
+  readonly found: readonly Found[];
   readonly #options: SpawnerOptions;
   readonly #runs = new Map<string, Followed>();
   #link: Link;
@@ -43,7 +52,12 @@ export class Spawner implements AsyncDisposable {
     this.#options = options;
     this.#link = link;
     this.lanes = new Lanes(options.lanes, options.uidBase);
-    this.found = link.welcome.runs.map((view) => this.#follow(view, defaultLeaseMs));
+    this.found = link.welcome.runs.map((view) => ({
+      ...this.#follow(view, defaultLeaseMs),
+      note: view.note,
+      folder: view.folder,
+      hasEnded: view.end !== undefined,
+    }));
     this.#listen(link);
     this.#renewLater();
   }
@@ -90,7 +104,7 @@ export class Spawner implements AsyncDisposable {
     await this.close({ quit: true });
   }
 
-  #follow({ id, tag, lane, end }: RunView, leaseMs: number): Followed {
+  #follow({ id, tag, lane, end }: Omit<RunView, "folder">, leaseMs: number): Followed {
     const ended = Promise.withResolvers<End>();
     ended.promise.catch(() => {});
     const followed: Followed = {

@@ -4,18 +4,28 @@
  * X1 Which kind of sandbox ran is said with every result.
  * X2 An attempt's end is told only when nothing of its tree runs any more.
  */
-import { mkdirSync, realpathSync, statSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { totalmem } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import type { LaneLoan } from "#worker/process/lanes.ts";
-import type { End, GroupKind, KillReason, Limits } from "#worker/process/protocol.ts";
-import { Spawner, type Running } from "#worker/process/spawner.ts";
-import { attemptsIn, makeAttemptFolder, reclaimAttempts, removeFolder, type AttemptFolder } from "./attempt-folder.ts";
+import type { End, GroupKind, Limits } from "#worker/process/protocol.ts";
+import { Spawner, type Found, type Running } from "#worker/process/spawner.ts";
+import {
+  attemptFolderAt,
+  attemptsIn,
+  makeAttemptFolder,
+  reclaimAttempts,
+  removeFolder,
+  type AttemptFolder,
+} from "./attempt-folder.ts";
 import { boxFailure, boxWords } from "./box.ts";
+import { messageOf } from "./ending.ts";
+import { checkPassable, foldersAmong } from "./folders.ts";
 import { probeIsolation, type Isolation, type IsolationOptions } from "./isolation.ts";
+import { noteText, readNote } from "./run-note.ts";
 
 export type SandboxOptions = {
   /** Attempts have their folders below it. Other users must be able to pass through to it. */
@@ -58,7 +68,14 @@ export type Command = {
   /** Of each stream. */
   readonly outputBytesMax: number;
   readonly readOnly?: readonly (readonly [string, string])[];
+  /** What a later life of this node has to know to go on with it, for `adopt`. */
+  readonly note?: string;
+  /** How long it goes on when this node dies; for what is left of the lease, unless said. */
+  readonly orphanMs?: number;
 };
+
+/** Something that an earlier life of this node started: to be adopted, or dropped. */
+export type FoundRun = { readonly note: string; readonly folder: AttemptFolder; readonly running: Found };
 
 export type Ran = End & {
   readonly sandbox: Isolation["kind"];
@@ -70,6 +87,8 @@ export class Attempt implements AsyncDisposable {
   readonly lane: LaneLoan;
   readonly folder: AttemptFolder;
   readonly #sandbox: Sandbox;
+  #running: Running | undefined;
+  #isForgotten = false;
 
   constructor(lane: LaneLoan, folder: AttemptFolder, sandbox: Sandbox) {
     this.lane = lane;
@@ -82,23 +101,36 @@ export class Attempt implements AsyncDisposable {
     return this.#sandbox.start(this, command);
   }
 
-  async run(command: Command, signal?: AbortSignal, why: () => KillReason = () => "cancelled"): Promise<Ran> {
+  async run(command: Command, signal?: AbortSignal): Promise<Ran> {
     signal?.throwIfAborted();
-    const running = this.start(command);
-    const stop = (): void => running.kill(why());
+    return await this.follow(this.start(command), signal);
+  }
+
+  /** Until it ends, or until the signal ends it. It is remembered, for a later life, until `forget`. */
+  async follow(running: Running, signal?: AbortSignal): Promise<Ran> {
+    this.#running = running;
+    const stop = (): void => running.kill("cancelled");
     signal?.addEventListener("abort", stop, { once: true });
+    if (signal?.aborted) stop();
     try {
       return await this.#sandbox.ended(running, this.folder);
     } finally {
       signal?.removeEventListener("abort", stop);
-      running.forget();
     }
   }
 
-  /** The lane is free at once; the folder goes in its own time. */
+  /** What it made has been dealt with. The folder goes in its own time. */
+  forget(): void {
+    if (this.#isForgotten) return;
+    this.#isForgotten = true;
+    this.#running?.forget();
+    this.#sandbox.discard(this.folder);
+  }
+
+  /** The lane is free at once. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.lane[Symbol.dispose]();
-    this.#sandbox.discard(this.folder);
+    this.forget();
   }
 }
 
@@ -111,6 +143,8 @@ export class Sandbox implements AsyncDisposable {
   readonly #scratch: readonly string[];
   readonly #tmpBytes: number;
   readonly #going = new Set<Promise<void>>();
+  /** Of what was found, and not taken up yet. */
+  readonly #reserved = new Map<string, LaneLoan>();
 
   private constructor(options: SandboxOptions, isolation: Isolation, spawner: Spawner) {
     this.#options = options;
@@ -139,9 +173,45 @@ export class Sandbox implements AsyncDisposable {
     return new Sandbox(options, isolation, spawner);
   }
 
-  /** What an earlier life of this node started; its tag says for what. Those that are not wanted are to be killed. */
-  get found(): readonly Running[] {
-    return this.#spawner.found;
+  /** What an earlier life of this node started in a sandbox of this kind, and said what for. */
+  get found(): readonly FoundRun[] {
+    return this.#spawner.found.flatMap((running) => {
+      const { kind, said } = readNote(running.note);
+      const folder = attemptFolderAt(running.folder);
+      return kind === this.#isolation.kind && said !== undefined ? [{ note: said, folder, running }] : [];
+    });
+  }
+
+  /** The attempt that it is part of, as if nothing had happened. Undefined: there is no lane like its own any more. */
+  adopt({ folder, running }: FoundRun): Attempt | undefined {
+    const lane = this.#reserved.get(running.id);
+    this.#reserved.delete(running.id);
+    return lane && new Attempt(lane, folder, this);
+  }
+
+  /** Nobody goes on with it. */
+  drop({ folder, running }: FoundRun): void {
+    running.kill("lost");
+    const gone = (): void => {
+      this.#reserved.get(running.id)?.[Symbol.dispose]();
+      this.#reserved.delete(running.id);
+      running.forget();
+      this.discard(folder);
+    };
+    running.end.then(gone, gone);
+  }
+
+  /** Ends what was found and is not among these, and takes the folders away that nobody needs. Before anything else. */
+  async keepOnly(kept: readonly FoundRun[]): Promise<void> {
+    for (const { running } of kept) {
+      const lane = running.hasEnded ? noLane : this.#spawner.lanes.take(running.lane);
+      if (lane) this.#reserved.set(running.id, lane);
+    }
+    const others = this.#spawner.found.filter(({ id }) => !this.#reserved.has(id));
+    for (const running of others) running.kill("lost");
+    await Promise.allSettled(others.map(({ end }) => end));
+    for (const running of others) running.forget();
+    await this.reclaim(kept.filter(({ running }) => this.#reserved.has(running.id)).map(({ folder }) => folder.path));
   }
 
   get launcherPid(): number {
@@ -168,7 +238,12 @@ export class Sandbox implements AsyncDisposable {
     const { tag, argv, env, workingDirectory, limits, timeoutMs, leaseMs, outputBytesMax: bytesMax } = command;
     const { stdout, stderr, status, root } = folder;
     const files = { stdout: { path: stdout, bytesMax }, stderr: { path: stderr, bytesMax } };
-    const rest = { tag, lane: lane.index, limits, timeoutMs, leaseMs, ...files };
+    const { note, orphanMs } = command;
+    const adopting = {
+      ...(note === undefined ? {} : { note: noteText({ kind, said: note }) }),
+      ...(orphanMs === undefined ? {} : { orphanMs }),
+    };
+    const rest = { tag, lane: lane.index, limits, timeoutMs, leaseMs, ...files, ...adopting };
     if (kind === "plain")
       return this.#spawner.start({ ...rest, argv, env, cwd: join(root, workingDirectory), sealed: false });
     const { network, readOnly = [] } = command;
@@ -218,28 +293,10 @@ export class Sandbox implements AsyncDisposable {
   }
 }
 
+const noLane: LaneLoan = { index: -1, uid: undefined, [Symbol.dispose]: () => {} };
+
 /** Enough to find the sandbox's own program; the command sees none of it. */
 const sandboxEnv = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" };
-
-const signals: Readonly<Record<number, string>> = {
-  4: "SIGILL",
-  6: "SIGABRT",
-  8: "SIGFPE",
-  9: "SIGKILL",
-  11: "SIGSEGV",
-  15: "SIGTERM",
-  25: "SIGXFSZ",
-};
-
-/** 84: what a number alone does not say. */
-function messageOf({ why, exitCode, outOfMemory }: End): string | undefined {
-  if (outOfMemory) return "it ran out of the memory it may have";
-  if (why === "disk-full") return "the disk was nearly full, and nothing else had written as much";
-  if (why === "timed-out") return "it took longer than it may";
-  if (why !== "exited") return `it was ended: ${why}`;
-  const name = signals[exitCode - 128] ?? (exitCode > 128 && exitCode < 193 ? `signal ${exitCode - 128}` : undefined);
-  return name === undefined ? undefined : `killed by ${name}, or it says so`;
-}
 
 function checkWords(argv: readonly string[]): void {
   if (argv.length === 0 || argv[0] === "") throw new Fault("invalid", "run command", { why: "no program is named" });
@@ -255,26 +312,4 @@ async function head(path: string): Promise<string> {
   await using file = await open(path, "r");
   const { buffer, bytesRead } = await file.read(Buffer.alloc(headBytes), 0, headBytes, 0);
   return buffer.toString("latin1", 0, bytesRead);
-}
-
-/** Those that are there, by their real names, without those that are inside another one. */
-function foldersAmong(paths: readonly string[]): readonly string[] {
-  const real = paths
-    .filter((path) => statSync(path, { throwIfNoEntry: false })?.isDirectory())
-    .map((path) => realpathSync(path));
-  const isOuter = (path: string): boolean => !real.some((other) => other !== path && path.startsWith(`${other}/`));
-  return [...new Set(real)].filter(isOuter);
-}
-
-/** Other users work below it: every folder above has to let them pass. */
-function checkPassable(home: string): void {
-  for (let path = realpathSync(home); ; path = dirname(path)) {
-    if ((statSync(path).mode & 0o001) === 0)
-      throw new Fault("invalid", "open sandbox", {
-        home,
-        why: `users of lanes cannot pass through ${path}`,
-        wants: "mode o+x",
-      });
-    if (path === dirname(path)) return;
-  }
 }

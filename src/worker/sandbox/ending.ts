@@ -1,0 +1,21 @@
+import type { End } from "#worker/process/protocol.ts";
+
+const signals: Readonly<Record<number, string>> = {
+  4: "SIGILL",
+  6: "SIGABRT",
+  8: "SIGFPE",
+  9: "SIGKILL",
+  11: "SIGSEGV",
+  15: "SIGTERM",
+  25: "SIGXFSZ",
+};
+
+/** 84: what a number alone does not say. */
+export function messageOf({ why, exitCode, outOfMemory }: End): string | undefined {
+  if (outOfMemory) return "it ran out of the memory it may have";
+  if (why === "disk-full") return "the disk was nearly full, and nothing else had written as much";
+  if (why === "timed-out") return "it took longer than it may";
+  if (why !== "exited") return `it was ended: ${why}`;
+  const name = signals[exitCode - 128] ?? (exitCode > 128 && exitCode < 193 ? `signal ${exitCode - 128}` : undefined);
+  return name === undefined ? undefined : `killed by ${name}, or it says so`;
+}
