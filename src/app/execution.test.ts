@@ -5,6 +5,7 @@ import { after, before, describe, test } from "node:test";
 import { detailsOf, grpcCode, GrpcError, isGrpcError } from "#grpc/status.ts";
 import {
   ActionCache,
+  ActionResult,
   Capabilities,
   ContentAddressableStorage,
   ExecutionStage_Value as Stage,
@@ -14,6 +15,7 @@ import {
 import { Operations } from "#wire/generated/google/longrunning/operations.ts";
 import { PreconditionFailure, RetryInfo } from "#wire/generated/google/rpc/error_details.ts";
 import type { Status } from "#wire/generated/google/rpc/status.ts";
+import { decode } from "#wire/message.ts";
 import { until } from "#test/until.ts";
 import { Bench, Lab, metadataOf, responseOf } from "./execution-lab.ts";
 
@@ -56,15 +58,16 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
   });
   after(async () => await lab[Symbol.asyncDispose]());
 
-  const text = async (digest: Digest | undefined): Promise<string> => {
+  const bytes = async (digest: Digest | undefined): Promise<Buffer> => {
     const { responses } = await bench.grpc.unary(ContentAddressableStorage.methods.batchReadBlobs, {
       instanceName: "",
       digests: digest ? [digest] : [],
       acceptableCompressors: [],
       digestFunction: 0,
     });
-    return Buffer.from(responses[0]?.data ?? "").toString();
+    return Buffer.from(responses[0]?.data ?? "");
   };
+  const text = async (digest: Digest | undefined): Promise<string> => (await bytes(digest)).toString();
   const output = async ({ result }: ExecuteResponse, path: string): Promise<string> =>
     text(result?.outputFiles.find((file) => file.path === path)?.digest);
   const cached = async (action: Digest): Promise<boolean> => {
@@ -261,8 +264,14 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     const { response } = await bench.execute(action);
     deepEqual([response.status?.code ?? 0, response.result?.exitCode], [0, 7]);
     equal(Buffer.from(response.result?.stderrRaw ?? "").toString(), "about to fail\n");
-    match(response.message, /^job j.* on .*, sandbox: (bubblewrap|plain)$/);
+    match(response.message, /^job j.* on .*, sandbox: (bubblewrap|plain), result: blobs\/[0-9a-f]{64}\/\d+$/);
     equal(await cached(action), false);
+    const [, hash = "", sizeBytes] = /blobs\/(\w+)\/(\d+)$/.exec(response.message) ?? [];
+    const kept = decode(ActionResult, await bytes({ hash, sizeBytes: Number(sizeBytes) }));
+    deepEqual([kept.exitCode, kept.stderrDigest], [7, response.result?.stderrDigest], "to be looked at by its digest");
+    const log = response.serverLogs.get("run.txt");
+    equal(log?.humanReadable, true);
+    match(await text(log?.digest), /^ended: +exit code 7$/m);
     const { response: killed } = await bench.execute(await bench.sh(salted("kill -SEGV $$")));
     equal(killed.result?.exitCode, 139);
     match(killed.message, /SIGSEGV/);
