@@ -30,6 +30,8 @@ export type BuildParts = {
   readonly spoolFolder?: string;
   /** Remembers what missed, for `millrace cache why`. */
   readonly seen?: AssetPorts["seen"];
+  /** Told of every lookup of a result. */
+  readonly looked?: AssetPorts["looked"];
   /** Left out: it is a cache only. */
   readonly execution?: ExecutionPorts | undefined;
   readonly report: (doing: string, error: unknown) => void;

@@ -7,6 +7,7 @@ import type { ExecutionPorts } from "#doors/build/execution-ports.ts";
 import { buildSettingsDefault } from "#doors/build/settings.ts";
 import { startEdge, type Edge } from "#edge/edge.ts";
 import { Log } from "#edge/log.ts";
+import type { MetricsRegistry } from "#edge/metrics-registry.ts";
 import type { Action } from "#edge/policy.ts";
 import type { Journal } from "#journal/journal.ts";
 import { serveWork } from "#shard/grpc-serve.ts";
@@ -23,6 +24,7 @@ import type { ComposedStore } from "./compose-store.ts";
 import type { Config } from "./config.ts";
 import type { Drain } from "./drain.ts";
 import { drainRoute } from "./drain-routes.ts";
+import type { NodeMetrics } from "./node-metrics.ts";
 import { edgeAddressDefault, parseEdgeAddress } from "./edge-config.ts";
 import { meshMetrics } from "./mesh-metrics.ts";
 import { peersRoute } from "./mesh-routes.ts";
@@ -42,7 +44,13 @@ export type EdgeParts = {
   readonly peers?: (() => PeersView | undefined) | undefined;
   /** Takes the node out of service; left out: it cannot be asked to. */
   readonly drain?: Drain | undefined;
+  /** What the node counts of its work; left out: only what the edge counts is shown. */
+  readonly metrics?: EdgeMetricsPart | undefined;
   readonly log: (line: string) => void;
+};
+
+export type EdgeMetricsPart = Pick<NodeMetrics, "countedFor" | "stored"> & {
+  show(registry: MetricsRegistry): void;
 };
 
 /** Whoever calls must be known; what they may ask of which tenant is judged when the request has been read. */
@@ -82,7 +90,17 @@ async function serve({ edge, build }: Config, listen: readonly string[], parts: 
   const seen = cache && new Seen({ index: cache.index, wallMs: () => clock.wallMs() });
   const trouble = (doing: string, error: unknown): void =>
     edgeLog.warn("build-cache-trouble", { reason: doing, error });
-  const settings = { ...buildSettings(build), ...(seen && { seen }), clock, report: trouble };
+  const { metrics } = parts;
+  const looked =
+    metrics && ((tenant: string, outcome: "hit" | "miss") => metrics.stored.looked("build", tenant, outcome));
+  const settings = {
+    ...buildSettings(build),
+    ...(seen && { seen }),
+    ...(looked && { looked }),
+    clock,
+    report: trouble,
+  };
+  const counted = (door: string) => (cache && metrics ? metrics.countedFor(cache, door) : cache);
   const opened = await startEdge({
     clock,
     listen: listen.map(parseEdgeAddress),
@@ -104,12 +122,18 @@ async function serve({ edge, build }: Config, listen: readonly string[], parts: 
       return new Map([
         ...workActions,
         ...(cache
-          ? composeBuild(server, { ...cache, ...settings, execution: until(cache.execution, leaving.signal) })
+          ? composeBuild(server, {
+              ...cache,
+              store: counted("build")?.store ?? cache.store,
+              ...settings,
+              execution: until(cache.execution, leaving.signal),
+            })
           : []),
       ]);
     },
     http(admission, registry) {
       cache?.observe?.(registry);
+      metrics?.show(registry);
       const drainServed = parts.drain ? drainRoute(admission, parts.drain) : () => undefined;
       const peersAlone = peersRoute(admission, peers);
       const peersServed: typeof peersAlone = (...asked) => peersAlone(...asked) ?? drainServed(...asked);
@@ -117,7 +141,7 @@ async function serve({ edge, build }: Config, listen: readonly string[], parts: 
       if (!cache) return peersServed;
       const report = (error: unknown): void => trouble("serve an HTTP cache", error);
       const cachesServed = composeHttpCaches(
-        { ...cache, clock, report, limits: { bytesMax: build.blobMax } },
+        { ...cache, ...counted("http"), clock, report, limits: { bytesMax: build.blobMax } },
         admission,
         registry,
       );

@@ -64,7 +64,14 @@ export async function composeTiers(local: ComposedStore, config: TierConfig, por
   const parts = new Map<string, Far>();
   const part = (tenant: string): Far => {
     let found = parts.get(tenant);
-    if (!found) parts.set(tenant, (found = reached(later(async () => await tier.part(tenant)), tenant)));
+    if (!found)
+      parts.set(
+        tenant,
+        (found = reached(
+          later(async () => await tier.part(tenant)),
+          tenant,
+        )),
+      );
     return found;
   };
   await part(ownPart).missing([]); // a tier that cannot be opened is heard of now

@@ -3,13 +3,16 @@ import type { MeteredCall } from "#blobs/tiers/metered.ts";
 import type { MetricsRegistry } from "#edge/metrics-registry.ts";
 
 export type TierMetrics = {
-  /** A call to the tier has ended. */
-  ended(call: MeteredCall): void;
+  /** A call to the tier has ended, made for the tenant. */
+  ended(call: MeteredCall, tenant: string): void;
   /** A blob was read from the node's own disk, or had to be fetched. */
   read(from: "near" | "far"): void;
 };
 
 const latencyBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60] as const;
+
+/** Names of tenants are callers' words: so many have series of their own. */
+const tenantsMax = 100;
 
 export function tierMetrics(registry: MetricsRegistry, tier: string): TierMetrics {
   const calls = registry.counter({
@@ -27,9 +30,9 @@ export function tierMetrics(registry: MetricsRegistry, tier: string): TierMetric
   });
   const bytes = registry.counter({
     name: "millrace_tier_bytes_total",
-    help: "Bytes of blobs read from and written to the authoritative tier.",
-    labels: ["tier", "call"],
-    seriesMax: 20,
+    help: "Bytes of blobs read from and written to the authoritative tier, by tenant.",
+    labels: ["tier", "call", "tenant"],
+    seriesMax: 400,
   });
   const reads = registry.counter({
     name: "millrace_tier_reads_total",
@@ -37,11 +40,16 @@ export function tierMetrics(registry: MetricsRegistry, tier: string): TierMetric
     labels: ["from"],
     seriesMax: 4,
   });
+  const tenants = new Set<string>();
+  const named = (tenant: string): string => {
+    if (tenants.size < tenantsMax) tenants.add(tenant);
+    return tenants.has(tenant) ? tenant : "other";
+  };
   return {
-    ended(one) {
+    ended(one, tenant) {
       calls.with(tier, one.call, one.outcome).add();
       seconds.with(tier, one.call).observe(one.tookMs / 1_000);
-      if (one.bytes > 0) bytes.with(tier, one.call).add(one.bytes);
+      if (one.bytes > 0) bytes.with(tier, one.call, named(tenant)).add(one.bytes);
     },
     read: (from) => reads.with(from).add(),
   };
@@ -55,8 +63,8 @@ export class LateTierMetrics implements TierMetrics {
     this.#metrics = metrics;
   }
 
-  ended(call: MeteredCall): void {
-    this.#metrics?.ended(call);
+  ended(call: MeteredCall, tenant: string): void {
+    this.#metrics?.ended(call, tenant);
   }
 
   read(from: "near" | "far"): void {

@@ -18,6 +18,17 @@ export type StoreStat = {
   readonly evictedBytes: number;
 };
 
+/** What is known of a store at once, however much is in it. */
+export type StoreFigures = {
+  readonly usedBytes: number;
+  readonly sizeBytesMax: number;
+  /** Since the start. */
+  readonly evictedBlobs: number;
+  readonly evictedBytes: number;
+  /** How long what was let go of last had not been used by then; 0 while nothing was. */
+  readonly evictionAgeSec: number;
+};
+
 export type Verified = {
   readonly checked: number;
   readonly of: number;
@@ -28,6 +39,7 @@ export type Verified = {
 
 export type Upkeep = {
   stat(): Promise<StoreStat>;
+  figures(): StoreFigures;
   /** Lets go of what was not used the longest, down to so many bytes or to what it has promised to keep. */
   evict(downToBytes: number): Promise<StoreStat>;
   /** Reads every blob against its digest, telling how far it is; what is wrong is dropped. */

@@ -69,6 +69,11 @@ export class ReadyIndex {
     return this.#classes.size - this.#idle;
   }
 
+  /** Classes with work that waits, in no order: for whoever counts. */
+  waiting(): readonly ReadyClass[] {
+    return this.#list.filter(({ ready }) => ready > 0);
+  }
+
   hasClass(requires: readonly string[]): boolean {
     return this.#classes.has(classKey(requires));
   }

@@ -9,6 +9,7 @@ import type { Cluster, Journal, NodeId } from "#journal/journal.ts";
 import { Archiver, defaultArchiverSettings, type ArchiverSettings } from "./archiver.ts";
 import { defaultRetentionSettings, HistoryRetention, type RetentionSettings } from "./history-retention.ts";
 import { ShardHost } from "./host.ts";
+import type { ShardObserver } from "./host-observer.ts";
 import type { PinsOf } from "./host-prepare.ts";
 import type { HostSettings } from "./host-settings.ts";
 import { StoreClock } from "./kernel-clock.ts";
@@ -48,6 +49,8 @@ export type NodeOptions = {
   readonly outbox?: Partial<OutboxSettings>;
   /** Makes known outside what results ask for; left out, nobody wants to know. */
   readonly publisher?: Publisher;
+  /** Others who follow what the shards here do, such as metrics. */
+  readonly observers?: readonly ShardObserver[];
   /** The newest feature level that this program can read and write. */
   readonly features?: number;
   readonly facts?: () => Readonly<Record<string, string | number>>;
@@ -250,7 +253,7 @@ export class Node implements ShardService {
   }
 
   #makeHost(): ShardHost {
-    const { id: node, clock, journal, blobs, pins = () => blobs, host: settings = {} } = this.#options;
+    const { id: node, clock, journal, blobs, pins = () => blobs, host: settings = {}, observers = [] } = this.#options;
     return new ShardHost({
       node,
       clock,
@@ -258,7 +261,7 @@ export class Node implements ShardService {
       journal,
       pins,
       settings,
-      observers: [this.#projector, this.#snapshotter, this.#outbox],
+      observers: [this.#projector, this.#snapshotter, this.#outbox, ...observers],
       hintOf: (shard) => this.keeper.hintOf(shard),
       isLoading: (shard) => this.keeper.held.get(shard)?.phase === "loading",
       lost: (shard, epoch, why) => this.keeper.lost(shard, epoch, why),

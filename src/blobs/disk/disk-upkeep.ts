@@ -40,6 +40,13 @@ export function createDiskUpkeep(core: Core, janitor: Janitor, partials: Partial
   };
   return {
     stat,
+    figures: () => ({
+      usedBytes: core.room.usedBytes,
+      sizeBytesMax: core.room.sizeBytesMax,
+      evictedBlobs: janitor.evicted,
+      evictedBytes: janitor.evictedBytes,
+      evictionAgeSec: janitor.evictionAgeSec,
+    }),
     async evict(downToBytes) {
       const wanted = core.room.usedBytes - partials.reservedBytes - downToBytes;
       if (wanted > 0) await janitor.free(wanted);

@@ -22,6 +22,8 @@ export class Janitor {
   #running: Promise<Swept> | undefined;
   evicted = 0;
   evictedBytes = 0;
+  /** How long what was let go of last had not been used by then. */
+  evictionAgeSec = 0;
   /** When the youngest of what was let go was last used. */
   cutOffSec: number | undefined;
 
@@ -122,7 +124,10 @@ export class Janitor {
       for (let at = 0; at < chosen.length; at += dropAtOnce)
         await this.#core.drop(chosen.slice(at, at + dropAtOnce).filter((entry) => this.#mayGo(entry, cutOffSec)));
     });
-    if (evicted > 0 && Number.isFinite(cutOffSec)) this.cutOffSec = cutOffSec;
+    if (evicted > 0 && Number.isFinite(cutOffSec)) {
+      this.cutOffSec = cutOffSec;
+      this.evictionAgeSec = Math.max(0, this.#core.nowSec() - cutOffSec);
+    }
     return { evicted, evictedBytes };
   }
 

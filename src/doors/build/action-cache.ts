@@ -45,14 +45,27 @@ export class ActionCacheService {
     need(call.caller, "action-cache.read");
     const asked = this.#asked(request, call);
     const { blobs } = storeOf(this.#ports, call);
+    const { looked } = this.#ports;
+    const { tenant } = asked.key;
     if (!wantsInline(request)) {
       const bytes = this.#atOnce(asked, blobs);
+      if (bytes) looked?.(tenant, "hit");
       if (bytes) return bytes;
     }
-    return this.#get(asked, blobs, request).catch((error: unknown) => {
-      if (error instanceof Missed) this.#noteMiss(asked, call, error.reason);
+    const found = this.#get(asked, blobs, request).catch((error: unknown) => {
+      if (error instanceof Missed) {
+        looked?.(tenant, "miss");
+        this.#noteMiss(asked, call, error.reason);
+      }
       throw error;
     });
+    return looked ? this.#counted(found, tenant) : found;
+  }
+
+  async #counted(found: Promise<Uint8Array>, tenant: string): Promise<Uint8Array> {
+    const bytes = await found;
+    this.#ports.looked?.(tenant, "hit");
+    return bytes;
   }
 
   /** For whoever asks later why; most calls are hits, and of those nothing is noted. */

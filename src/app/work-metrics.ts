@@ -1,0 +1,207 @@
+/**
+ * Work in /metrics: what waits, what runs, how long either took, and what went wrong, by class of work. Counted from
+ * the events of the shards that this node owns, once they are durable; a sum over all nodes is the whole cluster's.
+ *
+ * A class is what its tasks ask of an executor, such as `door=build,pool=gpu`. Labels come from callers, so there are
+ * few: whatever does not fit is counted as `other`.
+ */
+import type { Event, EventOf } from "#kernel/event.ts";
+import type { Task } from "#kernel/entities.ts";
+import type { Counter, Histogram } from "#edge/metrics-series.ts";
+import type { Family, MetricsRegistry } from "#edge/metrics-registry.ts";
+import type { SealedBatch } from "#shard/host-batch.ts";
+import type { ShardObserver } from "#shard/host-observer.ts";
+import type { HostedShard } from "#shard/host-shard.ts";
+
+/** In seconds: from what is started at once to what waits for a machine to be bought. */
+const secondsBounds = [
+  0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800, 7_200,
+] as const;
+const classesMax = 100;
+
+/** Claims of one shard whose end has not been seen; more than a shard ever holds. */
+const followedMax = 100_000;
+
+type Followed = { readonly classed: Classed; startedAtMs: number };
+
+export class WorkMetrics implements ShardObserver {
+  #families: Families | undefined;
+  readonly #classes = new Map<string, Classed>();
+  /** By token, which is one of its shard's own. What a shard that went elsewhere held ends there. */
+  readonly #followed = new WeakMap<HostedShard, Map<number, Followed>>();
+
+  /** Counts from now on. */
+  bind(registry: MetricsRegistry, shards: () => Iterable<HostedShard>): void {
+    this.#classes.clear();
+    this.#families = familiesOf(registry);
+    const queued = registry.gauge({
+      name: "millrace_queue_tasks",
+      help: "Tasks that are ready and wait for an executor, in the shards of this node, by class.",
+      labels: ["class"],
+      seriesMax: classesMax,
+    });
+    const claimed = registry.gauge({
+      name: "millrace_claims",
+      help: "Tasks that executors hold, in the shards of this node, by class.",
+      labels: ["class"],
+      seriesMax: classesMax,
+    });
+    const owned = registry.gauge({ name: "millrace_shards_owned", help: "Shards that this node serves." }).with();
+    const jobs = registry.gauge({ name: "millrace_jobs_live", help: "Jobs that have not ended, in them." }).with();
+    const seen = { queued: new Set<string>(), claimed: new Set<string>() };
+    registry.beforeText(() => {
+      const all = [...shards()].filter(({ phase }) => phase === "serving");
+      owned.set(all.length);
+      jobs.set(all.reduce((sum, { state }) => sum + state.liveJobs, 0));
+      const [waits, held] = countsOf(all);
+      // What is no longer there is 0, not what it was.
+      for (const name of new Set([...seen.queued, ...waits.keys()])) queued.with(name).set(waits.get(name) ?? 0);
+      for (const name of new Set([...seen.claimed, ...held.keys()])) claimed.with(name).set(held.get(name) ?? 0);
+      [seen.queued, seen.claimed] = [new Set(waits.keys()), new Set(held.keys())];
+    });
+  }
+
+  durable(shard: HostedShard, { events }: SealedBatch): void {
+    if (!this.#families) return;
+    for (const event of events) this.#count(shard, event);
+  }
+
+  #count(shard: HostedShard, event: Event): void {
+    switch (event.kind) {
+      case "claimed":
+        return this.#claimed(shard, event);
+      case "started": {
+        const followed = this.#of(shard).get(event.token);
+        if (followed) followed.startedAtMs = event.at;
+        return;
+      }
+      case "committed":
+        return this.#ended(shard, event, "committed");
+      case "stage-planned":
+      case "plan-closed":
+      case "plan-waiting":
+        return this.#ended(shard, event, "planned");
+      case "attempt-ended":
+        return this.#ended(shard, event, event.outcome === "failed" ? event.reason : event.outcome);
+      default:
+    }
+  }
+
+  #claimed(shard: HostedShard, { task: number, token, at, started }: EventOf<"claimed">): void {
+    const task = shard.state.tasks.get(number);
+    if (!task) return;
+    const classed = this.#classOf(classOf(task));
+    classed.claims.add();
+    // One that was queued again meanwhile has another time of its own already.
+    if (task.queuedAtMs <= at) classed.wait.observe((at - task.queuedAtMs) / 1_000);
+    const followed = this.#of(shard);
+    if (followed.size < followedMax) followed.set(token, { classed, startedAtMs: started ? at : 0 });
+  }
+
+  #ended(shard: HostedShard, event: Ended, outcome: string): void {
+    const of = this.#of(shard);
+    const followed = of.get(event.token);
+    of.delete(event.token);
+    const task = event.task === undefined ? undefined : shard.state.tasks.get(event.task);
+    const classed = followed?.classed ?? (task ? this.#classOf(classOf(task)) : undefined);
+    if (!classed) return;
+    classed.ended(outcome);
+    if (followed && followed.startedAtMs > 0) classed.run.observe((event.at - followed.startedAtMs) / 1_000);
+  }
+
+  #of(shard: HostedShard): Map<number, Followed> {
+    let followed = this.#followed.get(shard);
+    if (!followed) this.#followed.set(shard, (followed = new Map()));
+    return followed;
+  }
+
+  #classOf(name: string): Classed {
+    let found = this.#classes.get(name);
+    if (found) return found;
+    found = new Classed(this.#families as Families, name);
+    if (this.#classes.size < classesMax) this.#classes.set(name, found);
+    return found;
+  }
+}
+
+type Ended = { readonly task?: number; readonly token: number; readonly at: number };
+
+const textOf = (requires: readonly string[]): string => requires.join(",") || "any";
+const classOf = ({ template }: Task): string => textOf(template.requires);
+
+type Families = ReturnType<typeof familiesOf>;
+
+function familiesOf(registry: MetricsRegistry) {
+  const seriesMax = classesMax;
+  const labels = ["class"] as const;
+  return {
+    claims: registry.counter({
+      name: "millrace_claims_total",
+      help: "Claims granted to executors, by class.",
+      labels,
+      seriesMax,
+    }),
+    ended: registry.counter({
+      name: "millrace_attempts_total",
+      help: "Attempts that have ended, by class and by how: committed, planned, or why not.",
+      labels: ["class", "outcome"],
+      seriesMax: 500,
+    }),
+    expiries: registry.counter({
+      name: "millrace_lease_expiries_total",
+      help: "Claims whose executor was not heard of for a whole lease, by class.",
+      labels,
+      seriesMax,
+    }),
+    wait: registry.histogram({
+      name: "millrace_task_wait_seconds",
+      help: "How long tasks were ready before an executor took them, by class.",
+      labels,
+      seriesMax,
+      bounds: secondsBounds,
+    }),
+    run: registry.histogram({
+      name: "millrace_task_run_seconds",
+      help: "How long attempts ran, from their start to their end as the shard heard of them, by class.",
+      labels,
+      seriesMax,
+      bounds: secondsBounds,
+    }),
+  };
+}
+
+/** The series of one class, bound once. */
+class Classed {
+  readonly claims: Counter;
+  readonly wait: Histogram;
+  readonly run: Histogram;
+  readonly #expiries: Counter;
+  readonly #ended: Family<Counter>;
+  readonly #name: string;
+
+  constructor({ claims, wait, run, expiries, ended }: Families, name: string) {
+    this.#name = name;
+    this.claims = claims.with(name);
+    this.wait = wait.with(name);
+    this.run = run.with(name);
+    this.#expiries = expiries.with(name);
+    this.#ended = ended;
+  }
+
+  ended(outcome: string): void {
+    this.#ended.with(this.#name, outcome).add();
+    if (outcome === "expired") this.#expiries.add();
+  }
+}
+
+function countsOf(shards: readonly HostedShard[]): readonly [Map<string, number>, Map<string, number>] {
+  const [waits, held] = [new Map<string, number>(), new Map<string, number>()];
+  const count = (counts: Map<string, number>, name: string, by: number): void =>
+    void counts.set(name, (counts.get(name) ?? 0) + by);
+  for (const { state } of shards) {
+    for (const { requires, ready } of state.ready.waiting()) count(waits, textOf(requires), ready);
+    for (const { claims } of state.executors.values())
+      for (const { task } of claims.values()) count(held, classOf(task), 1);
+  }
+  return [waits, held];
+}
