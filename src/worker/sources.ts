@@ -3,7 +3,7 @@
  * at once and waits; one without room takes its questions back, so that nobody is told who could do nothing about it.
  */
 import type { Clock } from "#base/clock.ts";
-import { isFault } from "#base/fault.ts";
+import { Fault, isFault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
 import type { Random } from "#base/random.ts";
 import { Backoff } from "#shard/router-backoff.ts";
@@ -29,6 +29,7 @@ export type RumourPorts = {
   readonly pollMs: number;
   /** How often it is looked who can be asked. */
   readonly everyMs: number;
+  readonly log: (line: string) => void;
 };
 
 /** A question that is answered with nothing, and so soon, was not held: asking on would be a tight circle. */
@@ -70,17 +71,18 @@ export class Rumours {
   }
 
   roomChanged(): void {
-    const hasRoom = this.#ports.room().free > 0 && !this.#leave.aborted;
-    if (!hasRoom) this.#room.abort();
-    else if (this.#room.signal.aborted) this.#room = new AbortController();
+    if (this.#ports.room().free <= 0 || this.#leave.aborted) {
+      this.#room.abort(new Fault("unavailable", "wait for work", { why: "there is no room any more" }));
+      this.#room = new AbortController();
+    }
     this.#changed.resolve();
     this.#changed = Promise.withResolvers<void>();
   }
 
   /** For as long as there is such a source. */
   async #follow(name: string): Promise<void> {
-    const { sources, clock, random, room, heard, told, pollMs } = this.#ports;
-    const backoff = new Backoff({ backoffMs: 20, backoffMsMax: 2_000 }, random);
+    const { sources, clock, random, room, heard, told, pollMs, log } = this.#ports;
+    const backoff = new Backoff({ backoffMs: 20, backoffMsMax: 500 }, random);
     while (!this.#leave.aborted) {
       const source = sources().get(name);
       if (!source) return;
@@ -91,22 +93,23 @@ export class Rumours {
       }
       const claims = this.#claims;
       const askedMono = clock.monotonicMs();
+      const { signal: asked } = this.#room;
       try {
-        const ready = await source.ready({ ...about, free }, pollMs, this.#room.signal);
+        const ready = await source.ready({ ...about, free }, pollMs, asked);
         for (const [shard, weight] of ready) heard(shard, weight);
-        if (ready.length === 0) {
-          const isSudden = clock.monotonicMs() - askedMono < suddenMs && !this.#room.signal.aborted;
-          if (isSudden) await clock.sleep(backoff.next(), this.#leave);
-          continue;
+        if (ready.length > 0) {
+          told();
+          await this.#changed.promise; // the visit, at least, changes something
         }
-        told();
-        await this.#changed.promise; // the visit, at least, changes something
-        if (this.#claims > claims) backoff.reset();
-        else await clock.sleep(backoff.next(), this.#leave);
+        const isFruitless = ready.length > 0 && this.#claims === claims;
+        const isSudden = ready.length === 0 && clock.monotonicMs() - askedMono < suddenMs;
+        if ((isFruitless || isSudden) && !asked.aborted) await clock.sleep(backoff.next(), this.#leave);
+        else backoff.reset();
       } catch (error) {
         if (this.#leave.aborted) return;
-        if (!isFault(error) && !this.#room.signal.aborted) throw error;
-        if (!this.#room.signal.aborted) await clock.sleep(backoff.next(), this.#leave).catch(() => {});
+        if (asked.aborted) continue;
+        if (!isFault(error)) log(`wait for work: ${String(error)}`);
+        await clock.sleep(backoff.next(), this.#leave).catch(() => {});
       }
     }
   }

@@ -1,6 +1,7 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { ManualClock } from "#base/manual-clock.ts";
+import { Fault } from "#base/fault.ts";
 import { Random } from "#base/random.ts";
 import { bytes } from "#blobs/exercise.ts";
 import { createMemoryBlobs } from "#blobs/memory.ts";
@@ -9,9 +10,9 @@ import type { StageSpec, TaskTemplate } from "#kernel/model.ts";
 import { testCluster } from "#shard/client-testing.ts";
 import type { Granted } from "#shard/client-executor.ts";
 import type { Order } from "#shard/client.ts";
-import { ReadyDesk } from "#shard/ready-desk.ts";
+import { ReadyDesk, type ReadyShard } from "#shard/ready-desk.ts";
 import type { Planners, Resume, RunOutcome, Runners } from "./runner.ts";
-import type { WorkSources } from "./sources.ts";
+import type { WorkSource, WorkSources } from "./sources.ts";
 import { createWorker, type WorkerOptions } from "./worker.ts";
 
 const template: TaskTemplate = {
@@ -57,7 +58,10 @@ async function scene({
   runners = {},
   planners = {},
   hears = false,
+  more = [],
 }: {
+  /** Who else is asked. */
+  more?: readonly (readonly [string, WorkSource])[];
   shards?: number;
   /** Whether it is told of work, rather than asking every shard. */
   hears?: boolean;
@@ -88,7 +92,7 @@ async function scene({
     shards: () => cluster.shards.map(({ state }) => ({ shard: state.shard, phase: "serving", state })),
   });
   const sources: WorkSources = () =>
-    new Map([["node", { ready: (room, waitMs, signal) => desk.wait(room, waitMs, signal) }]]);
+    new Map([["node", { ready: (room, waitMs, signal) => desk.wait(room, waitMs, signal) }], ...more]);
   const start = (executor = "w", resumes: readonly Resume[] = []) => {
     const abort = new AbortController();
     const held: Granted[] = [];
@@ -161,6 +165,34 @@ describe("a worker", () => {
       shards.flatMap((shard, i) => (shard.asked.length > (asked[i] ?? 0) ? [i] : [])),
       [at],
     );
+  });
+
+  test("a question that is taken back, or not held, does no harm", async () => {
+    const answers: (() => Promise<readonly ReadyShard[]>)[] = [
+      async () => [],
+      () => Promise.reject(new DOMException("taken back", "AbortError")),
+      () => Promise.reject(new Fault("unavailable", "call", { why: "closed" })),
+    ];
+    let asked = 0;
+    const strange: WorkSource = {
+      ready: () => answers[(asked += 1) % answers.length]?.() ?? Promise.resolve([]),
+    };
+    const { client, clock, start, phase, shards, desk } = await scene({
+      shards: 40,
+      options: { pollersMax: 2, slots: 1 },
+      hears: true,
+      more: [["strange", strange]],
+    });
+    start();
+    await clock.advance(1_000);
+    for (let i = 0; i < 10; i += 1) {
+      const { jobId } = await client.submit(order([stage(["10"])], `job ${i}`));
+      const at = shards.findIndex(({ state }) => state.ready.size > 0);
+      desk.unclaimed(at, [], 1);
+      await clock.advance(50);
+      equal(await phase(jobId), "SUCCEEDED");
+    }
+    ok(asked < 100, `${asked} questions in 1.5 s`);
   });
 
   test("with more work than it has room for, goes on where it was told there is some", async () => {

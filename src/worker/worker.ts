@@ -133,6 +133,7 @@ class PollingWorker implements Worker {
         told: () => this.#wakePollers(),
         pollMs: this.#options.pollMs,
         everyMs: this.#options.sweepMs,
+        log: this.#log,
       },
       this.#leave.signal,
     );
