@@ -34,7 +34,8 @@ export async function askServer(
   doing: string,
   init: RequestInit = {},
 ): Promise<Response> {
-  const response = await fetch(`${base}${path}`, { ...init, headers }).catch((error: unknown) => {
+  const all = { ...(init.headers as Readonly<Record<string, string>> | undefined), ...headers };
+  const response = await fetch(`${base}${path}`, { ...init, headers: all }).catch((error: unknown) => {
     throw new Fault("unavailable", doing, { server: base, why: "no node answers there" }, error);
   });
   if (response.ok) return response;
@@ -49,6 +50,9 @@ const codes: Readonly<Record<number, FaultCode>> = {
   404: "not-found",
   405: "invalid",
   409: "stale",
+  412: "invalid",
+  413: "exhausted",
+  429: "exhausted",
   503: "unavailable",
   507: "exhausted",
 };

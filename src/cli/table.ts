@@ -1,4 +1,6 @@
 import { bench } from "./bench.ts";
+import { buildCancel, buildGet, buildList, buildShow, buildWatch } from "./build-look.ts";
+import { buildSubmit } from "./build-submit.ts";
 import { cacheGet, cachePut } from "./cache-blob.ts";
 import { cacheList } from "./cache-list.ts";
 import { cacheRevoke } from "./cache-revoke.ts";
@@ -31,6 +33,12 @@ export const table: readonly Command[] = [
   jobCancel,
   jobWhy,
   jobSignal,
+  buildSubmit,
+  buildList,
+  buildShow,
+  buildWatch,
+  buildGet,
+  buildCancel,
   tenantSet,
   cacheStat,
   cacheList,

@@ -6,11 +6,8 @@ import { z } from "zod";
 import { durationHelp, parseDurationMs } from "#base/units.ts";
 import type { Build, BuildAction, Input, Pair } from "#wire/generated/millrace/build/v1/builds.ts";
 
-const Duration = z.string().transform((text, context) => {
-  const ms = parseDurationMs(text);
-  if (ms === undefined) context.addIssue({ code: "custom", message: durationHelp });
-  return ms ?? 0;
-});
+/** As it was written: a document that was checked can be sent on as it is. */
+const Duration = z.string().refine((text) => parseDurationMs(text) !== undefined, { message: durationHelp });
 const Digest = z.string().regex(/^[0-9a-f]{64}\/\d{1,16}$/, "write a digest as HASH/SIZE, of SHA-256");
 const Words = z.record(z.string().min(1), z.string());
 
@@ -53,7 +50,7 @@ const Action = z.strictObject({
   platform: Words.default({}),
   /** Where it runs, below the folder with its inputs. */
   in: z.string().default(""),
-  timeout: Duration.default(0),
+  timeout: Duration.optional(),
   after: z.array(z.string()).default([]),
   /** Whether a result may come from the cache and go there; "renew" puts it there without looking. */
   cache: z.enum(["use", "renew", "off"]).default("use"),
@@ -62,7 +59,7 @@ const Action = z.strictObject({
 export const BuildDocument = z.strictObject({
   name: z.string().min(1).default("build"),
   instance: z.string().default(""),
-  deadline: Duration.default(0),
+  deadline: Duration.optional(),
   /** For all actions; what an action says itself goes before. */
   env: Words.default({}),
   platform: Words.default({}),
@@ -70,7 +67,7 @@ export const BuildDocument = z.strictObject({
 });
 
 export type BuildDocument = z.output<typeof BuildDocument>;
-type DocumentInput = z.output<typeof InputAt>;
+export type DocumentInput = z.output<typeof InputAt>;
 
 /** A file of the submitter's, once it is in the store. */
 export type FoundFile =
@@ -95,15 +92,17 @@ export async function buildOf(document: BuildDocument, find: FindFile): Promise<
       outputPaths: action.outputs,
       inputs,
       platform: pairs({ ...document.platform, ...action.platform }),
-      timeoutMs: action.timeout,
+      timeoutMs: msOf(action.timeout),
       doNotCache: action.cache === "off",
       skipCacheLookup: action.cache === "renew",
       after: action.after,
     });
   }
   const { name, instance, deadline } = document;
-  return { name, instanceName: instance, actions, deadlineMs: deadline };
+  return { name, instanceName: instance, actions, deadlineMs: msOf(deadline) };
 }
+
+const msOf = (text: string | undefined): number => (text === undefined ? 0 : (parseDurationMs(text) ?? 0));
 
 async function inputOf(given: string | DocumentInput, find: FindFile): Promise<Input> {
   const input: DocumentInput = typeof given === "string" ? { file: given } : given;
