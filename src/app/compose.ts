@@ -24,13 +24,13 @@ import { openActions } from "./compose-actions.ts";
 import { executionPorts } from "./compose-build.ts";
 import { composeEdge } from "./compose-edge.ts";
 import { startMesh, type PeersView, type RunningMesh } from "./compose-mesh.ts";
+import { openWatching } from "./compose-watching.ts";
 import { openStore, type ComposedStore } from "./compose-store.ts";
 import { startWorker } from "./compose-worker.ts";
 import type { Config } from "./config.ts";
 import { lockFolder, nodeName, publishAddress, publishEdge, type DataFolder } from "./data-folder.ts";
 import { Drain, type DrainPorts } from "./drain.ts";
 import { factsFor } from "./mesh-facts.ts";
-import { NodeMetrics } from "./node-metrics.ts";
 import { publisherOf } from "./publishers.ts";
 import { systemClock } from "./system-clock.ts";
 import { version } from "./version.ts";
@@ -79,12 +79,14 @@ export async function startNode(
 
   const trees = new TenantTrees();
   const { store, index } = stored;
-  const metrics = new NodeMetrics();
+  const watching = await openWatching(config, { name, clock, random, log });
+  undo.defer(() => watching.close());
+  const { metrics, watch, observers } = watching;
   const counted = { store: metrics.stored.store(store, "worker"), index };
-  const actions = await openActions(config, folder, { name, ...counted, trees, clock, watch: metrics.worker, log });
+  const actions = await openActions(config, folder, { name, ...counted, trees, clock, watch, log });
   if (actions) undo.defer(() => actions.close());
   let worker: Worker | undefined; // shown in the node's facts, which are told before there is one
-  const parts: Parts = { config, name, journal, stored, tcp, clock, random, observers: [metrics.work], log };
+  const parts: Parts = { config, name, journal, stored, tcp, clock, random, observers, log };
   const { node, client, routed } = joinParts(parts, () => ({ ...worker?.status(), actions: actions ? 1 : 0 }));
   await node.start();
   undo.defer(() => node.stop());
@@ -108,12 +110,13 @@ export async function startNode(
     });
   }
   const execution = executionPorts(config, { client, trees, journal, clock, isOwn: actions !== undefined });
-  const cache = { ...stored, spoolFolder: await spoolFolder(folder), execution };
+  const traced = execution && { ...execution, traces: watching.calls };
+  const cache = { ...stored, spoolFolder: await spoolFolder(folder), execution: traced };
   let mesh: RunningMesh | undefined; // the edge is asked about it, and it tells where the edge is
   const drain = drainOf(node, { clock, worker: () => worker, log });
   const peers = (): PeersView | undefined => mesh?.peers();
   const show = (registry: MetricsRegistry): void =>
-    metrics.bind(registry, { node, worker: () => worker, labels, upkeep: stored.upkeep });
+    watching.show(registry, { node, worker: () => worker, labels, upkeep: stored.upkeep });
   const shown = { show, stored: metrics.stored, countedFor: metrics.countedFor.bind(metrics) };
   const edge = await composeEdge(config, { clock, node, routed, journal, cache, peers, drain, metrics: shown, log });
   if (edge) undo.defer(() => edge.close());

@@ -13,6 +13,7 @@ import { EdgeConfig } from "./edge-config.ts";
 import { MeshConfig } from "./mesh-config.ts";
 import { BlobsConfig } from "./store-config.ts";
 import type { TierConfig } from "./tier-config.ts";
+import { TracesConfig } from "./traces-config.ts";
 import { PostgresSchema, PostgresUrl } from "./postgres-words.ts";
 
 const Name = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/, "write letters, digits, dots and dashes only");
@@ -140,6 +141,9 @@ export const Config = z.strictObject({
     "What is known of ended jobs. The owner of a shard applies its own setting: give all nodes the same.",
   ),
   worker: Worker.prefault({}).describe("What this node runs."),
+  traces: TracesConfig.optional().describe(
+    "Traces of actions through edge, shard, worker and store, for OpenTelemetry. Left out: none.",
+  ),
 });
 
 export type Config = z.output<typeof Config>;

@@ -31,6 +31,8 @@ export type BuildCall = {
   readonly headers: { get(name: string): string | undefined };
   readonly signal: AbortSignal;
   readonly metadata: RequestMetadata | undefined;
+  /** The trace that it is recorded in, if it is. */
+  trace?: string | undefined;
 };
 
 const metadataName = "build.bazel.remote.execution.v2.requestmetadata-bin";
@@ -38,6 +40,7 @@ const metadataName = "build.bazel.remote.execution.v2.requestmetadata-bin";
 /** Looked at when asked for: nearly no call needs any of it. */
 export class CallView<P> implements BuildCall {
   readonly caller: BuildCaller;
+  trace: string | undefined;
   readonly #call: ServerCall<P>;
 
   constructor(call: ServerCall<P>, caller: BuildCaller) {

@@ -10,6 +10,19 @@ export type ExecutionPorts = {
   readonly trees: TenantTrees;
   /** Whether anybody in the cluster runs actions at all. */
   readonly hasWorkers: () => boolean;
+  /** Records calls as parts of traces; left out: none are. */
+  readonly traces?: CallTraces | undefined;
   /** The node is going away: those who wait are to ask another, or again later. */
   readonly leaving?: AbortSignal;
+};
+
+export type CallTraces = {
+  /** `traceparent` is what the caller sent; undefined when the call is not recorded. */
+  begin(method: string, traceparent: string | undefined): TracedCall | undefined;
+};
+
+export type TracedCall = {
+  /** What the work that the call leads to belongs to. */
+  readonly traceparent: string;
+  end(error: string | undefined): void;
 };

@@ -101,7 +101,7 @@ export class ExecutionService {
     const { principal, tenant } = call.caller;
     const { action, command } = await wholeAction(asked.action, asked.fn, blobs, trees.forTenant(tenant));
     const nowMs = this.#ports.clock.wallMs();
-    const about = { ...asked, principal, metadata: call.metadata, nowMs, unique: randomUUID() };
+    const about = { ...asked, principal, metadata: call.metadata, nowMs, unique: randomUUID(), trace: call.trace };
     return planAction(about, action, command, settings);
   }
 

@@ -40,6 +40,8 @@ export type ActionSpec = {
   readonly principal: string;
   readonly target: string;
   readonly mnemonic: string;
+  /** The trace that it is recorded in, as W3C Trace Context has it. */
+  readonly trace?: string;
   /** Why it is run at all. */
   readonly because?: RanBecause;
 };
@@ -54,6 +56,7 @@ export type Asked = {
   /** Chosen by the caller: keeps apart what is not to be merged. */
   readonly unique: string;
   readonly because?: RanBecause | undefined;
+  readonly trace?: string | undefined;
 };
 
 /** Throws for what cannot be executed here. */
@@ -79,6 +82,7 @@ export function planAction(asked: Asked, action: Action, command: Command, setti
     target: (metadata?.targetId ?? "").slice(0, textLengthMax),
     mnemonic: (metadata?.actionMnemonic ?? "").slice(0, textLengthMax),
     ...(asked.because && { because: asked.because }),
+    ...(asked.trace !== undefined && { trace: asked.trace }),
   };
 }
 

@@ -51,10 +51,11 @@ import { need, type BuildCaller } from "./caller.ts";
 import { splitBlob, spliceBlob } from "./chunks.ts";
 import { CallView, servedInstance, type BuildCall } from "./door.ts";
 import { ExecutionService } from "./execution.ts";
-import type { ExecutionPorts } from "./execution-ports.ts";
+import type { CallTraces, ExecutionPorts } from "./execution-ports.ts";
 import { refusalOfInputs } from "./execution-refusals.ts";
 import { findMissing } from "./find-missing.ts";
 import { readBlob } from "./read.ts";
+import { recorded } from "./recorded-call.ts";
 import { refusalOf } from "./refusals.ts";
 import { getTree } from "./tree.ts";
 import { TrustRules } from "./trust-rules.ts";
@@ -93,7 +94,7 @@ export function serveBuild<P>(server: GrpcServer<P>, ports: ServedPorts, callerO
   addResults(add, results);
   addAssets(add, ports);
   const { execution } = ports;
-  if (execution) addExecution(add, new ExecutionService(ports, execution, results));
+  if (execution) addExecution(add, new ExecutionService(ports, execution, results), execution.traces);
   if (execution) addBuilds(add, new BuildsService({ ...ports, execution }));
   return paths;
 }
@@ -166,12 +167,16 @@ function addAssets(add: Add, ports: AssetPorts): void {
   );
 }
 
-function addExecution(add: Add, execution: ExecutionService): void {
+function addExecution(add: Add, execution: ExecutionService, traces: CallTraces | undefined): void {
   const { execute, waitExecution } = Execution.methods;
   const { getOperation, listOperations, cancelOperation, deleteOperation, waitOperation } = Operations.methods;
   const { operations } = execution;
-  add(execute, execute, (request: ExecuteRequest, call: BuildCall) => execution.execute(request, call));
-  add(waitExecution, waitExecution, (request: WaitExecutionRequest, call: BuildCall) => execution.wait(request, call));
+  add(execute, execute, (request: ExecuteRequest, call: BuildCall) =>
+    recorded("Execute", traces, call, () => execution.execute(request, call)),
+  );
+  add(waitExecution, waitExecution, (request: WaitExecutionRequest, call: BuildCall) =>
+    recorded("WaitExecution", traces, call, () => execution.wait(request, call)),
+  );
   add(getOperation, getOperation, (request: GetOperationRequest, call: BuildCall) => operations.get(request, call));
   add(listOperations, listOperations, (request: ListOperationsRequest, call: BuildCall) =>
     operations.list(request, call),

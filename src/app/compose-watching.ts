@@ -1,0 +1,76 @@
+/** What a node records of its own work: metrics always, traces where a collector is named. */
+import type { Clock } from "#base/clock.ts";
+import type { Random } from "#base/random.ts";
+import type { CallTraces } from "#doors/build/execution-ports.ts";
+import type { ActionWatch } from "#doors/build/run.ts";
+import type { MetricsRegistry } from "#edge/metrics-registry.ts";
+import type { ShardObserver } from "#shard/host-observer.ts";
+import type { Config } from "./config.ts";
+import { NodeMetrics, type MetricSources } from "./node-metrics.ts";
+import type { Traces } from "./traces.ts";
+
+export type Watching = {
+  readonly metrics: NodeMetrics;
+  /** Follows actions that this node runs. */
+  readonly watch: ActionWatch;
+  /** Follow the shards that it owns. */
+  readonly observers: readonly ShardObserver[];
+  /** Follows calls; undefined without traces. */
+  readonly calls: CallTraces | undefined;
+  show(registry: MetricsRegistry, sources: MetricSources): void;
+  close(): Promise<void>;
+};
+
+export type WatchingPorts = {
+  readonly name: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: (line: string) => void;
+};
+
+export async function openWatching({ traces }: Config, ports: WatchingPorts): Promise<Watching> {
+  const metrics = new NodeMetrics();
+  const show: Watching["show"] = (registry, sources) => metrics.bind(registry, sources);
+  const alone: Watching = {
+    metrics,
+    watch: metrics.worker,
+    observers: [metrics.work],
+    calls: undefined,
+    show,
+    close: async () => {},
+  };
+  return traces ? await withTraces(alone, traces, ports) : alone;
+}
+
+/** Imported when needed: nobody waits for what is not used. */
+async function withTraces(
+  alone: Watching,
+  config: NonNullable<Config["traces"]>,
+  ports: WatchingPorts,
+): Promise<Watching> {
+  const [{ openTraces }, { ShardTraces }, { WorkerTraces }] = await Promise.all([
+    import("./traces.ts"),
+    import("./traces-shard.ts"),
+    import("./traces-worker.ts"),
+  ]);
+  const traces = await openTraces(config, ports);
+  const { tracer } = traces;
+  return {
+    ...alone,
+    watch: new WorkerTraces(tracer, ports.clock, ports.name, alone.watch),
+    observers: [...alone.observers, new ShardTraces(tracer)],
+    calls: callTraces(traces),
+    show(registry, sources) {
+      alone.show(registry, sources);
+      traces.show(registry);
+    },
+    close: () => traces.close(),
+  };
+}
+
+const callTraces = ({ tracer }: Traces): CallTraces => ({
+  begin: (method, traceparent) => {
+    const attributes = { "rpc.system": "grpc", "rpc.method": method };
+    return tracer.begin(traceparent, { name: `edge ${method}`, kind: "server", attributes });
+  },
+});
