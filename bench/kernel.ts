@@ -63,7 +63,7 @@ async function throughput(report: Report, { smoke, peers }: BenchOptions, server
     steps.push(cellOf(measured, "without history")?.steps[0]?.perSecond ?? 0);
     await compare(report, server, {
       tasks: smoke ? 2_000 : 24_000,
-      rounds: smoke ? 1 : 3,
+      rounds: smoke ? 1 : 5,
       untilMs: 2.4 * untilMs,
       peers,
     });

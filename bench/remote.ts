@@ -16,7 +16,7 @@ import type { Figure, Report } from "./report.ts";
 import { notAsked } from "./rivals.ts";
 import type { BenchOptions } from "./suite.ts";
 
-const full = { tasks: 24_000, oneByOne: 8_000, rounds: 3 };
+const full = { tasks: 24_000, oneByOne: 8_000, rounds: 5 };
 const warmUp = 2;
 const brief = { tasks: 1_000, oneByOne: 200, rounds: 1 };
 
@@ -30,20 +30,17 @@ export async function remote(
   await using undo = new AsyncDisposableStack();
   const cpu = await serverCpu(server);
   const load = undo.adopt(fork(join(import.meta.dirname, "remote-load.ts")), (child) => void child.kill());
+  const startNode = async (history: History): Promise<RemoteNode> =>
+    undo.use(await RemoteNode.start(await server.freshDatabase(), history));
   const byHand = undo.adopt(await skipLocked(await server.freshDatabase()), (peer) => peer.close());
   const found = peers ? await libraries(() => server.freshDatabase()) : notAsked;
   const others = found.flatMap(({ found: one }) => ("peer" in one ? [one.peer] : []));
   for (const peer of others) undo.defer(() => peer.close());
+  const nodes = { history: await startNode("history"), bare: await startNode("bare") };
   const own = (name: string, how: string, history: History, work: Work): Contestant => ({
     name,
     how,
-    async run() {
-      using node = await RemoteNode.start(await server.freshDatabase(), history);
-      // A node that runs for days is not judged by its first seconds, on code that is not compiled yet.
-      await node.measure(load, { ...work, tasks: work.tasks * warmUp }, cpu);
-      await quiet(cpu);
-      return await node.measure(load, work, cpu);
-    },
+    run: (share = 1) => nodes[history].measure(load, { ...work, tasks: Math.round(work.tasks * share) }, cpu),
   });
   const batched = { tasks: sizes.tasks, tasksPerJob: 1, batch: 100, submitters: 8, executors: 8 };
   const single = { tasks: sizes.oneByOne, tasksPerJob: 1, batch: 1, submitters: 200, executors: 200 };
@@ -56,13 +53,12 @@ export async function remote(
     ...[byHand, ...others].map((peer) => contestantOf(peer, sizes.tasks, cpu)),
   ];
   const rates = new Map<string, Rate[]>(contestants.map(({ name }) => [name, []]));
-  for (const peer of [byHand, ...others]) {
-    await peer.fill(sizes.tasks / 2);
-    await peer.drain(sizes.tasks / 2);
-  }
+  const busyUs = (): number => (cpu() ?? 0) + nodes.history.cpuUs() + nodes.bare.cpuUs();
+  // Whatever runs for days is not judged by its first seconds, on code that is not compiled yet and on cold tables.
+  for (const { run } of contestants) await run(warmUp);
   for (let round = 0; round < sizes.rounds; round += 1)
     for (const { name, run } of contestants) {
-      await quiet(cpu);
+      await quiet(busyUs);
       rates.get(name)?.push(await run());
     }
   judge(
@@ -72,13 +68,13 @@ export async function remote(
   );
 }
 
-/** What was left to do in the background, as history, must not slow down the next. */
-async function quiet(cpu: ServerCpu): Promise<void> {
+/** What was left to do in the background, as history and forgetting, must not slow down the next. */
+async function quiet(busyUs: () => number): Promise<void> {
   const stepMs = 200;
   for (let tries = 0; tries < 50; tries += 1) {
-    const before = cpu() ?? 0;
+    const before = busyUs();
     await systemClock.sleep(stepMs);
-    if ((cpu() ?? 0) - before < (stepMs * 1_000) / 10) return;
+    if (busyUs() - before < (stepMs * 1_000) / 10) return;
   }
 }
 
@@ -92,7 +88,8 @@ type Rate = {
   readonly storeUs: number;
   readonly clientUs: number;
 };
-type Contestant = { readonly name: string; readonly how: string; readonly run: () => Promise<Rate> };
+/** `share`: of the tasks that it is measured with. */
+type Contestant = { readonly name: string; readonly how: string; readonly run: (share?: number) => Promise<Rate> };
 type Row = Omit<Contestant, "run"> & Rate;
 
 const middle = (rates: readonly Rate[]): Rate => ({
@@ -102,7 +99,7 @@ const middle = (rates: readonly Rate[]): Rate => ({
   clientUs: median(rates.map((one) => one.clientUs)),
 });
 
-/** A node of its own each time: what one leaves to do must not slow down the next. */
+/** A node in a process of its own, for as long as the benchmark lasts. */
 class RemoteNode implements Disposable {
   readonly #child: ChildProcess;
   readonly #reached: Pick<RemoteWork, "address" | "digests">;
@@ -136,6 +133,10 @@ class RemoteNode implements Disposable {
     };
   }
 
+  cpuUs(): number {
+    return processCpuUs(this.#child.pid ?? 0);
+  }
+
   [Symbol.dispose](): void {
     this.#child.kill();
   }
@@ -145,18 +146,19 @@ class RemoteNode implements Disposable {
 const contestantOf = (peer: Peer, tasks: number, cpu: ServerCpu): Contestant => ({
   name: peer.name,
   how: peer.how,
-  async run() {
+  async run(share = 1) {
+    const count = Math.round(tasks * share);
     const storeBefore = cpu() ?? Number.NaN;
     const clientBefore = processCpuUs(process.pid);
     const startedMono = performance.now();
-    await peer.fill(tasks);
+    await peer.fill(count);
     const filledMs = performance.now() - startedMono;
-    const drainedMs = await peer.drain(tasks);
+    const drainedMs = await peer.drain(count);
     return {
-      perSecond: (tasks * 1_000) / (filledMs + drainedMs),
+      perSecond: (count * 1_000) / (filledMs + drainedMs),
       nodeUs: 0,
-      storeUs: ((cpu() ?? Number.NaN) - storeBefore) / tasks,
-      clientUs: (processCpuUs(process.pid) - clientBefore) / tasks,
+      storeUs: ((cpu() ?? Number.NaN) - storeBefore) / count,
+      clientUs: (processCpuUs(process.pid) - clientBefore) / count,
     };
   },
 });

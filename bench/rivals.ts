@@ -1,10 +1,11 @@
 /** Claim + complete against other queues on the same PostgreSQL, in turns, so that a noisy neighbour hits all alike. */
+import { systemClock } from "#app/system-clock.ts";
 import { median, serverCpu, stretch, type ServerCpu, type Stretch } from "./measure.ts";
 import { libraries, type Library } from "./peers/libraries.ts";
 import type { Peer } from "./peers/peer.ts";
 import { skipLocked } from "./peers/skip-locked.ts";
 import type { Figure, Report } from "./report.ts";
-import { Rig, type RigOptions } from "./rig.ts";
+import { Rig } from "./rig.ts";
 import { drain, enqueue } from "./throughput.ts";
 import type { Bringing } from "./work.ts";
 import type { PostgresServer } from "#test/postgres.ts";
@@ -22,23 +23,31 @@ export async function compare(report: Report, server: PostgresServer, options: R
   const cpu = await serverCpu(server);
   const byHand = await skipLocked(await server.freshDatabase());
   const found = peers ? await libraries(() => server.freshDatabase()) : notAsked;
-  const store = { kind: "postgres", server } as const;
-  const own = (name: string, options: Pick<Wanted, "history" | "tasksPerJob" | "bringing">): Contestant => ({
-    name,
-    how: `in this process; claim 100, complete them ${options.bringing}, 3 digests each; every answer durable`,
-    run: () => rate({ store, tasks, ...options }, cpu),
-  });
+  await using nodes = new AsyncDisposableStack();
+  const own = async (name: string, { history, tasksPerJob, bringing }: Wanted): Promise<Contestant> => {
+    const rig = nodes.use(await Rig.start({ store: { kind: "postgres", server }, history, projector: forgetting }));
+    return {
+      name,
+      how: `in this process; claim 100, complete them ${bringing}, 3 digests each; every answer durable`,
+      async run() {
+        await restored(rig);
+        await enqueue(rig, { tasksPerJob }, tasks);
+        const measured = await drain(rig, cpu, bringing);
+        return { perSecond: measured.perSecond, cpuUs: wholeCpu(measured) };
+      },
+    };
+  };
   const contestants: readonly Contestant[] = [
-    own("ours, with history", { history: true, tasksPerJob: 1, bringing: "together" }),
-    own("ours, without history", { history: false, tasksPerJob: 1, bringing: "together" }),
-    own("ours, one by one, without", { history: false, tasksPerJob: 1, bringing: "one by one" }),
-    own("ours, 100-task, without", { history: false, tasksPerJob: 100, bringing: "together" }),
+    await own("ours, with history", { history: true, tasksPerJob: 1, bringing: "together" }),
+    await own("ours, without history", { history: false, tasksPerJob: 1, bringing: "together" }),
+    await own("ours, one by one, without", { history: false, tasksPerJob: 1, bringing: "one by one" }),
+    await own("ours, 100-task, without", { history: false, tasksPerJob: 100, bringing: "together" }),
     contestantOf(byHand, tasks, cpu),
     ...found.flatMap(({ found: one }) => ("peer" in one ? [contestantOf(one.peer, tasks, cpu)] : [])),
   ];
   const rates = new Map<string, Rate[]>(contestants.map(({ name }) => [name, []]));
-  // The first round of each does not count: it runs on code that is not compiled yet, and on cold tables.
-  for (const { run } of contestants) await run();
+  // The first rounds of each do not count: they run on code that is not compiled yet, and on cold tables.
+  for (let round = 0; round < warmUps; round += 1) for (const { run } of contestants) await run();
   for (let round = 0; round < rounds && (round === 0 || report.elapsedMs < untilMs); round += 1)
     for (const { name, run } of contestants) rates.get(name)?.push(await run());
   for (const peer of [byHand, ...found.flatMap(({ found: one }) => ("peer" in one ? [one.peer] : []))])
@@ -49,6 +58,10 @@ export async function compare(report: Report, server: PostgresServer, options: R
     found,
   );
 }
+
+const warmUps = 2;
+/** A node keeps what has ended for ten seconds; here that long a wait would come before every round. */
+const forgetting = { endedKeepMs: 1_000, forgetEveryMs: 500 };
 
 export const notAsked: readonly Library[] = ["graphile-worker", "pg-boss", "BullMQ"].map((name) => ({
   name,
@@ -75,18 +88,18 @@ const contestantOf = (peer: Peer, tasks: number, cpu: ServerCpu): Contestant => 
 
 const wholeCpu = ({ cpuUs, serverCpuUs = 0 }: Stretch): number => cpuUs + serverCpuUs;
 
-type Wanted = Pick<RigOptions, "store" | "history"> & {
-  readonly tasks: number;
-  readonly tasksPerJob: number;
-  readonly bringing: Bringing;
-};
+type Wanted = { readonly history: boolean; readonly tasksPerJob: number; readonly bringing: Bringing };
 
-/** A node of its own each time: what one leaves to do, history and forgetting, must not slow down the next. */
-async function rate({ store, history = true, tasks, tasksPerJob, bringing }: Wanted, cpu: ServerCpu): Promise<Rate> {
-  await using rig = await Rig.start({ store, history });
-  await enqueue(rig, { tasksPerJob }, tasks);
-  const measured = await drain(rig, cpu, bringing);
-  return { perSecond: measured.perSecond, cpuUs: wholeCpu(measured) };
+/**
+ * The same node runs all its rounds, like the peers' servers and clients do: a new one would begin on code that V8 has
+ * thrown away together with the last one's objects. What one round leaves to do, history and forgetting, is done
+ * before the next begins.
+ */
+async function restored({ node }: Rig): Promise<void> {
+  const isDone = (): boolean =>
+    [...node.host.shards.values()].every(({ state }) => state.jobs.size === 0) &&
+    node.status().shards.every(({ historyLagMs }) => historyLagMs === 0);
+  while (!isDone()) await systemClock.sleep(50);
 }
 
 function summary(name: string, how: string, rates: readonly Rate[]): Summary {
