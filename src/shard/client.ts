@@ -3,6 +3,7 @@
  * A refused command throws a RejectedError, a failing world a Fault. Every call may be given a deadline and a signal.
  */
 import { Fault } from "#base/fault.ts";
+import type { AttemptRow } from "#base/history-rows.ts";
 import { formatJob, formatTask, type JobRef, type ShardId } from "#base/ids.ts";
 import { hash32, type Random } from "#base/random.ts";
 import type { Submit } from "#kernel/command.ts";
@@ -45,6 +46,8 @@ export type WorkClient = ExecutorClient & {
   jobs(query: JobsQuery, options?: AskOptions): Promise<JobPage>;
   task(taskId: string, options?: AskOptions): Promise<TaskView & { readonly taskId: string; readonly jobId: string }>;
   why(jobId: string, options?: AskOptions): Promise<readonly (Why & { readonly taskId: string })[]>;
+  /** All attempts at the tasks of a job that has ended, in the order of their tokens; none while it lives. */
+  attempts(jobId: string): Promise<readonly (AttemptRow & { readonly taskId: string })[]>;
   cancel(jobId: string, reason: string, options?: AskOptions): Promise<JobPhase>;
   /** The stage by name. An id makes the signal count once however often it is sent. */
   signal(
@@ -107,6 +110,8 @@ export function createClient(ports: ClientPorts): WorkClient {
       return why.map((each) => ({ ...each, taskId: formatTask(ref.shard, each.task) }));
     },
 
+    attempts: (jobId) => attemptsOf(directory, jobRef(jobId)),
+
     async cancel(jobId, reason, options) {
       const ref = jobRef(jobId);
       return (await command(ref.shard, { kind: "cancel", job: ref.job, reason }, options)).phase;
@@ -134,6 +139,12 @@ export function createClient(ports: ClientPorts): WorkClient {
 
     watch: (jobId, signal, after) => watchJob(ports, jobRef(jobId), signal, after),
   };
+}
+
+async function attemptsOf({ history }: Directory, { shard, job }: JobRef) {
+  const { attempts = [] } = (await history.job(shard, job)) ?? {};
+  const inOrder = attempts.toSorted((a, b) => a.task - b.task || a.token - b.token);
+  return inOrder.map((row) => ({ ...row, taskId: formatTask(shard, row.task) }));
 }
 
 /** A job that has left memory is told from history: one snapshot, and the end. */

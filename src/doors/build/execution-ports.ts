@@ -1,15 +1,18 @@
 /** What the execution half of this door needs besides what the cache has. */
 import type { WorkClient } from "#shard/client.ts";
+import type { LiveSource } from "./live.ts";
 import type { ExecutionSettings } from "./execution-settings.ts";
 import type { TenantTrees } from "./tenant-trees.ts";
 
 export type ExecutionPorts = {
-  readonly client: Pick<WorkClient, "submit" | "watch" | "job" | "jobs" | "why" | "cancel" | "leave">;
+  readonly client: Pick<WorkClient, "submit" | "watch" | "job" | "jobs" | "why" | "attempts" | "cancel" | "leave">;
   readonly settings: ExecutionSettings;
   /** Directories that were read lately; shared with the worker of this node. */
   readonly trees: TenantTrees;
   /** Whether anybody in the cluster runs actions at all. */
   readonly hasWorkers: () => boolean;
+  /** Where what actions print can be read while they run. Left out: only when they have ended. */
+  readonly live?: LiveSource | undefined;
   /** Records calls as parts of traces; left out: none are. */
   readonly traces?: CallTraces | undefined;
   /** The node is going away: those who wait are to ask another, or again later. */

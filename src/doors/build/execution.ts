@@ -4,10 +4,9 @@
  * E3 The job is what lasts: calls come and go, at any node, and a job that nobody waits for ends after a grace.
  */
 import { randomUUID } from "node:crypto";
-import type { Digest, DigestFunction } from "#base/digest.ts";
 import { parseDigest } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
-import { grpcCode, isGrpcError } from "#grpc/status.ts";
+import { grpcCode } from "#grpc/status.ts";
 import {
   ActionResult,
   ExecutionStage_Value as Stage,
@@ -17,7 +16,7 @@ import {
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import type { Operation } from "#wire/generated/google/longrunning/operations.ts";
 import { decode } from "#wire/message.ts";
-import type { ActionCacheService } from "./action-cache.ts";
+import { missReasonOf, type ActionCacheService } from "./action-cache.ts";
 import { need } from "./caller.ts";
 import { digestOfWire, functionOf } from "./digests.ts";
 import { servedInstance, storeOf, type BuildCall, type BuildPorts } from "./door.ts";
@@ -28,8 +27,9 @@ import { refusalOfWork } from "./execution-refusals.ts";
 import { readResponse, type Inline } from "./execution-response.ts";
 import { operationName } from "./operation-names.ts";
 import { OperationsService, type Found } from "./operations.ts";
-import { planAction, planOrder, type ActionSpec } from "./plan.ts";
+import { planAction, planOrder, type ActionSpec, type Asked } from "./plan.ts";
 import { notFound } from "./refusals.ts";
+import type { RanBecause } from "./run-outcome.ts";
 import { aboutSpec, ExecutionFollower, viewOperation } from "./view.ts";
 import { failed, isAbandoned, responseOf } from "./view-failure.ts";
 
@@ -58,12 +58,10 @@ export class ExecutionService {
     const instance = servedInstance(request.instanceName, this.#ports.settings);
     const action = digestOfWire(request.actionDigest, functionOf(request.digestFunction), "action_digest");
     const { fn = "sha256" } = parseDigest(action) ?? {};
-    if (!request.skipCacheLookup && caller.may("action-cache.read")) {
-      const response = await this.#cached(request, call);
-      const about = { name: operationName(instance, `cached-${randomUUID()}`), action };
-      if (response) return yield viewOperation(about, { stage: Stage.COMPLETED, worker: "" }, response);
-    }
-    const spec = await this.#plan({ instance, action, fn }, call);
+    const { response, because } = await this.#cached(request, call);
+    const cachedAs = { name: operationName(instance, `cached-${randomUUID()}`), action };
+    if (response) return yield viewOperation(cachedAs, { stage: Stage.COMPLETED, worker: "" }, response);
+    const spec = await this.#plan({ instance, action, fn, because }, call);
     const priority = request.executionPolicy?.priority ?? 0;
     const subscriber = randomUUID();
     const jobId = await this.#submit(spec, { tenant: caller.tenant, priority, subscriber }, call);
@@ -82,20 +80,23 @@ export class ExecutionService {
   }
 
   /** 68: only what was there before is told as cached. */
-  async #cached(request: ExecuteRequest, call: BuildCall): Promise<ExecuteResponse | undefined> {
+  async #cached(
+    request: ExecuteRequest,
+    call: BuildCall,
+  ): Promise<{ readonly response?: ExecuteResponse; readonly because?: RanBecause }> {
+    if (request.skipCacheLookup) return { because: { kind: "skip-cache-lookup" } };
+    if (!call.caller.may("action-cache.read")) return { because: { kind: "may-not-read" } };
     try {
-      const bytes = await this.#results.get({ ...request }, call);
-      return { result: decode(ActionResult, bytes), cachedResult: true, serverLogs: new Map(), message: "" };
+      const result = decode(ActionResult, await this.#results.get({ ...request }, call));
+      return { response: { result, cachedResult: true, serverLogs: new Map(), message: "" } };
     } catch (error) {
-      if (isGrpcError(error, grpcCode.notFound)) return undefined;
-      throw error;
+      const because = missReasonOf(error);
+      if (!because) throw error;
+      return { because };
     }
   }
 
-  async #plan(
-    asked: { readonly instance: string; readonly action: Digest; readonly fn: DigestFunction },
-    call: BuildCall,
-  ): Promise<ActionSpec> {
+  async #plan(asked: Pick<Asked, "instance" | "action" | "fn" | "because">, call: BuildCall): Promise<ActionSpec> {
     const blobs = withEmpty(storeOf(this.#ports, call).blobs);
     const { trees, settings } = this.#execution;
     const { principal, tenant } = call.caller;
@@ -148,11 +149,25 @@ export class ExecutionService {
       if (!ended) throw new Fault("unavailable", "follow action", { job: jobId, why: "the watch ended early" });
       const blobs = withEmpty(storeOf(this.#ports, call).blobs);
       const response = await readResponse(ended, spec.fn, blobs, inline);
+      this.#noteStored(spec, response, call);
       yield viewOperation(about, follower.progress, response);
     } finally {
       // Those who are sent away come back, and should find it alive.
       if (!follower.ended && !leaving?.aborted) this.#leave(jobId, subscriber);
     }
+  }
+
+  /** So that whoever asks why the next one of its target was run can be told what is different. */
+  #noteStored(
+    { instance, action, doNotCache, target, mnemonic }: ActionSpec,
+    { result, status }: ExecuteResponse,
+    { caller }: BuildCall,
+  ): void {
+    const { seen, report } = this.#ports;
+    if (!seen || target === "" || doNotCache || result?.exitCode !== 0 || (status?.code ?? 0) !== 0) return;
+    seen
+      .stored(caller.tenant, instance, action, { target, mnemonic })
+      .catch((error: unknown) => report("note an action", error));
   }
 
   /** 57: what no worker can run is told so, with what the nearest one lacks; with none at all it may wait. */

@@ -63,6 +63,7 @@ export type Asked = {
 export function planAction(asked: Asked, action: Action, command: Command, settings: ExecutionSettings): ActionSpec {
   const { instance, fn, principal, metadata } = asked;
   checkCommand(command);
+  const because = action.doNotCache ? ({ kind: "do-not-cache" } as const) : asked.because;
   const { labels, network, memoryBytes, cpus } = demandsOf(platformOf(action, command), settings);
   return {
     instance,
@@ -81,7 +82,7 @@ export function planAction(asked: Asked, action: Action, command: Command, setti
     principal,
     target: (metadata?.targetId ?? "").slice(0, textLengthMax),
     mnemonic: (metadata?.actionMnemonic ?? "").slice(0, textLengthMax),
-    ...(asked.because && { because: asked.because }),
+    ...(because && { because }),
     ...(asked.trace !== undefined && { trace: asked.trace }),
   };
 }
