@@ -16,6 +16,7 @@ import { TrustRules } from "#doors/build/trust-rules.ts";
 import { Seen } from "#doors/build/why/seen.ts";
 import type { Planners, Resume, Runners } from "#worker/runner.ts";
 import { Sandbox, type SandboxAbout } from "#worker/sandbox/sandbox.ts";
+import { KeptFolders } from "#worker/stage/kept-folders.ts";
 import { LinkCache } from "#worker/stage/link-cache.ts";
 import { actionsHome, leaveHome } from "./actions-home.ts";
 import { executionSettings } from "./compose-build.ts";
@@ -86,11 +87,12 @@ async function open(config: Config, folder: DataFolder, parts: ActionParts): Pro
   const resumable = new Resumable(sandbox);
   await sandbox.keepOnly(resumable.runs);
   const links = await LinkCache.open({ folder: join(home, "inputs"), bytesMax: inputsMax });
+  const kept = await KeptFolders.open({ folder: join(home, "kept"), bytesMax: inputsMax / 4, log });
   const { about } = sandbox;
   log(`actions run in: ${about.kind}, users ${about.users}, network ${about.network}, groups ${about.groups}`);
   for (const what of about.missing) log(`actions do without ${what}`);
   const limits = { printedBytesMax: printedMax, pidsMax: processesMax };
-  const ports = { store, sandbox, trees, links, worker: name, resumable, watch: parts.watch, ...limits };
+  const ports = { store, sandbox, trees, links, kept, worker: name, resumable, watch: parts.watch, ...limits };
   const owned = undo.move();
   return { ...workOf(config, ports, parts), resumes: resumable.resumes, about, close: () => owned.disposeAsync() };
 }

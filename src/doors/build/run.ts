@@ -24,6 +24,7 @@ import type { EndReason } from "#worker/process/protocol.ts";
 import type { RunContext, Runner, RunOutcome, Runners } from "#worker/runner.ts";
 import { boxRoot } from "#worker/sandbox/box.ts";
 import type { Attempt, Ran, Sandbox } from "#worker/sandbox/sandbox.ts";
+import type { KeptFolders } from "#worker/stage/kept-folders.ts";
 import type { LinkCache } from "#worker/stage/link-cache.ts";
 import { OutputParentTaken, stage } from "#worker/stage/stage.ts";
 import { MissingInputs } from "#worker/stage/tree.ts";
@@ -47,6 +48,8 @@ export type ActionPorts = {
   readonly sandbox: Sandbox;
   readonly trees: TenantTrees;
   readonly links: LinkCache;
+  /** Folders of inputs that are used again, where they can be kept. */
+  readonly kept?: KeptFolders | undefined;
   /** Names this machine in results. */
   readonly worker: string;
   /** Of each of the two streams that a command prints to. */
@@ -103,6 +106,8 @@ class ActionRun {
   readonly #blobs: BlobStore;
   readonly #times: Times;
   readonly #watched: WatchedAction | undefined;
+  /** What is done with inputs that were left as they were, once nobody looks at them any more. */
+  #giveBack = (): void => {};
 
   constructor(context: RunContext, ports: ActionPorts) {
     const spec = readSpec(context.task.spec);
@@ -128,11 +133,13 @@ class ActionRun {
       const resumed = this.#ports.resumable?.take(this.#context.task);
       const attempt = resumed?.attempt ?? (await this.#ports.sandbox.attempt(signal));
       return await this.#within(attempt, async () => {
-        if (!resumed) await this.#stage(read, attempt);
+        const giveBack = resumed ? undefined : await this.#stage(read, attempt);
         const ran = await this.#ended(resumed ? this.#resume(resumed) : this.#execute(read.command, attempt));
         const again = this.#again(ran);
         if (again) return again;
         if (ran.why === "disk-full") return await this.#tooMuchWritten(ran);
+        // Where something may be alive still, it may also have changed them yet.
+        if (giveBack && ran.note === undefined) this.#giveBack = giveBack;
         return await this.#done(await this.#collect(read.command, attempt, ran));
       });
     } catch (error) {
@@ -147,7 +154,10 @@ class ActionRun {
   async #within(attempt: Attempt, work: () => Promise<RunOutcome>): Promise<RunOutcome> {
     try {
       const outcome = await work();
-      const forget = (): void => attempt.forget();
+      const forget = (): void => {
+        this.#giveBack();
+        attempt.forget();
+      };
       if (this.#context.afterwards) this.#context.afterwards(forget);
       else forget();
       return outcome;
@@ -159,10 +169,10 @@ class ActionRun {
     }
   }
 
-  async #stage({ command, inputRoot }: ReadAction, { folder, lane }: Attempt): Promise<void> {
-    const { trees, links } = this.#ports;
+  async #stage({ command, inputRoot }: ReadAction, { folder, lane }: Attempt): Promise<() => void> {
+    const { trees, links, kept } = this.#ports;
     this.#times.mark("inputFetchStart");
-    await stage(
+    const { giveBack } = await stage(
       {
         inputRoot,
         digestFunction: this.#spec.fn,
@@ -171,9 +181,10 @@ class ActionRun {
         symlinks,
       },
       { root: folder.root, uid: lane.uid, files: lane.uid === undefined ? "copy" : "link" },
-      { trees: trees.forTenant(this.#context.task.tenant), links, blobs: this.#blobs },
+      { trees: trees.forTenant(this.#context.task.tenant), links, blobs: this.#blobs, kept },
     );
     this.#times.mark("inputFetchCompleted");
+    return giveBack;
   }
 
   async #execute(command: Command, attempt: Attempt): Promise<Ran> {

@@ -31,9 +31,20 @@ export type FileEntry = {
 };
 export type LinkEntry = { readonly path: string; readonly target: string };
 
+/** A folder, and what is below it: parts of the tree's lists, which have everything in one folder together. */
+export type FolderEntry = {
+  readonly path: string;
+  readonly digest: Digest;
+  /** Where what is below it ends in the list of folders; it begins behind this one. */
+  readonly foldersEnd: number;
+  readonly files: Part;
+  readonly links: Part;
+};
+export type Part = { readonly from: number; readonly to: number };
+
 export type Tree = {
   /** Parents come first. The root is not among them. */
-  readonly folders: readonly string[];
+  readonly folders: readonly FolderEntry[];
   readonly files: readonly FileEntry[];
   readonly links: readonly LinkEntry[];
   /** Of the directories themselves, each once. */
@@ -204,7 +215,7 @@ function refuseAbsolute(nodes: ReadonlyMap<Digest, Node>): void {
 }
 
 function flat(root: Digest, nodes: ReadonlyMap<Digest, Node>): Tree {
-  const folders: string[] = [];
+  const folders: FolderEntry[] = [];
   const files: FileEntry[] = [];
   const links: LinkEntry[] = [];
   const visit = (digest: Digest, prefix: string): void => {
@@ -214,10 +225,17 @@ function flat(root: Digest, nodes: ReadonlyMap<Digest, Node>): Tree {
       files.push({ path: prefix + name, digest: content, executable, properties });
     for (const { name, target } of node.links) links.push({ path: prefix + name, target });
     for (const { name, digest: below } of node.folders) {
-      folders.push(prefix + name);
-      visit(below, `${prefix}${name}/`);
+      const at = folders.length;
+      const [filesFrom, linksFrom] = [files.length, links.length];
+      const path = prefix + name;
+      folders.push({ path, digest: below, foldersEnd: 0, files: nothing, links: nothing });
+      visit(below, `${path}/`);
+      const parts = { files: { from: filesFrom, to: files.length }, links: { from: linksFrom, to: links.length } };
+      folders[at] = { path, digest: below, foldersEnd: folders.length, ...parts };
     }
   };
   visit(root, "");
   return { folders, files, links, directories: [...nodes.keys()] };
 }
+
+const nothing: Part = { from: 0, to: 0 };

@@ -1,0 +1,206 @@
+import { deepEqual, equal, notEqual, ok } from "node:assert/strict";
+import {
+  chmodSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  unlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import fc from "fast-check";
+import { rigHome } from "#worker/process/rig.ts";
+import { KeptFolders } from "./kept-folders.ts";
+import { LinkCache } from "./link-cache.ts";
+import { memoryBlobs, putTree, type Words } from "./rig.ts";
+import { stage, type Staged } from "./stage.ts";
+import { Trees } from "./tree.ts";
+
+const ownUid = process.getuid?.() ?? 0;
+
+class Rig implements Disposable {
+  readonly home = rigHome();
+  readonly blobs = memoryBlobs();
+  readonly trees = new Trees();
+  readonly links: LinkCache;
+  readonly kept: KeptFolders;
+  #roots = 0;
+
+  private constructor(home: string, links: LinkCache, kept: KeptFolders) {
+    this.home = home;
+    this.links = links;
+    this.kept = kept;
+  }
+
+  /** Undefined where it cannot be: on older kernels. */
+  static async open(limits: { entriesMax?: number; bytesMax?: number } = {}): Promise<Rig | undefined> {
+    const home = rigHome();
+    const links = await LinkCache.open({ folder: join(home, "links"), bytesMax: 100_000_000 });
+    const kept = await KeptFolders.open({ folder: join(home, "kept"), bytesMax: 100_000_000, ...limits });
+    return kept && new Rig(home, links, kept);
+  }
+
+  async stage(words: Words, outputs: readonly string[] = []): Promise<Staged & { readonly root: string }> {
+    this.#roots += 1;
+    const root = join(this.home, `root-${this.#roots}`);
+    mkdirSync(root);
+    const request = {
+      inputRoot: await putTree(this.blobs, words),
+      digestFunction: "sha256",
+      workingDirectory: "",
+      outputs,
+      symlinks: { absoluteLinks: "allowed" },
+    } as const;
+    return { ...(await stage(request, { root, uid: ownUid, files: "link" }, this)), root };
+  }
+
+  [Symbol.dispose](): void {
+    rmSync(this.home, { recursive: true, force: true });
+  }
+}
+
+/** Everything below, with what can be seen of it. */
+function listing(root: string, at = ""): readonly string[] {
+  return readdirSync(join(root, at))
+    .toSorted()
+    .flatMap((name) => {
+      const path = join(at, name);
+      const stats = lstatSync(join(root, path));
+      if (stats.isSymbolicLink()) return [`${path} -> ${readlinkSync(join(root, path))}`];
+      const mode = (stats.mode & 0o777).toString(8);
+      if (stats.isDirectory()) return [`${path}/ ${mode}`, ...listing(root, path)];
+      return [`${path} ${mode} ${readFileSync(join(root, path), "utf8")}`];
+    });
+}
+
+const words: Words = { "a/f": "1", "a/b/g*": "2", "a/b/l@": "g", "a/e/": "", "c/h": "3", i: "4" };
+const ino = (root: string, path: string): number => lstatSync(join(root, path)).ino;
+const skip = (await Rig.open()) ? false : "times of files are too coarse here";
+const opened = async (limits = {}): Promise<Rig> => (await Rig.open(limits)) as Rig;
+
+describe("folders that are kept (Y3)", { skip }, () => {
+  test("what an action left as it was is moved to the next that wants it", async () => {
+    using rig = await opened();
+    const first = await rig.stage(words);
+    const [expected, a] = [listing(first.root), ino(first.root, "a")];
+    first.giveBack();
+    deepEqual(readdirSync(first.root), ["i"]);
+    const second = await rig.stage(words);
+    deepEqual(listing(second.root), expected);
+    equal(ino(second.root, "a"), a);
+    second.giveBack();
+    const third = await rig.stage({ "other/a/f": "1", "c/h": "3" });
+    deepEqual(listing(third.root), ["c/ 755", "c/h 444 3", "other/ 755", "other/a/ 755", "other/a/f 444 1"]);
+  });
+
+  const changes: Readonly<Record<string, (root: string) => void>> = {
+    "a new file": (root) => writeFileSync(join(root, "a/b/new"), ""),
+    "a new file that is gone again": (root) => {
+      writeFileSync(join(root, "a/b/new"), "");
+      unlinkSync(join(root, "a/b/new"));
+    },
+    "a file less": (root) => unlinkSync(join(root, "a/b/g")),
+    "a file of another name": (root) => renameSync(join(root, "a/f"), join(root, "a/F")),
+    "a new folder": (root) => mkdirSync(join(root, "a/e/d")),
+    "other rights": (root) => chmodSync(join(root, "a/b"), 0o777),
+    "other rights and back": (root) => {
+      chmodSync(join(root, "a/e"), 0o777);
+      chmodSync(join(root, "a/e"), 0o755);
+    },
+    "other times": (root) => utimesSync(join(root, "a"), 1, 1),
+    "a link in its place": (root) => {
+      renameSync(join(root, "a"), join(root, "moved"));
+      symlinkSync("moved", join(root, "a"));
+    },
+    "nothing in its place": (root) => renameSync(join(root, "a"), join(root, "moved")),
+  };
+  for (const [what, change] of Object.entries(changes))
+    test(`not kept: ${what}`, async () => {
+      using rig = await opened();
+      const first = await rig.stage(words);
+      const [expected, a, c] = [listing(first.root), ino(first.root, "a"), ino(first.root, "c")];
+      change(first.root);
+      first.giveBack();
+      const second = await rig.stage(words);
+      deepEqual(listing(second.root), expected);
+      notEqual(ino(second.root, "a"), a, "it is not the same folder");
+      equal(ino(second.root, "c"), c, "the one beside it is");
+    });
+
+  test("a folder that outputs go into is made anew, those beside and below it are kept", async () => {
+    using rig = await opened();
+    const outputs = ["a/out", "a/new/out"];
+    const first = await rig.stage(words, outputs);
+    const [a, b] = [ino(first.root, "a"), ino(first.root, "a/b")];
+    writeFileSync(join(first.root, "a/out"), "made");
+    first.giveBack();
+    const second = await rig.stage(words, outputs);
+    notEqual(ino(second.root, "a"), a);
+    equal(ino(second.root, "a/b"), b);
+    ok(lstatSync(join(second.root, "a/new")).isDirectory());
+  });
+
+  test("the same folder twice in a tree is two folders", async () => {
+    using rig = await opened();
+    const twice = { "x/f": "1", "y/f": "1" };
+    (await rig.stage(twice)).giveBack();
+    deepEqual(listing((await rig.stage(twice)).root), ["x/ 755", "x/f 444 1", "y/ 755", "y/f 444 1"]);
+  });
+
+  test("no more is kept than may be: what was kept the longest goes", async () => {
+    using rig = await opened({ entriesMax: 4 });
+    const first = await rig.stage({ "a/f": "1" });
+    const second = await rig.stage({ "b/f": "2" });
+    const third = await rig.stage({ "c/f": "3" });
+    const inos = [ino(first.root, "a"), ino(second.root, "b"), ino(third.root, "c")];
+    for (const staged of [first, second, third]) staged.giveBack();
+    equal(rig.kept.entries, 4);
+    const { root } = await rig.stage({ "a/f": "1", "b/f": "2", "c/f": "3" });
+    deepEqual([ino(root, "b"), ino(root, "c")], inos.slice(1));
+    deepEqual(listing(root).length, 6);
+  });
+
+  test("nothing is left of what an earlier life kept", async () => {
+    using rig = await opened();
+    (await rig.stage(words)).giveBack();
+    const folder = join(rig.home, "kept");
+    ok(readdirSync(folder).length > 0);
+    await KeptFolders.open({ folder, bytesMax: 1_000 });
+    deepEqual(readdirSync(folder), []);
+  });
+
+  test("whatever actions do to their folders, the next gets what its tree says", async () => {
+    using rig = await opened();
+    const folder = fc.constantFrom("a", "a/b", "a/e", "c", "");
+    const deed = fc.tuple(fc.constantFrom("write", "remove", "rights", "move", "nothing"), folder);
+    const root = (await rig.stage(words)).root;
+    const expected = listing(root);
+    await fc.assert(
+      fc.asyncProperty(fc.array(deed, { maxLength: 4 }), async (deeds) => {
+        const staged = await rig.stage(words);
+        deepEqual(listing(staged.root), expected);
+        for (const [what, at] of deeds) doIn(join(staged.root, at), what);
+        staged.giveBack();
+      }),
+      { numRuns: 60 },
+    );
+  });
+});
+
+function doIn(path: string, what: string): void {
+  try {
+    if (what === "write") writeFileSync(join(path, "w"), "w");
+    else if (what === "remove") rmSync(join(path, readdirSync(path)[0] ?? "none"), { recursive: true });
+    else if (what === "rights") chmodSync(path, 0o700);
+    else if (what === "move") renameSync(path, `${path}.moved`);
+  } catch {
+    // It is no longer there.
+  }
+}

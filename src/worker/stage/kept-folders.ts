@@ -1,0 +1,157 @@
+/**
+ * Folders of inputs that were laid out for an action and left by it as they were: moved into the next action's root when
+ * that wants the same, instead of being taken apart and linked together again.
+ *
+ * Y3 A folder is kept only if nothing in it has changed since it was laid out. Its files are links that what runs cannot
+ *    write to; whatever it does to a folder, to its names, rights or attributes, changes that folder's ctime, which
+ *    nobody can set. It is kept for the same user, out of everybody's reach meanwhile.
+ */
+import { chmodSync, lstatSync, mkdirSync, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import type { Digest } from "#base/digest.ts";
+import { removeFolder } from "#worker/sandbox/attempt-folder.ts";
+
+/** A folder with everything below it, as it was laid out. */
+export type LaidFolder = {
+  readonly uid: number;
+  readonly digest: Digest;
+  /** Files, links and folders, itself included. */
+  readonly entries: number;
+  readonly bytes: number;
+  /** Of the folders in it, by their paths below it; "" is itself. */
+  readonly stamps: Map<string, Stamp>;
+};
+
+type Stamp = { readonly ino: number; readonly ctimeMs: number };
+type Kept = LaidFolder & { readonly path: string };
+
+export type KeptFoldersOptions = {
+  readonly folder: string;
+  readonly entriesMax?: number;
+  /** What is kept may no longer be in the cache that its files were linked from, and takes room of its own then. */
+  readonly bytesMax: number;
+  readonly log?: (line: string) => void;
+};
+
+const entriesMaxDefault = 200_000;
+
+export class KeptFolders {
+  readonly #folder: string;
+  readonly #entriesMax: number;
+  readonly #bytesMax: number;
+  readonly #log: (line: string) => void;
+  /** The least recently kept first. */
+  readonly #kept = new Map<string, Kept>();
+  #entries = 0;
+  #bytes = 0;
+  #lastNo = 0;
+
+  private constructor({ folder, entriesMax = entriesMaxDefault, bytesMax, log = () => {} }: KeptFoldersOptions) {
+    this.#folder = folder;
+    this.#entriesMax = entriesMax;
+    this.#bytesMax = bytesMax;
+    this.#log = log;
+  }
+
+  /** Undefined where the file system's clock is too coarse to tell that a folder was changed. */
+  static async open(options: KeptFoldersOptions): Promise<KeptFolders | undefined> {
+    const { folder } = options;
+    // What an earlier life kept was laid out by stamps that nobody remembers.
+    await removeFolder(folder);
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    return tellsChanges(folder) ? new KeptFolders(options) : undefined;
+  }
+
+  get entries(): number {
+    return this.#entries;
+  }
+
+  /** Moves one to where it is wanted. */
+  take(uid: number, digest: Digest, to: string): LaidFolder | undefined {
+    const kept = this.#kept.get(keyOf(uid, digest));
+    if (!kept) return undefined;
+    this.#forget(kept);
+    try {
+      renameSync(kept.path, to);
+      // Moving it is a change, of itself and of nothing in it.
+      kept.stamps.set("", stampOf(to));
+      return kept;
+    } catch (error) {
+      this.#log(`take ${kept.path}: ${String(error)}`);
+      return undefined;
+    }
+  }
+
+  /** Its stamps, just after it was laid out: from here on every change shows. */
+  seal(at: string, folders: readonly string[], about: Omit<LaidFolder, "stamps">): LaidFolder {
+    return { ...about, stamps: new Map(folders.map((path) => [path, stampOf(join(at, path))])) };
+  }
+
+  /** Once nothing of what could change it is alive. What has changed is left where it is. */
+  giveBack(laid: LaidFolder, at: string): void {
+    const key = keyOf(laid.uid, laid.digest);
+    const isTooMuch = laid.entries > this.#entriesMax || laid.bytes > this.#bytesMax;
+    if (this.#kept.has(key) || isTooMuch || !isAsLaid(laid, at)) return;
+    this.#lastNo += 1;
+    const path = join(this.#folder, String(this.#lastNo));
+    try {
+      renameSync(at, path);
+    } catch (error) {
+      return this.#log(`keep ${at}: ${String(error)}`);
+    }
+    this.#kept.set(key, { ...laid, path });
+    this.#entries += laid.entries;
+    this.#bytes += laid.bytes;
+    this.#makeRoom();
+  }
+
+  #makeRoom(): void {
+    for (const kept of this.#kept.values()) {
+      if (this.#entries <= this.#entriesMax && this.#bytes <= this.#bytesMax) return;
+      this.#forget(kept);
+      removeFolder(kept.path).catch((error: unknown) => this.#log(`remove ${kept.path}: ${String(error)}`));
+    }
+  }
+
+  #forget({ uid, digest, entries, bytes }: Kept): void {
+    this.#kept.delete(keyOf(uid, digest));
+    this.#entries -= entries;
+    this.#bytes -= bytes;
+  }
+}
+
+const keyOf = (uid: number, digest: Digest): string => `${uid} ${digest}`;
+
+function stampOf(path: string): Stamp {
+  const { ino, ctimeMs } = lstatSync(path);
+  return { ino, ctimeMs };
+}
+
+function isAsLaid({ stamps }: LaidFolder, at: string): boolean {
+  for (const [path, { ino, ctimeMs }] of stamps) {
+    const found = lstatSync(join(at, path), { throwIfNoEntry: false });
+    if (!found?.isDirectory() || found.ino !== ino || found.ctimeMs !== ctimeMs) return false;
+  }
+  return true;
+}
+
+const triesForClock = 64;
+
+/**
+ * Before Linux 6.13, times of files are those of the last tick, so that a change soon after another does not show.
+ * Since then, what was looked at gets a time of its own with the next change.
+ */
+function tellsChanges(folder: string): boolean {
+  const probe = join(folder, "probe");
+  mkdirSync(probe);
+  try {
+    for (let tries = 0; tries < triesForClock; tries += 1) {
+      const { ctimeMs } = lstatSync(probe);
+      chmodSync(probe, tries % 2 === 0 ? 0o700 : 0o711);
+      if (lstatSync(probe).ctimeMs === ctimeMs) return false;
+    }
+    return true;
+  } finally {
+    rmSync(probe, { recursive: true });
+  }
+}

@@ -1,0 +1,200 @@
+/**
+ * Puts a tree into its place: folders, then files, then symbolic links, so that nothing is ever made through a link
+ * (74). Files are hard links to the cache where what runs is another user, who can change none of them; elsewhere they
+ * are copies (72). Whole folders that were kept from an earlier action are moved there instead.
+ */
+import {
+  chmodSync,
+  chownSync,
+  constants,
+  copyFileSync,
+  lchownSync,
+  linkSync,
+  mkdirSync,
+  symlinkSync,
+  utimesSync,
+} from "node:fs";
+import { copyFile } from "node:fs/promises";
+import { join } from "node:path";
+import { digestSizeBytes } from "#base/digest.ts";
+import { Fault } from "#base/fault.ts";
+import type { NodeProperties } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
+import type { BlobStore } from "#blobs/store.ts";
+import { Pace } from "#worker/pace.ts";
+import type { KeptFolders, LaidFolder } from "./kept-folders.ts";
+import type { LinkCache } from "./link-cache.ts";
+import type { DirectorySource, FileEntry, FolderEntry, LinkEntry, Part, Tree, Trees } from "./tree.ts";
+
+export type StagePorts = {
+  readonly trees: Trees;
+  readonly links: LinkCache;
+  /** As the action's tenant sees it: what the tenant was not given is missing (B5). */
+  readonly blobs: BlobStore;
+  /** Where directories come from; by default, the blobs. */
+  readonly directories?: DirectorySource;
+  /** Folders to be used again, where they can be kept. */
+  readonly kept?: KeptFolders | undefined;
+};
+
+export type StageTarget = {
+  readonly root: string;
+  /** Whose the folders become. */
+  readonly uid: number | undefined;
+  /** "link" only where what runs is not the owner of the cache's files. */
+  readonly files: "link" | "copy";
+};
+
+/** One that is wanted whole: what it has below it is not touched by anybody but what runs. */
+type Whole = { readonly folder: FolderEntry; readonly index: number };
+
+export class Layout {
+  readonly #tree: Tree;
+  readonly #target: StageTarget;
+  readonly #ports: StagePorts;
+  readonly #laid: { readonly laid: LaidFolder; readonly at: string }[] = [];
+  readonly #pace = new Pace();
+
+  constructor(tree: Tree, target: StageTarget, ports: StagePorts) {
+    this.#tree = tree;
+    this.#target = target;
+    this.#ports = ports;
+  }
+
+  /** With `more` folders, and with the knowledge of which folders others want to put something into. */
+  async make(more: readonly string[], isTouched: (path: string) => boolean): Promise<void> {
+    const { root, uid } = this.#target;
+    const { links: cache, blobs } = this.#ports;
+    const { taken, made } = await this.#folders(isTouched);
+    for (const path of more) makeFolder(join(root, path), uid);
+    const files = without(
+      this.#tree.files,
+      taken.map((folder) => folder.files),
+    );
+    using _held = await cache.hold(files, blobs);
+    for (const file of files) {
+      const copying = makeFile(file, this.#target, cache);
+      if (copying) await copying;
+      else if (this.#pace.isLong()) await this.#pace.rest();
+    }
+    const links = without(
+      this.#tree.links,
+      taken.map((folder) => folder.links),
+    );
+    for (const link of links) {
+      makeLink(link, this.#target);
+      if (this.#pace.isLong()) await this.#pace.rest();
+    }
+    for (const whole of made) this.#seal(whole);
+  }
+
+  giveBack(): void {
+    for (const { laid, at } of this.#laid.splice(0)) this.#ports.kept?.giveBack(laid, at);
+  }
+
+  /** Takes what was kept, and makes the others. */
+  async #folders(isTouched: (path: string) => boolean) {
+    const { folders } = this.#tree;
+    const { root, uid, files } = this.#target;
+    const canKeep = this.#ports.kept !== undefined && uid !== undefined && files === "link";
+    const taken: FolderEntry[] = [];
+    const made: Whole[] = [];
+    let wholeEnd = 0;
+    for (let index = 0; index < folders.length; index += 1) {
+      const folder = folders[index] as FolderEntry;
+      const isWhole = canKeep && index >= wholeEnd && !isTouched(folder.path);
+      if (isWhole && this.#take(folder, uid)) {
+        taken.push(folder);
+        index = folder.foldersEnd - 1;
+      } else {
+        if (isWhole) {
+          made.push({ folder, index });
+          wholeEnd = folder.foldersEnd;
+        }
+        makeFolder(join(root, folder.path), uid);
+      }
+      if (this.#pace.isLong()) await this.#pace.rest();
+    }
+    return { taken, made };
+  }
+
+  #take({ path, digest }: FolderEntry, uid: number): boolean {
+    const at = join(this.#target.root, path);
+    const laid = this.#ports.kept?.take(uid, digest, at);
+    if (laid) this.#laid.push({ laid, at });
+    return laid !== undefined;
+  }
+
+  #seal({ folder, index }: Whole): void {
+    const { kept } = this.#ports;
+    const { root, uid } = this.#target;
+    if (!kept || uid === undefined) return;
+    const { path, digest, foldersEnd, files, links } = folder;
+    const below = this.#tree.folders.slice(index + 1, foldersEnd).map((one) => one.path.slice(path.length + 1));
+    const entries = below.length + 1 + files.to - files.from + links.to - links.from;
+    const inside = this.#tree.files.slice(files.from, files.to);
+    const bytes = inside.reduce((sum, file) => sum + digestSizeBytes(file.digest), 0);
+    const at = join(root, path);
+    this.#laid.push({ laid: kept.seal(at, ["", ...below], { uid, digest, entries, bytes }), at });
+  }
+}
+
+/** The parts are in order, and none is in another. */
+function without<T>(all: readonly T[], parts: readonly Part[]): readonly T[] {
+  if (parts.length === 0) return all;
+  const left: T[] = [];
+  let at = 0;
+  for (const { from, to } of [...parts, { from: all.length, to: all.length }]) {
+    for (; at < from; at += 1) left.push(all[at] as T);
+    at = to;
+  }
+  return left;
+}
+
+function makeFolder(path: string, uid: number | undefined): void {
+  mkdirSync(path, { mode: 0o755 });
+  if (uid !== undefined) chownSync(path, uid, uid);
+}
+
+function makeLink({ path, target: to }: LinkEntry, { root, uid }: StageTarget): void {
+  symlinkSync(to, join(root, path));
+  if (uid !== undefined) lchownSync(join(root, path), uid, uid);
+}
+
+/** Larger ones are copied off this thread. */
+const copiedHereMax = 256 * 1024;
+
+/** A promise only where there is something to wait for. */
+function makeFile(file: FileEntry, target: StageTarget, cache: LinkCache): Promise<void> | undefined {
+  const from = cache.path(file.digest, file.executable);
+  const to = join(target.root, file.path);
+  if (target.files === "link" && !isSpecial(file.properties)) {
+    try {
+      linkSync(from, to);
+      return undefined;
+    } catch (error) {
+      // An inode takes only so many names; another file system, none.
+      const { code } = error as NodeJS.ErrnoException;
+      if (code !== "EMLINK" && code !== "EXDEV")
+        throw new Fault("unavailable", "stage input", { path: file.path, code }, error);
+    }
+  }
+  const size = Number(file.digest.slice(file.digest.indexOf("/") + 1));
+  if (size > copiedHereMax) return copyFile(from, to, constants.COPYFILE_FICLONE).then(() => settle(file, to));
+  copyFileSync(from, to, constants.COPYFILE_FICLONE);
+  settle(file, to);
+  return undefined;
+}
+
+const isSpecial = (properties: NodeProperties | undefined): boolean =>
+  properties?.mtime !== undefined || properties?.unixMode !== undefined;
+
+/** 82: what a file's node properties ask for; a copy has the time of the copying otherwise. */
+function settle({ properties, executable }: FileEntry, path: string): void {
+  const mode = properties?.unixMode?.value;
+  // Never writable, whatever was asked for; and no special bits.
+  chmodSync(path, mode === undefined ? (executable ? 0o555 : 0o444) : (mode & 0o555) | (executable ? 0o111 : 0));
+  const { seconds, nanos } = properties?.mtime ?? { seconds: fixedSeconds, nanos: 0 };
+  utimesSync(path, seconds + nanos / 1e9, seconds + nanos / 1e9);
+}
+
+const fixedSeconds = Date.UTC(2000, 0, 1) / 1000;
