@@ -28,6 +28,7 @@ import { openWatching } from "./compose-watching.ts";
 import { openStore, type ComposedStore } from "./compose-store.ts";
 import { startWorker } from "./compose-worker.ts";
 import type { Config } from "./config.ts";
+import { clusterSecret } from "./cluster-secret.ts";
 import { lockFolder, nodeName, publishAddress, publishEdge, type DataFolder } from "./data-folder.ts";
 import { Drain, type DrainPorts } from "./drain.ts";
 import { factsFor } from "./mesh-facts.ts";
@@ -74,7 +75,8 @@ export async function startNode(
   undo.defer(() => stored.close());
   const { blobs } = stored;
   const listenOn = config.node.listen.map((address) => (address === "unix" ? `unix:${folder.socket}` : address));
-  const tcp = createTcpTransport({ clock, listenOn });
+  const secret = await clusterSecret(config.cluster.secretFile);
+  const tcp = createTcpTransport({ clock, listenOn, secret, advertise: config.node.advertise });
   undo.defer(() => tcp.close());
 
   const trees = new TenantTrees();
@@ -127,7 +129,8 @@ export async function startNode(
     const joined = (mesh = await startMesh(config.mesh, { name, clock, random, facts, log }));
     undo.defer(() => joined.stop());
   }
-  undo.use(await publishAddress(folder, node.address));
+  const local = listenOn.find((address) => address.startsWith("unix:")); // tools know no secret
+  undo.use(await publishAddress(folder, local ?? node.address));
   undo.defer(async () => await worker?.drain(0));
 
   const owned = undo.move();

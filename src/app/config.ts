@@ -6,7 +6,7 @@
 import { availableParallelism } from "node:os";
 import { z } from "zod";
 import { Fault, isFault } from "#base/fault.ts";
-import { Duration, Size } from "#edge/config-words.ts";
+import { Duration, File, Size } from "#edge/config-words.ts";
 import { isLoopback, parseAddress } from "#shard/tcp-address.ts";
 import { BuildConfig } from "./build-config.ts";
 import { EdgeConfig } from "./edge-config.ts";
@@ -22,11 +22,7 @@ const Label = z.string().regex(/^[^=\s]{1,100}=[^\s]{0,100}$/, 'write a label as
 const Address = z.string().superRefine((text, context) => {
   if (text === "unix") return;
   try {
-    if (!isLoopback(parseAddress(text)))
-      context.addIssue({
-        code: "custom",
-        message: "without authentication only this machine may call: use 127.0.0.1, ::1 or a Unix socket",
-      });
+    parseAddress(text);
   } catch (error) {
     context.addIssue({ code: "custom", message: isFault(error) ? String(error.facts["why"]) : String(error) });
   }
@@ -40,6 +36,10 @@ const Cluster = z.strictObject({
     .max(4_096)
     .default(8)
     .describe("The number of virtual shards. Fixed when the journal is created."),
+  secretFile: File.optional().describe(
+    "A file with a secret of at least 16 characters on its only line, the same on all nodes: nodes of other machines " +
+      "speak TLS with it. Left out: nodes are on this machine only.",
+  ),
   ownerLease: Duration().prefault("6s").describe("How long a shard stays its owner's without a word from it."),
 });
 
@@ -60,6 +60,10 @@ const Node = z.strictObject({
       'Where to listen: "unix" (a socket in the data folder), "unix:/path" or "tcp:127.0.0.1:7433". ' +
         "The first is told to other nodes.",
     ),
+  advertise: Address.optional().describe(
+    'What other nodes are told instead of the first of `listen`, such as "tcp:10.0.0.7:7433": needed where that is all ' +
+      "addresses of the machine.",
+  ),
   stopWithin: Duration()
     .prefault("20s")
     .describe("How long running work may go on when the node is asked to stop; then it is given back."),
@@ -127,7 +131,7 @@ const Worker = z.strictObject({
   processesMax: z.int().min(1).max(1_000_000).default(4_096).describe("Processes and threads of one action at once."),
 });
 
-export const Config = z.strictObject({
+const Sections = z.strictObject({
   cluster: Cluster.prefault({}).describe("The same on all nodes."),
   node: Node.prefault({}).describe("This node."),
   edge: EdgeConfig.prefault({}).describe("The port for everybody: other tools, workers in any language, other nodes."),
@@ -144,6 +148,19 @@ export const Config = z.strictObject({
   traces: TracesConfig.optional().describe(
     "Traces of actions through edge, shard, worker and store, for OpenTelemetry. Left out: none.",
   ),
+});
+
+export const Config = Sections.superRefine(({ cluster, node }, context) => {
+  if (cluster.secretFile !== undefined) return;
+  for (const [i, address] of node.listen.entries())
+    if (address !== "unix" && !isLoopback(parseAddress(address)))
+      context.addIssue({
+        code: "custom",
+        path: ["node", "listen", i],
+        message:
+          "without authentication only this machine may call: use 127.0.0.1, ::1 or a Unix socket, " +
+          "or set cluster.secretFile",
+      });
 });
 
 export type Config = z.output<typeof Config>;

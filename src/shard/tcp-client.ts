@@ -12,6 +12,7 @@ import { Fault } from "#base/fault.ts";
 import type { Frame } from "./frames.ts";
 import { parseAddress } from "./tcp-address.ts";
 import { Connection, type ConnectionLimits } from "./tcp-connection.ts";
+import { dialWith } from "./tcp-secret.ts";
 import { readFault, type FaultBody } from "./tcp-fault.ts";
 import { Inbox } from "./tcp-inbox.ts";
 import type { Address } from "./transport.ts";
@@ -35,11 +36,13 @@ export class TcpLink {
   readonly #address: Address;
   readonly #clock: Clock;
   readonly #limits: ClientLimits;
+  readonly #secret: string | undefined;
   readonly #pending = new Map<number, Pending>();
   #connection: Connection | undefined;
   #lastId = 0;
 
-  constructor(address: Address, clock: Clock, limits: ClientLimits) {
+  constructor(address: Address, clock: Clock, limits: ClientLimits, secret?: string) {
+    this.#secret = secret;
     this.#address = address;
     this.#clock = clock;
     this.#limits = limits;
@@ -129,7 +132,7 @@ export class TcpLink {
   }
 
   #open(): Connection {
-    const connection = new Connection(dial(this.#address), this.#clock, this.#limits);
+    const connection = new Connection(dial(this.#address, this.#secret), this.#clock, this.#limits);
     connection.onFrame = (frame) => this.#receive(frame);
     void connection.closed.then((why) => {
       if (this.#connection === connection) this.#connection = undefined;
@@ -161,7 +164,9 @@ export class TcpLink {
   }
 }
 
-function dial(address: Address): Socket {
+function dial(address: Address, secret: string | undefined): Socket {
   const endpoint = parseAddress(address);
-  return endpoint.kind === "unix" ? connect(endpoint.path) : connect(endpoint.port, endpoint.host);
+  if (endpoint.kind === "unix") return connect(endpoint.path);
+  const { port, host } = endpoint;
+  return secret === undefined ? connect(port, host) : dialWith(secret, port, host);
 }

@@ -6,6 +6,7 @@ import { Fault } from "#base/fault.ts";
 import type { Frame } from "./frames.ts";
 import { formatAddress, isLoopback, type Endpoint } from "./tcp-address.ts";
 import { Connection, type ConnectionLimits } from "./tcp-connection.ts";
+import { serverWith } from "./tcp-secret.ts";
 import { writeFault } from "./tcp-fault.ts";
 import type { Listening } from "./transport.ts";
 
@@ -21,18 +22,30 @@ export type ServerLimits = ConnectionLimits & {
   readonly servedMax: number;
 };
 
+export type ListenOptions = {
+  readonly clock: Clock;
+  readonly limits: ServerLimits;
+  /** What callers over TCP must know; left out: only this machine is listened to. */
+  readonly secret?: string | undefined;
+};
+
 export async function listenOn(
   endpoint: Endpoint,
   handlers: Handlers,
-  { clock, limits }: { readonly clock: Clock; readonly limits: ServerLimits },
+  { clock, limits, secret }: ListenOptions,
 ): Promise<Listening> {
-  if (!isLoopback(endpoint))
+  if (!isLoopback(endpoint) && secret === undefined)
     throw new Fault("invalid", "listen", {
       on: formatAddress(endpoint),
       why: "without authentication only this machine may call: use 127.0.0.1, ::1 or a Unix socket",
     });
   const connections = new Set<Connection>();
-  const server = createServer((socket) => accept(socket));
+  // A Unix socket is guarded by its file's mode.
+  const server =
+    secret === undefined || endpoint.kind === "unix"
+      ? createServer((socket) => accept(socket))
+      : serverWith(secret, limits.connectMs, (socket) => accept(socket));
+  server.maxConnections = 2 * limits.connectionsMax; // those that have not said hello yet count here only
 
   function accept(socket: Socket): void {
     const connection = new Connection(socket, clock, limits);

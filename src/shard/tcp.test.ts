@@ -225,3 +225,51 @@ function speak(port: number, bytes: Uint8Array): Promise<Frame[]> {
     socket.on("close", () => resolve(got));
   });
 }
+
+const secret = "of the whole mill, nobody else's";
+
+exerciseTransport("the transport over TCP with a secret", async () => {
+  const clock = new ManualClock();
+  return {
+    server: createTcpTransport({ clock, listenOn: [loopback], secret }),
+    client: createTcpTransport({ clock, secret }),
+    nowhere: "tcp:127.0.0.1:1",
+  };
+});
+
+test("who does not know the secret, or says nothing of it, is not heard", async () => {
+  const clock = new ManualClock();
+  const asked: unknown[] = [];
+  const server = createTcpTransport({ clock, listenOn: [loopback], secret });
+  const others = [
+    createTcpTransport({ clock, secret: "of another mill altogether" }),
+    createTcpTransport({ clock, limits: { connectMs: 200 } }),
+  ];
+  try {
+    const { address } = await server.listen(
+      service({
+        request: async (request) => {
+          asked.push(request);
+          return stats(1);
+        },
+      }),
+    );
+    for (const other of others) await rejects(other.request(address, ask(0), never), (e) => isFault(e, "unavailable"));
+    deepEqual(asked, []);
+  } finally {
+    await Promise.all([server, ...others].map((each) => each.close()));
+  }
+});
+
+test("with a secret it may listen for other machines, and says what it was told to say", async () => {
+  const clock = new ManualClock();
+  const advertise = "tcp:mill.example:7433";
+  const server = createTcpTransport({ clock, listenOn: ["tcp:0.0.0.0:0"], secret, advertise });
+  const open = createTcpTransport({ clock, listenOn: ["tcp:0.0.0.0:0"] });
+  try {
+    equal((await server.listen(service({}))).address, advertise);
+    await rejects(open.listen(service({})), (e) => isFault(e, "invalid"));
+  } finally {
+    await Promise.all([server.close(), open.close()]);
+  }
+});

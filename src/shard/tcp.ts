@@ -30,6 +30,10 @@ export type TcpOptions = {
   /** "owner": speak to the shard's owner. "router": speak to any node, which asks the owner. */
   readonly via?: "owner" | "router";
   readonly limits?: Partial<TcpLimits>;
+  /** What all nodes know: without it TCP is spoken on this machine only, and in clear. */
+  readonly secret?: string | undefined;
+  /** What others are told instead of the first address that is listened on. */
+  readonly advertise?: Address | undefined;
 };
 
 /** What a node serves besides its own shards. */
@@ -49,6 +53,8 @@ export function createTcpTransport({
   listenOn: addresses = [],
   via = "owner",
   limits,
+  secret,
+  advertise,
 }: TcpOptions): TcpTransport {
   const allLimits = { ...tcpLimitsDefault, ...limits };
   const links = new Map<Address, TcpLink>();
@@ -58,7 +64,7 @@ export function createTcpTransport({
 
   function linkTo(address: Address): TcpLink {
     if (closed) throw new Fault("unavailable", "use transport", { why: "it is closed" });
-    const link = links.get(address) ?? new TcpLink(address, clock, allLimits);
+    const link = links.get(address) ?? new TcpLink(address, clock, allLimits, secret);
     links.set(address, link);
     return link;
   }
@@ -74,13 +80,13 @@ export function createTcpTransport({
       const opened: Listening[] = [];
       try {
         for (const address of [first, ...others])
-          opened.push(await listenOn(parseAddress(address), handlers, { clock, limits: allLimits }));
+          opened.push(await listenOn(parseAddress(address), handlers, { clock, limits: allLimits, secret }));
       } catch (error) {
         for (const each of opened) await each.close();
         throw error;
       }
       const all: Listening = {
-        address: opened[0]?.address ?? first,
+        address: advertise ?? opened[0]?.address ?? first,
         async close() {
           listening.delete(all);
           await Promise.all(opened.map((each) => each.close()));
