@@ -4,6 +4,7 @@ import type { Clock } from "#base/clock.ts";
 import { isFault } from "#base/fault.ts";
 import type { ActionIndex } from "#blobs/action-index.ts";
 import type { Store } from "#blobs/store.ts";
+import type { Streams } from "#blobs/streams.ts";
 import { ActionCacheService } from "#doors/build/action-cache.ts";
 import { buildPlanners } from "#doors/build/builds/plan-stage.ts";
 import { stepRunners } from "#doors/build/builds/run-step.ts";
@@ -15,6 +16,7 @@ import type { TenantTrees } from "#doors/build/tenant-trees.ts";
 import { TrustRules } from "#doors/build/trust-rules.ts";
 import { Seen } from "#doors/build/why/seen.ts";
 import type { Planners, Resume, Runners } from "#worker/runner.ts";
+import { removeMarked } from "#worker/live-output.ts";
 import { Sandbox, type SandboxAbout } from "#worker/sandbox/sandbox.ts";
 import { KeptFolders } from "#worker/stage/kept-folders.ts";
 import { LinkCache } from "#worker/stage/link-cache.ts";
@@ -28,6 +30,7 @@ export type ActionParts = {
   readonly store: Store;
   readonly index: ActionIndex;
   readonly trees: TenantTrees;
+  readonly streams: Streams | undefined;
   readonly clock: Clock;
   /** Follows what is run, for metrics and traces. */
   readonly watch?: ActionPorts["watch"];
@@ -66,7 +69,7 @@ export async function openActions(
 }
 
 async function open(config: Config, folder: DataFolder, parts: ActionParts): Promise<Actions> {
-  const { name, store, trees, clock, log } = parts;
+  const { name, store, trees, streams, clock, log } = parts;
   const { slots, actionsIn, inputsMax, printedMax, processesMax } = config.worker;
   const home = actionsHome(actionsIn, folder.path);
   await using undo = new AsyncDisposableStack();
@@ -85,14 +88,16 @@ async function open(config: Config, folder: DataFolder, parts: ActionParts): Pro
     }),
   );
   const resumable = new Resumable(sandbox);
-  await sandbox.keepOnly(resumable.runs);
+  await sandbox.keepOnly(resumable.runs, async (path) => {
+    if (streams) await removeMarked(streams, path);
+  });
   const links = await LinkCache.open({ folder: join(home, "inputs"), bytesMax: inputsMax });
   const kept = await KeptFolders.open({ folder: join(home, "kept"), bytesMax: inputsMax / 4, log });
   const { about } = sandbox;
   log(`actions run in: ${about.kind}, users ${about.users}, network ${about.network}, groups ${about.groups}`);
   for (const what of about.missing) log(`actions do without ${what}`);
   const limits = { printedBytesMax: printedMax, pidsMax: processesMax };
-  const ports = { store, sandbox, trees, links, kept, worker: name, resumable, watch: parts.watch, ...limits };
+  const ports = { store, sandbox, trees, links, kept, worker: name, resumable, streams, watch: parts.watch, ...limits };
   const owned = undo.move();
   return { ...workOf(config, ports, parts), resumes: resumable.resumes, about, close: () => owned.disposeAsync() };
 }

@@ -66,7 +66,7 @@ export const buildSettings = ({ instances, blobMax, fetchFrom }: BuildConfig) =>
   assets: { allow: fetchFrom },
 });
 
-type ExecutionParts = Pick<ExecutionPorts, "client" | "trees"> & WorkersParts;
+type ExecutionParts = Pick<ExecutionPorts, "client" | "trees" | "live"> & WorkersParts;
 type WorkersParts = {
   /** This node runs actions itself. */
   readonly isOwn: boolean;
@@ -77,10 +77,11 @@ type WorkersParts = {
 /** Undefined where it is not wanted. */
 export function executionPorts(
   { build, worker }: Config,
-  { client, trees, ...parts }: ExecutionParts,
+  { client, trees, live, ...parts }: ExecutionParts,
 ): ExecutionPorts | undefined {
   if (!build.execute) return undefined;
-  return { client, trees, settings: executionSettings(build, worker.labels), hasWorkers: workersOf(parts) };
+  const settings = executionSettings(build, worker.labels);
+  return { client, trees, settings, live, hasWorkers: workersOf(parts) };
 }
 
 const seenForMs = 5_000;

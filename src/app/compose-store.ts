@@ -8,6 +8,7 @@ import { createMemoryIndex } from "#blobs/memory-index.ts";
 import { createMemoryStore } from "#blobs/memory-store.ts";
 import { createMemoryBlobs } from "#blobs/memory.ts";
 import type { BlobStore, Store } from "#blobs/store.ts";
+import type { Streams } from "#blobs/streams.ts";
 import { openSharedDirectory } from "#blobs/tiers/shared-directory.ts";
 import type { Upkeep } from "#blobs/upkeep.ts";
 import type { MetricsRegistry } from "#edge/metrics-registry.ts";
@@ -25,6 +26,8 @@ export type ComposedStore = {
   readonly index: ActionIndex;
   /** Of the node's own disk; left out where there is none. */
   readonly upkeep?: Upkeep;
+  /** Where what runs here can be read while it runs; left out where there is no disk. */
+  readonly streams?: Streams;
   /** Counts what it does there, from now on. */
   readonly observe?: (registry: MetricsRegistry) => void;
   close(): Promise<void>;
@@ -36,9 +39,9 @@ export async function openStore({ blobs }: Config, folder: DataFolder, ports: St
   switch (blobs.kind) {
     case "disk": {
       const store = await openDisk(blobs, folder, ports);
-      const { upkeep, index } = store;
-      const disk = { blobs: store.all, store, index, upkeep, close: () => store.close() };
-      return blobs.authoritative ? await overTier(disk, blobs.authoritative, ports) : disk;
+      const { upkeep, index, streams } = store;
+      const disk = { blobs: store.all, store, index, upkeep, streams, close: () => store.close() };
+      return blobs.authoritative ? { ...(await overTier(disk, blobs.authoritative, ports)), streams } : disk;
     }
     case "directory": {
       // What nodes share; what doors keep beside it is each node's own.

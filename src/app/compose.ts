@@ -32,6 +32,7 @@ import { clusterSecret } from "./cluster-secret.ts";
 import { lockFolder, nodeName, publishAddress, publishEdge, type DataFolder } from "./data-folder.ts";
 import { Drain, type DrainPorts } from "./drain.ts";
 import { factsFor } from "./mesh-facts.ts";
+import { liveCalls, liveSource } from "./live-streams.ts";
 import { publisherOf } from "./publishers.ts";
 import { systemClock } from "./system-clock.ts";
 import { version } from "./version.ts";
@@ -84,7 +85,7 @@ export async function startNode(
   const watching = await openWatching(config, { name, clock, random, log });
   undo.defer(() => watching.close());
   const { metrics, watch, observers } = watching;
-  const counted = { store: metrics.stored.store(store, "worker"), index };
+  const counted = { store: metrics.stored.store(store, "worker"), index, streams: stored.streams };
   const actions = await openActions(config, folder, { name, ...counted, trees, clock, watch, log });
   if (actions) undo.defer(() => actions.close());
   let worker: Worker | undefined; // shown in the node's facts, which are told before there is one
@@ -111,7 +112,8 @@ export async function startNode(
       resumes,
     });
   }
-  const execution = executionPorts(config, { client, trees, journal, clock, isOwn: actions !== undefined });
+  const live = liveSource({ name, streams: stored.streams }, node, tcp);
+  const execution = executionPorts(config, { client, trees, journal, clock, live, isOwn: actions !== undefined });
   const traced = execution && { ...execution, traces: watching.calls };
   const cache = { ...stored, spoolFolder: await spoolFolder(folder), execution: traced };
   let mesh: RunningMesh | undefined; // the edge is asked about it, and it tells where the edge is
@@ -176,7 +178,7 @@ type Parts = {
   readonly config: Config;
   readonly name: string;
   readonly journal: Journal;
-  readonly stored: Pick<ComposedStore, "blobs" | "pins" | "index">;
+  readonly stored: Pick<ComposedStore, "blobs" | "pins" | "index" | "streams">;
   readonly tcp: TcpTransport;
   readonly clock: Clock;
   readonly random: Random;
@@ -191,7 +193,11 @@ type WorkerFacts = Partial<ReturnType<Worker["status"]>> & { readonly actions: n
 function joinParts(parts: Parts, workerFacts: () => WorkerFacts) {
   const { config, name, journal, stored, tcp, clock, random, observers, log } = parts;
   const { blobs, pins, index } = stored;
-  const calls = { ...directoryCalls(journal, () => node.status()), ...readyCalls(() => node) };
+  const calls = {
+    ...directoryCalls(journal, () => node.status()),
+    ...readyCalls(() => node),
+    ...liveCalls(stored.streams),
+  };
   const listen = (service: ShardService) => tcp.listen(service, { routed: routedBy(router), calls });
   const node: Node = createNode({
     id: name,

@@ -89,6 +89,19 @@ export function exerciseStreams(name: string, make: () => Promise<StreamsRig>): 
       equal(await another, "");
     });
 
+    check("a reader may come in the midst of the first words", async (streams) => {
+      for (let turns = 0; turns < 30; turns += 1) {
+        const one = { ...key, task: `t-${turns}` };
+        const writing = streams.append(one, 0, bytes("first"));
+        for (let turn = 0; turn < turns; turn += 1) await Promise.resolve();
+        const reading = text(streams.read(one, 0, never));
+        await writing;
+        await streams.append(one, 5, bytes(" last"));
+        await streams.seal(one);
+        equal(await reading, "first last");
+      }
+    });
+
     check("B9: a writer whose token is older than one that has written is refused", async (streams) => {
       await streams.append(key, 0, bytes("old"));
       const newer = { ...key, token: 8 };

@@ -62,10 +62,11 @@ class DiskStreams {
       if (state.sealed) throw new Fault("stale", "append to stream", { ...facts, why: "it is sealed" });
       if (!(offset >= 0 && offset <= state.sizeBytes))
         throw new Fault("invalid", "append to stream", { ...facts, why: "there is a gap" });
+      // A reader that comes meanwhile has to wait for this very state to change.
+      task.states.set(name, state);
       const skipped = Math.max(0, state.trustedBytes - offset);
       if (bytes.length > skipped)
         await this.#write(task, name, state, { at: offset + skipped, bytes: bytes.subarray(skipped) });
-      task.states.set(name, state);
       task.newestToken = Math.max(task.newestToken, key.token);
       wake(state);
     });
@@ -143,6 +144,7 @@ class DiskStreams {
       if (state.sealed !== undefined) return state.sealed;
       if (key.token < task.newestToken)
         throw new Fault("stale", "seal stream", { token: key.token, newest: task.newestToken });
+      task.states.set(name, state);
       const path = join(task.folder, name);
       const hasher = createHasher("sha256");
       for await (const piece of this.#pieces(path, 0, state.sizeBytes)) hasher.update(piece);
@@ -151,7 +153,6 @@ class DiskStreams {
       await mkdir(task.folder, { recursive: true, mode: 0o700 });
       await writeDurably(`${path}.sealed`, digest);
       await syncFolder(task.folder);
-      task.states.set(name, state);
       task.newestToken = Math.max(task.newestToken, key.token);
       state.sealed = digest;
       wake(state);

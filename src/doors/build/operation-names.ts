@@ -20,6 +20,24 @@ export function parseOperationName(name: string): OperationName {
   return { instance: checkedInstance(parts.slice(0, -2).join("/")), jobId };
 }
 
+/** `[instance/]streams/<job>/<token>/(stdout|stderr)`: what an operation prints, while it runs under a claim. */
+export type StreamName = OperationName & { readonly token: number; readonly name: "stdout" | "stderr" };
+
+const streamShape = /^(?:(.*)\/)?streams\/([^/]+)\/(\d{1,15})\/(stdout|stderr)$/s;
+
+export const streamNameOf = (operation: string, token: number, name: StreamName["name"]): string => {
+  const { instance, jobId } = parseOperationName(operation);
+  return `${instance === "" ? "" : `${instance}/`}streams/${jobId}/${token}/${name}`;
+};
+
+/** Undefined for names of blobs and the like: these never end in such a word. */
+export function parseStreamName(text: string): StreamName | undefined {
+  const [, instance = "", jobId = "", token = "", name] =
+    (text.length <= nameLengthMax && streamShape.exec(text)) || [];
+  if (!parseJob(jobId)) return undefined;
+  return { instance: checkedInstance(instance), jobId, token: Number(token), name: name as StreamName["name"] };
+}
+
 /** Of a collection: `[instance/]operations`, or the instance alone. */
 export function parseCollection(name: string): string {
   if (name.length > nameLengthMax) throw invalid("the name is too long");

@@ -21,6 +21,8 @@ export type ActionOutcome = {
   /** Of its status; 0 is well. */
   readonly code: number;
   readonly exitCode: number;
+  /** Of the claim that it was run under: names what it printed. */
+  readonly token?: number;
   /** It was not run: the result is the cache's. */
   readonly cached?: boolean;
   readonly because?: RanBecause;

@@ -8,6 +8,7 @@ import type { Digest, DigestFunction } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import { digestOf } from "#blobs/hashing.ts";
 import type { BlobStore, Store } from "#blobs/store.ts";
+import type { Streams } from "#blobs/streams.ts";
 import { grpcCode, isGrpcError } from "#grpc/status.ts";
 import type { Granted } from "#shard/client-executor.ts";
 import {
@@ -18,6 +19,7 @@ import {
 import type { Status } from "#wire/generated/google/rpc/status.ts";
 import { encode } from "#wire/message.ts";
 import { leasesOf } from "#worker/holding.ts";
+import { LiveOutput } from "#worker/live-output.ts";
 import { collectOutputs, OutputRefused, wantedOutputs, type Outputs } from "#worker/outputs/collect.ts";
 import { Uploads } from "#worker/outputs/upload.ts";
 import type { EndReason } from "#worker/process/protocol.ts";
@@ -59,6 +61,8 @@ export type ActionPorts = {
   readonly watch?: ActionWatch | undefined;
   /** What an earlier life of this node began. */
   readonly resumable?: Resumable | undefined;
+  /** Where what actions print can be read while they run; left out: nowhere. */
+  readonly streams?: Streams | undefined;
 };
 
 export const actionRunner =
@@ -134,7 +138,8 @@ class ActionRun {
       const attempt = resumed?.attempt ?? (await this.#ports.sandbox.attempt(signal));
       return await this.#within(attempt, async () => {
         const giveBack = resumed ? undefined : await this.#stage(read, attempt);
-        const ran = await this.#ended(resumed ? this.#resume(resumed) : this.#execute(read.command, attempt));
+        const running = resumed ? this.#resume(resumed) : this.#execute(read.command, attempt);
+        const ran = await this.#ended(running, this.#live(attempt));
         const again = this.#again(ran);
         if (again) return again;
         if (ran.why === "disk-full") return await this.#tooMuchWritten(ran);
@@ -215,9 +220,20 @@ class ActionRun {
     return await attempt.follow(running, this.#context.signal);
   }
 
-  async #ended(running: Promise<Ran>): Promise<Ran> {
+  /** What it prints can be read meanwhile, and nothing of that is needed any more when its result is known. */
+  #live({ folder }: Attempt): LiveOutput | undefined {
+    const { streams, printedBytesMax } = this.#ports;
+    const { task, clock, afterwards } = this.#context;
+    if (!streams) return undefined;
+    const { tenant, taskId, token } = task;
+    const live = new LiveOutput({ streams, clock }, { tenant, task: taskId, token }, folder, printedBytesMax);
+    afterwards?.(() => void live.remove().catch(() => {}));
+    return live;
+  }
+
+  async #ended(running: Promise<Ran>, live: LiveOutput | undefined): Promise<Ran> {
     const { signal } = this.#context;
-    const ran = await running;
+    const ran = await running.finally(async () => await live?.stop());
     this.#times.mark("executionCompleted");
     signal.throwIfAborted();
     if (!told.has(ran.why)) throw new Fault("unavailable", "run command", { why: ran.message ?? ran.why });
@@ -310,7 +326,8 @@ class ActionRun {
     const code = status?.code ?? 0;
     const exitCode = result?.exitCode ?? 0;
     const { because } = this.#spec;
-    const about = { instance, action, response: responseDigest, code, exitCode };
+    const { token } = this.#context.task;
+    const about = { instance, action, response: responseDigest, code, exitCode, token };
     const payload = outcomeText(because ? { ...about, because } : about);
     const named = [responseDigest, ...digests.filter((digest) => !isEmpty(digest))];
     if (!result || code !== 0 || exitCode !== 0 || doNotCache)

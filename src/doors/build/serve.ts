@@ -54,6 +54,8 @@ import { ExecutionService } from "./execution.ts";
 import type { CallTraces, ExecutionPorts } from "./execution-ports.ts";
 import { refusalOfInputs } from "./execution-refusals.ts";
 import { findMissing } from "./find-missing.ts";
+import { readLive, type LivePorts } from "./live.ts";
+import { parseStreamName } from "./operation-names.ts";
 import { readBlob } from "./read.ts";
 import { recorded } from "./recorded-call.ts";
 import { refusalOf } from "./refusals.ts";
@@ -89,12 +91,13 @@ export function serveBuild<P>(server: GrpcServer<P>, ports: ServedPorts, callerO
   };
   addCapabilities(add, ports);
   addBlobs(add, ports);
-  addStreams(add, ports);
   const results = new ActionCacheService(ports, new TrustRules(ports.index));
   addResults(add, results);
   addAssets(add, ports);
   const { execution } = ports;
-  if (execution) addExecution(add, new ExecutionService(ports, execution, results), execution.traces);
+  const service = execution && new ExecutionService(ports, execution, results);
+  addStreams(add, ports, execution && service && { build: ports, execution, operations: service.operations });
+  if (service) addExecution(add, service, execution?.traces);
   if (execution) addBuilds(add, new BuildsService({ ...ports, execution }));
   return paths;
 }
@@ -131,9 +134,12 @@ function addBlobs(add: Add, ports: AssetPorts): void {
   add(splice, splice, (request: SpliceBlobRequest, call: BuildCall) => spliceBlob(ports, request, call));
 }
 
-function addStreams(add: Add, ports: AssetPorts): void {
+function addStreams(add: Add, ports: AssetPorts, live: LivePorts | undefined): void {
   const { read, write, queryWriteStatus: query } = ByteStream.methods;
-  add(read, read, (request: ReadRequest, call: BuildCall) => readBlob(ports, request, call));
+  add(read, read, (request: ReadRequest, call: BuildCall) => {
+    const name = live && parseStreamName(request.resourceName);
+    return name ? readLive(live, name, request, call) : readBlob(ports, request, call);
+  });
   add(
     write,
     { request: writeRequest, response: write.response },

@@ -57,11 +57,11 @@ describe("an operation follows its job", () => {
     ];
     for (const message of script) if (follower.hear(message)) seen.push(follower.progress);
     deepEqual(seen, [
-      { stage: Stage.QUEUED, worker: "one" },
-      { stage: Stage.EXECUTING, worker: "one" },
-      { stage: Stage.QUEUED, worker: "" },
-      { stage: Stage.EXECUTING, worker: "two" },
-      { stage: Stage.COMPLETED, worker: "two" },
+      { stage: Stage.QUEUED, worker: "one", token: undefined },
+      { stage: Stage.EXECUTING, worker: "one", token: 1 },
+      { stage: Stage.QUEUED, worker: "", token: undefined },
+      { stage: Stage.EXECUTING, worker: "two", token: 2 },
+      { stage: Stage.COMPLETED, worker: "two", token: 2 },
     ]);
     deepEqual(follower.ended?.result, result);
   });

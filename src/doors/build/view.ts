@@ -13,6 +13,7 @@ import {
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import type { Operation } from "#wire/generated/google/longrunning/operations.ts";
 import { numberOf, wireOf } from "./digests.ts";
+import { streamNameOf } from "./operation-names.ts";
 import type { ActionSpec } from "./plan.ts";
 
 /** How a job ended, as far as this door cares. */
@@ -24,19 +25,25 @@ export type Ended = {
 };
 
 /** What is told while it lasts. */
-export type Progress = { readonly stage: number; readonly worker: string };
+export type Progress = {
+  readonly stage: number;
+  readonly worker: string;
+  /** Of the claim that it runs under, while it does: what it prints can be read under it. */
+  readonly token?: number | undefined;
+};
 
 /** Follows a watch of one job. Its stage may go back from EXECUTING to QUEUED: the worker was lost (48). */
 export class ExecutionFollower {
   #stage: number = Stage.QUEUED;
   #worker = "";
+  #token: number | undefined;
   #result: Result | undefined;
   #failure: Ended["failure"];
   #taskReason = "";
   #ended: Ended | undefined;
 
   get progress(): Progress {
-    return { stage: this.#ended ? Stage.COMPLETED : this.#stage, worker: this.#worker };
+    return { stage: this.#ended ? Stage.COMPLETED : this.#stage, worker: this.#worker, token: this.#token };
   }
 
   get ended(): Ended | undefined {
@@ -48,14 +55,16 @@ export class ExecutionFollower {
     const before = this.progress;
     if (message.kind === "snapshot") this.#snapshot(message.view);
     else if (message.kind === "events") for (const event of message.events) this.#event(event);
-    const { stage, worker } = this.progress;
-    return stage !== before.stage || worker !== before.worker;
+    const { stage, worker, token } = this.progress;
+    return stage !== before.stage || worker !== before.worker || token !== before.token;
   }
 
   #snapshot({ phase, reason, endedAtMs, tasks }: JobView): void {
     const task = tasks.find(({ planning }) => !planning);
     const claim = task?.claims.find(({ started }) => started);
-    this.#move(claim?.executor);
+    this.#move(claim?.executor, claim?.token);
+    // Claimed and not begun: whoever begins it is not named again.
+    if (!claim) this.#worker = task?.claims[0]?.executor ?? "";
     this.#result = task?.result;
     this.#failure = task?.lastFailure;
     if (endedAtMs !== undefined) this.#end(phase, reason);
@@ -64,11 +73,12 @@ export class ExecutionFollower {
   #event(event: Event): void {
     switch (event.kind) {
       case "claimed":
-        if (event.started) this.#move(event.executor);
+        if (event.started) this.#move(event.executor, event.token);
         else this.#worker = event.executor;
         return;
       case "started":
         this.#stage = Stage.EXECUTING;
+        this.#token = event.token;
         return;
       case "attempt-ended":
         if (event.next.do !== "nothing") this.#move(undefined);
@@ -90,7 +100,8 @@ export class ExecutionFollower {
     }
   }
 
-  #move(executor: string | undefined): void {
+  #move(executor: string | undefined, token?: number): void {
+    this.#token = token;
     this.#stage = executor === undefined ? Stage.QUEUED : Stage.EXECUTING;
     this.#worker = executor ?? "";
   }
@@ -105,7 +116,7 @@ export type OperationAbout = { readonly name: string; readonly action: string; r
 /** 48: metadata on every message. 47: an operation is never an error in itself. */
 export function viewOperation(
   { name, action, queuedAtMs }: OperationAbout,
-  { stage, worker }: Progress,
+  { stage, worker, token }: Progress,
   response?: ExecuteResponse,
 ): Operation {
   const fn = parseDigest(action)?.fn ?? "sha256";
@@ -117,8 +128,8 @@ export function viewOperation(
   const metadata: ExecuteOperationMetadata = {
     stage: response ? Stage.COMPLETED : stage,
     actionDigest: wireOf(action),
-    stdoutStreamName: "",
-    stderrStreamName: "",
+    stdoutStreamName: token === undefined ? "" : streamNameOf(name, token, "stdout"),
+    stderrStreamName: token === undefined ? "" : streamNameOf(name, token, "stderr"),
     partialExecutionMetadata: response?.result?.executionMetadata ?? partial,
     digestFunction: numberOf(fn),
   };

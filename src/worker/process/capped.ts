@@ -7,6 +7,9 @@ import type { CappedFile, StreamEnd } from "./protocol.ts";
 
 const tailBytesMax = 64 * 1024;
 
+/** How much of its beginning stays as it is, whatever comes. */
+export const headBytesOf = (bytesMax: number): number => bytesMax - Math.min(tailBytesMax, Math.floor(bytesMax / 4));
+
 export class Capped implements Disposable {
   readonly #fd: number;
   readonly #headMax: number;
@@ -19,8 +22,8 @@ export class Capped implements Disposable {
   constructor({ path, bytesMax }: CappedFile) {
     this.#fd = openSync(path, "r+");
     this.#bytesMax = bytesMax;
-    this.#tailMax = Math.min(tailBytesMax, Math.floor(bytesMax / 4));
-    this.#headMax = bytesMax - this.#tailMax;
+    this.#headMax = headBytesOf(bytesMax);
+    this.#tailMax = bytesMax - this.#headMax;
   }
 
   look(): void {

@@ -93,10 +93,17 @@ function entriesOf(path: Buffer): readonly Dirent<Buffer>[] {
 const slash = Buffer.from("/");
 
 /** Of those that no longer have an owner. */
-export async function reclaimAttempts(home: string, kept: ReadonlySet<string>): Promise<number> {
+export async function reclaimAttempts(
+  home: string,
+  kept: ReadonlySet<string>,
+  before: (path: string) => Promise<void> = async () => {},
+): Promise<number> {
   const root = attemptsIn(home);
   mkdirSync(root, { recursive: true, mode: 0o711 });
   const left = (await readdir(root)).map((name) => join(root, name)).filter((path) => !kept.has(path));
-  for (const path of left) await removeFolder(path);
+  for (const path of left) {
+    await before(path);
+    await removeFolder(path);
+  }
   return left.length;
 }

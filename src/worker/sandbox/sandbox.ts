@@ -201,8 +201,11 @@ export class Sandbox implements AsyncDisposable {
     running.end.then(gone, gone);
   }
 
-  /** Ends what was found and is not among these, and takes the folders away that nobody needs. Before anything else. */
-  async keepOnly(kept: readonly FoundRun[]): Promise<void> {
+  /**
+   * Ends what was found and is not among these, and takes the folders away that nobody needs, each after `before`.
+   * To be called first of all.
+   */
+  async keepOnly(kept: readonly FoundRun[], before?: (path: string) => Promise<void>): Promise<void> {
     for (const { running } of kept) {
       const lane = running.hasEnded ? noLane : this.#spawner.lanes.take(running.lane);
       if (lane) this.#reserved.set(running.id, lane);
@@ -211,7 +214,11 @@ export class Sandbox implements AsyncDisposable {
     for (const running of others) running.kill("lost");
     await Promise.allSettled(others.map(({ end }) => end));
     for (const running of others) running.forget();
-    await this.reclaim(kept.filter(({ running }) => this.#reserved.has(running.id)).map(({ folder }) => folder.path));
+    const needed = kept.filter(({ running }) => this.#reserved.has(running.id));
+    await this.reclaim(
+      needed.map(({ folder }) => folder.path),
+      before,
+    );
   }
 
   get launcherPid(): number {
@@ -219,8 +226,8 @@ export class Sandbox implements AsyncDisposable {
   }
 
   /** Folders that neither a run that was found nor anybody else needs. Before the first attempt. */
-  reclaim(kept: readonly string[]): Promise<number> {
-    return reclaimAttempts(this.#options.home, new Set(kept));
+  reclaim(kept: readonly string[], before?: (path: string) => Promise<void>): Promise<number> {
+    return reclaimAttempts(this.#options.home, new Set(kept), before);
   }
 
   async attempt(signal?: AbortSignal): Promise<Attempt> {
