@@ -1,26 +1,27 @@
 /** The program itself in a mesh with a serf agent. */
 import { deepEqual, equal, match } from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { test } from "node:test";
+import { after, test } from "node:test";
 import { freePort } from "#test/free-port.ts";
+import { startPostgres } from "#test/postgres.ts";
 import { until } from "#test/until.ts";
 import { SerfAgent, serfMissing } from "./serf-agent.ts";
 
 const patience = { limitMs: 60_000, everyMs: 100 };
+const postgres = await startPostgres({ durable: false });
 const program = join(import.meta.dirname, "../../src/cli/main.ts");
 
 const title = "as a serf agent sees it: tags, peers, killed with -9, started again, stopped politely";
 
-test(`the program ${title}`, { skip: serfMissing }, async () => {
+test(`the program ${title}`, { skip: serfMissing || postgres.skip }, async () => {
   await using one = await SerfAgent.start("one");
   const folder = await mkdtemp(join(tmpdir(), "millrace-mesh-"));
   const port = await freePort();
-  const config = `node: { name: alpha }\nedge: { listen: ["127.0.0.1:0"] }\njournal: { kind: memory }\n`;
-  const mesh = `blobs: { kind: memory }\nmesh: { listen: "127.0.0.1:${port}", profile: local }\n`;
-  await writeFile(join(folder, "config.yaml"), config + mesh);
+  await mkdir(join(folder, "shared"));
+  await writeFile(join(folder, "config.yaml"), JSON.stringify(await settings(port, join(folder, "shared"))));
   const start = () => {
     const child = spawn(process.execPath, [program, "up", "--data", folder, "--join", one.address]);
     const ended = new Promise<number | null>((resolve) => child.once("close", resolve));
@@ -60,6 +61,20 @@ test(`the program ${title}`, { skip: serfMissing }, async () => {
     await rm(folder, { recursive: true, force: true });
   }
 });
+
+after(() => postgres.stop());
+
+/** What a node that joins others has to share with them. */
+async function settings(port: number, directory: string): Promise<object> {
+  const journal = { kind: "postgres", url: await postgres.server().freshDatabase() };
+  return {
+    node: { name: "alpha" },
+    edge: { listen: ["127.0.0.1:0"] },
+    journal,
+    blobs: { kind: "disk", authoritative: { kind: "directory", directory, names: journal } },
+    mesh: { listen: `127.0.0.1:${port}`, profile: "local" },
+  };
+}
 
 function spawnText(args: readonly string[]): Promise<string> {
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });

@@ -6,6 +6,7 @@ import { existsSync } from "node:fs";
 import { startNode, type Running } from "#app/compose.ts";
 import { readConfig, type Config } from "#app/config.ts";
 import { dataFolder, defaultDataPath, type DataFolder } from "#app/data-folder.ts";
+import { checkJoin } from "#app/join-check.ts";
 import { withJoin } from "#app/mesh-config.ts";
 import { systemClock } from "#app/system-clock.ts";
 import { version } from "#app/version.ts";
@@ -49,6 +50,7 @@ export async function configured(values: UpValues, world: World, undo: AsyncDisp
   const file = named ?? (existsSync(usual.config) ? usual.config : undefined);
   const read = await readConfig({ file, env, set: values.set });
   const config = { ...read, mesh: withJoin(read.mesh, values.join) };
+  checkJoin(config);
   const folder =
     values.data === undefined && throwaway === undefined && config.node.data !== undefined
       ? dataFolder(config.node.data)

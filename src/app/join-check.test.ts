@@ -1,0 +1,45 @@
+import { doesNotThrow, match } from "node:assert/strict";
+import { describe, test } from "node:test";
+import { isFault } from "#base/fault.ts";
+import { Config } from "./config.ts";
+import { checkJoin } from "./join-check.ts";
+
+const url = "postgres://db/millrace";
+const mesh = { join: ["10.0.0.5:7946"] };
+const journal = { kind: "postgres", url };
+const tier = { kind: "directory", directory: "/mnt/builds", names: { kind: "postgres", url } };
+const refusal = (given: object): string => {
+  try {
+    checkJoin(Config.parse(given));
+    return "";
+  } catch (error) {
+    if (!isFault(error, "invalid")) throw error;
+    return error.message;
+  }
+};
+
+describe("a node that joins others", () => {
+  test("shares a journal, a tier and names with them", () => {
+    doesNotThrow(() => checkJoin(Config.parse({ mesh, journal, blobs: { kind: "disk", authoritative: tier } })));
+    doesNotThrow(() => checkJoin(Config.parse({ mesh, journal, blobs: { kind: "directory", directory: "/mnt" } })));
+  });
+
+  test("is refused otherwise, and told what to set", () => {
+    const cases: readonly [object, RegExp][] = [
+      [{ mesh }, /journal of kind sqlite.*Set journal: \{ kind: postgres/],
+      [{ mesh, journal: { kind: "memory" } }, /journal of kind memory/],
+      [{ mesh, journal }, /blobs\.authoritative/],
+      [{ mesh, journal, blobs: { kind: "memory" } }, /blobs\.authoritative/],
+      [
+        { mesh, journal, blobs: { kind: "disk", authoritative: { ...tier, names: { kind: "here" } } } },
+        /blobs\.authoritative\.names/,
+      ],
+    ];
+    for (const [given, why] of cases) match(refusal(given), why);
+  });
+
+  test("one that joins nobody may be as it likes", () => {
+    doesNotThrow(() => checkJoin(Config.parse({})));
+    doesNotThrow(() => checkJoin(Config.parse({ mesh: {} })));
+  });
+});

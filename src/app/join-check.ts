@@ -1,0 +1,29 @@
+/** Whether a node may be one of several: what one has made must not be lost to the others. Pure. */
+import { Fault } from "#base/fault.ts";
+import type { Config } from "./config.ts";
+
+/** Fault "invalid" says what to configure. A mesh that joins nobody is a node's own affair. */
+export function checkJoin(config: Pick<Config, "mesh" | "journal" | "blobs">): void {
+  const why = config.mesh && config.mesh.join.length > 0 ? whyNotJoin(config) : undefined;
+  if (why !== undefined) throw new Fault("invalid", "join a mesh", { why });
+}
+
+function whyNotJoin({ journal, blobs }: Pick<Config, "journal" | "blobs">): string | undefined {
+  if (journal.kind !== "postgres")
+    return (
+      `a journal of kind ${journal.kind} is this node's alone, and so would be its work: nodes that join each other ` +
+      "share one. Set journal: { kind: postgres, url: ... }"
+    );
+  if (blobs.kind === "directory") return undefined;
+  if (blobs.kind === "memory" || !blobs.authoritative)
+    return (
+      "what this node stores would be lost to the others with it: set blobs.authoritative to a tier that all of them " +
+      "reach (a bucket, a shared folder, another server), the same on every node"
+    );
+  if (blobs.authoritative.names.kind === "here")
+    return (
+      "results would be named on each node by itself, and the others would not find them: set " +
+      "blobs.authoritative.names to { kind: postgres, url: ... }, the same on every node"
+    );
+  return undefined;
+}
