@@ -149,7 +149,9 @@ export class Fleet implements AsyncDisposable {
       mesh: { listen: mesh, join: this.members.map((member) => member.mesh), profile: "local" },
       journal: { kind: "postgres", url: database },
       blobs: { kind: "disk", authoritative: { kind: "directory", directory: this.shared, names } },
-      worker: { slots, actionsIn },
+      build: { properties: ["node", "stones"] },
+      // All but the first: what asks for them can go on when one of those is gone.
+      worker: { slots, actionsIn, labels: name === "n1" ? [] : ["stones=yes"] },
     };
     writeFileSync(config, JSON.stringify(settings));
   }

@@ -3,10 +3,10 @@ import { test } from "node:test";
 import type { Event } from "#kernel/event.ts";
 import { judge } from "./verdict.ts";
 
-const told = (event: Partial<Event>, seq: number) => ({ shard: 3, seq, epoch: 1, event: event as Event });
-const submitted = (job: number, seq: number) => told({ kind: "job-submitted", job } as Partial<Event>, seq);
-const ended = (job: number, seq: number) => told({ kind: "job-ended", job } as Partial<Event>, seq);
-const committed = (task: number, seq: number) => told({ kind: "committed", task } as Partial<Event>, seq);
+const told = (event: object, seq: number) => ({ shard: 3, seq, epoch: 1, event: event as Event });
+const submitted = (job: number, seq: number) => told({ kind: "job-submitted", job }, seq);
+const ended = (job: number, seq: number) => told({ kind: "job-ended", job }, seq);
+const committed = (task: number, seq: number) => told({ kind: "committed", task }, seq);
 
 test("a result that counts twice, a name written twice and a job that never ends are violations", () => {
   const well = [submitted(1, 1), committed(1, 2), ended(1, 3)];

@@ -26,6 +26,16 @@ export async function auditNames(database: string): Promise<void> {
 }
 
 export async function findings(database: string, shared: string, shards: number): Promise<Findings> {
+  const told = await allEvents(database, shared, shards);
+  const rows = await ask(database, "select space, name, count(*)::int as times from names_written group by 1, 2");
+  const names = rows.map(({ space, name, times }) => ({
+    name: `${String(space)} ${String(name)}`,
+    times: Number(times),
+  }));
+  return judge(told, names);
+}
+
+async function allEvents(database: string, shared: string, shards: number): Promise<readonly Told[]> {
   const told: Told[] = [];
   const journal = postgresJournal({ url: database });
   try {
@@ -34,12 +44,20 @@ export async function findings(database: string, shared: string, shards: number)
   } finally {
     await journal.close();
   }
-  const rows = await ask(database, "select space, name, count(*)::int as times from names_written group by 1, 2");
-  const names = rows.map(({ space, name, times }) => ({
-    name: `${String(space)} ${String(name)}`,
-    times: Number(times),
-  }));
-  return judge(told, names);
+  return told;
+}
+
+/** How often the one task of a job was begun, by the log. */
+export async function attemptsOf(
+  { shard, job }: { readonly shard: number; readonly job: number },
+  database: string,
+  shared: string,
+): Promise<number> {
+  const told = (await allEvents(database, shared, shard + 1)).filter((each) => each.shard === shard);
+  const tasks = told.flatMap(({ event }) =>
+    event.kind === "job-submitted" && event.job === job ? [event.firstTask] : [],
+  );
+  return told.filter(({ event }) => event.kind === "started" && tasks.includes(event.task)).length;
 }
 
 /** Pure: what the log and the names come to. */

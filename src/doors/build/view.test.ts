@@ -3,6 +3,7 @@ import { describe, test } from "node:test";
 import { detailsOf, grpcCode, GrpcError } from "#grpc/status.ts";
 import type { Event } from "#kernel/event.ts";
 import type { FailReason, JobPhase } from "#kernel/model.ts";
+import type { JobView } from "#kernel/query.ts";
 import type { Watched } from "#shard/router.ts";
 import {
   ExecuteOperationMetadata,
@@ -64,6 +65,15 @@ describe("an operation follows its job", () => {
       { stage: Stage.COMPLETED, worker: "two", token: 2 },
     ]);
     deepEqual(follower.ended?.result, result);
+  });
+
+  test("one that was claimed before the watch began is named when it begins", () => {
+    const follower = new ExecutionFollower();
+    const claims = [{ token: 1, executor: "one", started: false }];
+    const view = { phase: "RUNNING", reason: "", tasks: [{ planning: false, claims }] } as unknown as JobView;
+    follower.hear({ kind: "snapshot", stamp, view });
+    follower.hear(told(started(1)));
+    deepEqual([follower.progress.stage, follower.progress.worker], [Stage.EXECUTING, "one"]);
   });
 
   test("not done before what it came to is known outside: committed is not yet ended", () => {
