@@ -1,4 +1,11 @@
-/** Which shards a node should own. Pure: what the journal's tables say in, what to do out. */
+/**
+ * Which shards a node should own. Pure: what the journal's tables say in, what to do out.
+ *
+ * Every shard ranks all nodes, each in an order of its own that every node computes alike. A free shard goes to the
+ * first of its live nodes that has less than its share, so that all who look at the same tables want different
+ * shards; one that gives a shard away gives the one that ranks the receiver highest. So shares stay even, a node that
+ * comes back gets mostly what it had, and nothing else moves.
+ */
 import type { ShardId } from "#base/ids.ts";
 import { hash32 } from "#base/random.ts";
 import type { NodeId, NodeSeen, Ownership } from "#journal/journal.ts";
@@ -8,7 +15,12 @@ export type Standing = {
   readonly held: ReadonlySet<ShardId>;
   readonly ownerships: readonly Ownership[];
   readonly nodes: readonly NodeSeen[];
+  /** At how many looks in a row a shard was found free; left out: at none before. */
+  readonly freeLooks?: ReadonlyMap<ShardId, number>;
 };
+
+/** Whoever should have taken it would have by now: it is for everyone then. */
+const overdueLooks = 3;
 
 /**
  * The free shards to take now, best first. What is still the node's own by name (it was restarted, or stepped down)
@@ -20,16 +32,41 @@ export function toTake(standing: Standing): readonly ShardId[] {
   const own = notHeld.filter(({ owner }) => owner === node).map(({ shard }) => shard);
   const free = notHeld.filter(({ owner, remainingMs }) => owner !== node && (owner === undefined || remainingMs <= 0));
   const room = Math.max(0, shareOf(standing) - held.size - own.length);
-  const taken = ranked(node, free).slice(0, room);
-  return [...own, ...taken.map(({ shard }) => shard)];
+  if (room === 0 || free.length === 0) return own;
+  const rooms = roomsOf(standing).set(node, room);
+  const shards = free.map(({ shard }) => shard);
+  const mine = placed(shards, rooms).get(node) ?? [];
+  const overdue = shards.filter((shard) => (standing.freeLooks?.get(shard) ?? 0) >= overdueLooks);
+  return [...own, ...new Set([...mine, ...overdue])].slice(0, own.length + room);
 }
 
-/** Each node in an order of its own, so that they do not all begin with the same. */
-const ranked = (node: NodeId, rows: readonly Ownership[]): readonly Ownership[] =>
-  rows
-    .map((row) => ({ row, rank: hash32(`${node} ${row.shard}`) }))
-    .toSorted((a, b) => a.rank - b.rank || a.row.shard - b.row.shard)
-    .map(({ row }) => row);
+/** How many more each live node should own. */
+function roomsOf(standing: Standing): Map<NodeId, number> {
+  const share = shareOf(standing);
+  return new Map([...countsOf(standing)].map(([node, count]) => [node, Math.max(0, share - count)]));
+}
+
+/** How the shard ranks the node: less is better. */
+const rank = (node: NodeId, shard: ShardId): number => hash32(`${node} ${shard}`);
+
+/** Each shard to the node that it ranks best, as far as there is room; the best matches first. */
+function placed(
+  shards: readonly ShardId[],
+  rooms: ReadonlyMap<NodeId, number>,
+): ReadonlyMap<NodeId, readonly ShardId[]> {
+  const open = [...rooms].filter(([, room]) => room > 0).map(([node]) => node);
+  const pairs = shards.flatMap((shard) => open.map((node) => ({ shard, node, rank: rank(node, shard) })));
+  pairs.sort((a, b) => a.rank - b.rank || a.shard - b.shard || (a.node < b.node ? -1 : 1));
+  const given = new Map<NodeId, ShardId[]>(open.map((node) => [node, []]));
+  const gone = new Set<ShardId>();
+  for (const { shard, node } of pairs) {
+    const its = given.get(node);
+    if (!its || gone.has(shard) || its.length >= (rooms.get(node) ?? 0)) continue;
+    its.push(shard);
+    gone.add(shard);
+  }
+  return given;
+}
 
 /** What this node would have to take if the owners with less than `remainingMs` left said nothing more. */
 export function toTakeSoon(standing: Standing, remainingMs: number): readonly ShardId[] {
@@ -40,10 +77,10 @@ export function toTakeSoon(standing: Standing, remainingMs: number): readonly Sh
   if (fading.length === 0) return [];
   const owners = new Set(fading.map(({ owner }) => owner));
   const nodes = standing.nodes.filter((row) => !owners.has(row.node));
-  const room = Math.max(0, shareOf({ ...standing, nodes }) - held.size);
-  return ranked(node, fading)
-    .slice(0, room)
-    .map(({ shard }) => shard);
+  const without = { ...standing, nodes };
+  const rooms = roomsOf(without).set(node, Math.max(0, shareOf(without) - held.size));
+  const shards = fading.map(({ shard }) => shard);
+  return placed(shards, rooms).get(node) ?? [];
 }
 
 /**
@@ -58,6 +95,13 @@ export function moveTo(standing: Standing): NodeId | undefined {
   for (const [other, count] of counts)
     if (other !== node && (!least || count < least.count)) least = { node: other, count };
   return least && held.size - least.count >= 2 ? least.node : undefined;
+}
+
+/** Of these, the shard that the node should have rather than any other. */
+export function bestFor(node: NodeId, shards: Iterable<ShardId>): ShardId | undefined {
+  let best: ShardId | undefined;
+  for (const shard of shards) if (best === undefined || rank(node, shard) < rank(node, best)) best = shard;
+  return best;
 }
 
 /** Live nodes by how many shards they own, the emptiest first, without this one. */

@@ -12,6 +12,8 @@ export class ClusterView {
   readonly #report: (doing: string, error: unknown) => void;
   /** Where shards were sent that nobody is known to own yet. */
   readonly #sent = new Map<ShardId, string>();
+  /** At how many looks in a row a shard was nobody's. */
+  readonly #freeLooks = new Map<ShardId, number>();
   #owners: ReadonlyMap<ShardId, Ownership> = new Map();
   #nodes: readonly NodeSeen[] = [];
   #looks = 0;
@@ -30,10 +32,14 @@ export class ClusterView {
     this.#nodes = await this.#journal.nodes();
     this.#owners = new Map((await this.#journal.ownerships()).map((row) => [row.shard, row]));
     for (const { shard, owner } of this.#owners.values()) if (owner !== undefined) this.#sent.delete(shard);
+    for (const { shard, owner, remainingMs } of this.#owners.values())
+      if (owner === undefined || remainingMs <= 0) this.#freeLooks.set(shard, (this.#freeLooks.get(shard) ?? 0) + 1);
+      else this.#freeLooks.delete(shard);
   }
 
   standing(held: ReadonlySet<ShardId>): Standing {
-    return { node: this.#node, held, ownerships: [...this.#owners.values()], nodes: this.#nodes };
+    const ownerships = [...this.#owners.values()];
+    return { node: this.#node, held, ownerships, nodes: this.#nodes, freeLooks: this.#freeLooks };
   }
 
   get nodes(): readonly NodeSeen[] {

@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import { orAborted } from "#base/abort.ts";
 import { must } from "#base/assert.ts";
 import { commit, replyOf, Rig, submit, type TestNode } from "./host-rig.ts";
-import { moveTo, successors, toTake, toTakeSoon } from "./keeper-share.ts";
+import { bestFor, moveTo, successors, toTake, toTakeSoon } from "./keeper-share.ts";
 import type { ShardResponse } from "./protocol.ts";
 import type { Transport } from "./transport.ts";
 
@@ -227,8 +227,9 @@ describe("the keeper", () => {
     a.journal.fail("renew", "unavailable", "unavailable", "unavailable", "unavailable", "unavailable");
     await rig.clock.advance(4_000);
     equal(b.journal.count("loadSnapshot") - read, 4, "as many as there is room for");
-    ok(await a.node.handOver(7, "b"));
-    await b.serving([7], 200);
+    const shard = must(served(a)[0], "a shard that is still there");
+    ok(await a.node.handOver(shard, "b"));
+    await b.serving([shard], 200);
     deepEqual(
       rig.reports.filter((report) => report.includes("exhausted")),
       [],
@@ -431,5 +432,52 @@ describe("who should own what", () => {
     equal(moveTo(standing("aaadbbbbcccc".split(""), four)), undefined, "the others have more than their share");
     equal(moveTo(standing(["a", "a", "a"], [node("a"), node("b", true, "leaving")])), undefined);
     deepEqual(successors(standing(["b", "c", "c"], [node("a"), node("b"), node("c")])), ["b", "c"]);
+  });
+
+  test("all who look at the same tables want different shards, and all of them together want every one", () => {
+    const names = ["a", "b", "c", "d", "e"];
+    const nodes = names.map((name) => node(name));
+    const free = Array.from({ length: 64 }, () => undefined);
+    const wanted = names.map((name) => toTake({ ...standing(free, nodes), node: name, held: new Set() }));
+    deepEqual(
+      wanted.flat().toSorted((a, b) => a - b),
+      Array.from({ length: 64 }, (_, shard) => shard),
+    );
+    for (const each of wanted) ok(each.length <= 13, `${each.length}`);
+  });
+
+  test("one that comes back is given what it had before", () => {
+    const nodes = ["a", "b", "c"].map((name) => node(name));
+    const free = Array.from({ length: 30 }, () => undefined);
+    const before = new Set(toTake({ ...standing(free, nodes), node: "c", held: new Set() }));
+    // While it was away the others had everything; now each of them gives, one by one, what it should have.
+    const heldByA = Array.from({ length: 15 }, (_, i) => i);
+    const given: number[] = [];
+    for (let i = 0; i < 5; i += 1) {
+      const best = bestFor(
+        "c",
+        heldByA.filter((shard) => !given.includes(shard)),
+      );
+      if (best !== undefined) given.push(best);
+    }
+    const back = given.filter((shard) => before.has(shard)).length;
+    ok(back >= Math.min(5, heldByA.filter((shard) => before.has(shard)).length) - 1, `${back} of ${given.join()}`);
+  });
+
+  test("what nobody takes in a few looks is for everyone", () => {
+    const nodes = ["a", "b"].map((name) => node(name));
+    const free = [undefined, undefined];
+    const [first = [], second = []] = ["a", "b"].map((name) =>
+      toTake({ ...standing(free, nodes), node: name, held: new Set() }),
+    );
+    equal(first.length + second.length, 2);
+    const freeLooks = new Map([
+      [0, 5],
+      [1, 5],
+    ]);
+    const alone = { ...standing(free, nodes), node: "a", held: new Set<number>(), freeLooks };
+    deepEqual(toTake(alone).length, 1, "as much as is its share");
+    const three = toTake({ ...alone, ...standing([undefined], nodes), node: "b", held: new Set(), freeLooks });
+    deepEqual(three, [0]);
   });
 });

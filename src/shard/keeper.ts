@@ -20,7 +20,7 @@ import { patient, type KeeperJournal } from "./keeper-patience.ts";
 import { ReadAhead } from "./keeper-read-ahead.ts";
 import type { Replay } from "./keeper-replay.ts";
 import type { KeeperSettings } from "./keeper-settings.ts";
-import { moveTo, successors, toTake, toTakeSoon } from "./keeper-share.ts";
+import { bestFor, moveTo, successors, toTake, toTakeSoon } from "./keeper-share.ts";
 import { Troubles, type Trouble } from "./keeper-trouble.ts";
 import type { Turns } from "./keeper-turns.ts";
 import { ClusterView } from "./keeper-view.ts";
@@ -327,7 +327,8 @@ export class Keeper {
   #moveOne(): boolean {
     const { clock, settings, report } = this.#ports;
     const successor = moveTo(this.#view.standing(new Set(this.#held.keys())));
-    const shard = [...this.#held.values()].find(({ phase }) => phase === "serving")?.shard;
+    const serving = [...this.#held.values()].filter(({ phase }) => phase === "serving").map(({ shard }) => shard);
+    const shard = successor === undefined ? undefined : bestFor(successor, serving);
     if (successor === undefined || shard === undefined || this.#state !== "up" || this.#isMoving) return false;
     if (clock.monotonicMs() - this.#movedMono < settings.moveEveryMs) return true;
     this.#movedMono = clock.monotonicMs();
