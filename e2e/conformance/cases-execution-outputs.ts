@@ -183,8 +183,8 @@ export const outputCases: readonly Case[] = [
       const result = await made(lab, nested, command);
       const [{ rootDirectoryDigest, treeDigest } = {}] = result.outputDirectories;
       ok(rootDirectoryDigest, "root_directory_digest");
-      const directories = await treeOf(lab, rootDirectoryDigest);
-      equal(directories.length, 4, "d, a which is b, the x of both, empty");
+      const directories = new Set((await treeOf(lab, rootDirectoryDigest)).map((bytes) => digestOf(bytes).hash));
+      equal(directories.size, 4, "d, a which is b, the x of both, empty");
       if (format === "TREE_AND_DIRECTORY") ok(treeDigest, "and the tree's, too");
       if (!treeDigest) return;
       const [root] = partsOf(await readAll(lab, readName(lab, treeDigest)));

@@ -193,8 +193,10 @@ export const processCases: readonly Case[] = [
   }),
   onWorkers(88, "every action begins in a folder with its inputs and nothing else, closed to others", async (lab) => {
     const leave = "mkdir left; chmod 000 left; touch .hidden; touch /tmp/left-behind-$$ 2>/dev/null; true";
-    for (let time = 0; time < 4; time += 1) await ranWell(lab, await sh(lab, leave));
-    const { result } = await ranWell(lab, await sh(lab, "ls -A; ls -A /tmp | grep left; stat -c %a . >&2; true"));
+    const making = { inputs: { "work/": "" }, command: { workingDirectory: "work" } };
+    for (let time = 0; time < 4; time += 1) await ranWell(lab, await sh(lab, leave, making));
+    const look = "ls -A; ls -A /tmp | grep left; stat -c %a .. >&2; true";
+    const { result } = await ranWell(lab, await sh(lab, look, making));
     equal(await printed(lab, result, "stdout"), "");
     const mode = Number.parseInt(await printed(lab, result, "stderr"), 8);
     equal(mode & 0o007, 0, `others may enter: ${mode.toString(8)}`);
