@@ -23,6 +23,8 @@ type Committed = { readonly outputs: readonly Digest[]; readonly untilMs: number
 class Race {
   readonly #random: Random;
   readonly #clock = new ManualClock(10_000_000);
+  /** A disk that is waited for has more under way while things are let go. */
+  readonly #sync: "written" | "synced";
   readonly committed: Committed[] = [];
   store: DiskStore | undefined;
   refused = 0;
@@ -31,11 +33,12 @@ class Race {
 
   constructor(seed: number) {
     this.#random = new Random(`race ${seed}`);
+    this.#sync = seed % 2 === 0 ? "written" : "synced";
   }
 
   async open(root: string): Promise<DiskStore> {
-    const options = { clock: this.#clock, sizeBytesMax: 24 * 1024 * 1024, promisedMs: 0, packedBytesMax: 16 * 1024 };
-    return (this.store = await openDiskStore(root, options));
+    const limits = { sizeBytesMax: 24 * 1024 * 1024, promisedMs: 0, packedBytesMax: 16 * 1024 };
+    return (this.store = await openDiskStore(root, { clock: this.#clock, sync: this.#sync, ...limits }));
   }
 
   /** Outputs are few and come again, so that one executor's are being evicted while another brings them anew. */

@@ -120,22 +120,14 @@ function copyRecord(core: Core, record: SourceRecord, isOldest: boolean): Promis
       return appendForOthers(core, record);
     case kinds.gone:
       // What the last checkpoint still has would be there again after a restart, and its file would not.
-      return place.segment < core.checkpointSegment ? undefined : core.appendGone(absentKeys(core, record));
+      return place.segment < core.checkpointSegment ? undefined : core.appendGone(core.absentKeys(keysIn(record)));
     default:
       return undefined;
   }
 }
 
-/** Of what the record says is gone, what is. */
-function absentKeys(core: Core, { header, bytes, at }: SourceRecord): Buffer {
-  const absent: Buffer[] = [];
-  const body = at + headerBytes;
-  for (let from = body; from < body + header.bodyBytes; from += keyBytes) {
-    wordsOfBytes(key, bytes, from + 4, keyWords);
-    if (core.holdings.table.find(key, bytes[from] ?? 0) === noEntry) absent.push(bytes.subarray(from, from + keyBytes));
-  }
-  return Buffer.concat(absent);
-}
+const keysIn = ({ header, bytes, at }: SourceRecord): Buffer =>
+  bytes.subarray(at + headerBytes, at + headerBytes + header.bodyBytes);
 
 function moveEntry(core: Core, record: SourceRecord, fn: number): Promise<unknown> | undefined {
   const { table } = core.holdings;

@@ -8,7 +8,8 @@ import { asDiskFault } from "./disk-fault.ts";
 import { HashThread } from "./file-hashing.ts";
 import { type Holdings, keyBytes } from "./holdings.ts";
 import { InlineGate } from "./inline-gate.ts";
-import { functionNumber, keyFromHex, keyWords, type Key } from "./key.ts";
+import { comingKeys, keyText } from "./coming.ts";
+import { functionNumber, keyFromHex, keyWords, wordsOfBytes, type Key } from "./key.ts";
 import { dataSynced } from "./log-writes.ts";
 import { PackedLog, type Appending } from "./packed-log.ts";
 import { RecordReader, type ReadRecord } from "./read-record.ts";
@@ -234,11 +235,18 @@ export class Core {
 
   /**
    * Takes the entries out at once, so that nobody is told that they are there, and says so in the log; only when that
-   * is written do their files go, for after a crash it is the log that is believed.
+   * is written do their files go, for after a crash it is the log that is believed. What is just being written anew
+   * stays: the news would come behind it in the log, and it is there for whoever brings it (B4).
    */
-  async drop(entries: readonly number[]): Promise<void> {
+  async drop(unwanted: readonly number[]): Promise<void> {
     const { holdings } = this;
     const { table } = holdings;
+    const coming = comingKeys(this.log);
+    const entries =
+      coming.size === 0
+        ? unwanted
+        : unwanted.filter((entry) => !coming.has(keyText(table.fn(entry), table.key(entry))));
+    if (entries.length === 0) return;
     const files = entries.filter((entry) => table.has(entry, flags.file));
     const names = files.map((entry) => fileName(table.fn(entry), table.key(entry).slice()));
     const keys = this.keysOf(entries);
@@ -249,9 +257,23 @@ export class Core {
       // A disk without room for this one record could never get any: that is what the spare room is for.
       if (!isFault(error, "exhausted")) throw error;
       this.spare.useUp();
-      await this.appendGone(keys);
+      await this.appendGone(this.absentKeys(keys));
     }
     await Promise.all(names.map((name) => this.files.remove(name, () => this.#has(name))));
+  }
+
+  /** Of these keys, as records have them, those of what is neither there nor coming. */
+  absentKeys(keys: Buffer): Buffer {
+    const coming = comingKeys(this.log);
+    const absent: Buffer[] = [];
+    const key = new Uint32Array(keyWords);
+    for (let at = 0; at < keys.length; at += keyBytes) {
+      const fn = keys[at] ?? 0;
+      wordsOfBytes(key, keys, at + 4, keyWords);
+      const isAbsent = this.holdings.table.find(key, fn) === noEntry && !coming.has(keyText(fn, key));
+      if (isAbsent) absent.push(keys.subarray(at, at + keyBytes));
+    }
+    return Buffer.concat(absent);
   }
 
   #has({ fn, hex }: { readonly fn: number; readonly hex: string }): boolean {

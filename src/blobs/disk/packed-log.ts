@@ -68,6 +68,8 @@ export class PackedLog {
   #slab: Slab | undefined;
   #regions: Region[] = [];
   #waiting: Waiting[] = [];
+  /** Those whose bytes the disk has been given and has not taken yet. */
+  #underWay: readonly Waiting[] = [];
   #isScheduled = false;
   #isWriting = false;
   readonly #syncs = new Map<Segment, { running: Promise<void>; next: Promise<void> | undefined }>();
@@ -120,6 +122,12 @@ export class PackedLog {
       room.give(length);
       return Promise.reject(asDiskFault(error, "append to log"));
     }
+  }
+
+  /** Records that were appended and are not written yet. */
+  *coming(): Generator<Written> {
+    for (const { record } of this.#underWay) if (record) yield record;
+    for (const { record } of this.#waiting) if (record) yield record;
   }
 
   /** When everything that was appended so far has been written, or could not be. */
@@ -197,8 +205,10 @@ export class PackedLog {
       return this.#conclude(regions, waiting, failure);
     }
     this.#isWriting = true;
+    this.#underWay = waiting;
     void this.#writeAll(regions, isQuick).then((failure) => {
       this.#isWriting = false;
+      this.#underWay = [];
       this.#conclude(regions, waiting, failure);
     });
   }
