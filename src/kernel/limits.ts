@@ -68,7 +68,7 @@ export const defaultLimits: Limits = {
   unpublishedMax: 100_000,
   publishMsMax: hour,
   nameLengthMax: 256,
-  digestsMax: 1_000,
+  digestsMax: 10_000,
   labelsMax: 64,
   classesMax: 10_000,
   stepsMax: 256,

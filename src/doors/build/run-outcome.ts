@@ -1,6 +1,8 @@
 /** What a worker records of an action: small enough for the kernel; the rest is a blob that it names. */
 import type { Digest } from "#base/digest.ts";
+import { defaultLimits } from "#kernel/limits.ts";
 import type { Result } from "#kernel/model.ts";
+import { isEmpty } from "./digests.ts";
 import type { MissReason } from "./why/seen.ts";
 
 /** Why an action was run and its result not taken from the cache. */
@@ -27,6 +29,13 @@ export type ActionOutcome = {
   readonly cached?: boolean;
   readonly because?: RanBecause;
 };
+
+/**
+ * Each once, and as many as the kernel takes in one result. What an action makes beyond that is not pinned: it is kept as
+ * long as anything that was just written, and looked for before the result is served (A1).
+ */
+export const pinnable = (digests: readonly Digest[]): readonly Digest[] =>
+  [...new Set(digests)].filter((digest) => !isEmpty(digest)).slice(0, defaultLimits.digestsMax);
 
 export const outcomeText = (outcome: ActionOutcome): string => JSON.stringify(outcome);
 

@@ -31,14 +31,14 @@ import type { LinkCache } from "#worker/stage/link-cache.ts";
 import { OutputParentTaken, stage } from "#worker/stage/stage.ts";
 import { MissingInputs } from "#worker/stage/tree.ts";
 import { spaceOf } from "./action-cache.ts";
-import { isEmpty, wireOf } from "./digests.ts";
+import { wireOf } from "./digests.ts";
 import { withEmpty } from "./empty-blobs.ts";
 import { readAction, type ReadAction } from "./execution-inputs.ts";
 import { blobSubject } from "./names.ts";
 import { actionKind, readSpec, type ActionSpec } from "./plan.ts";
 import { publicationText } from "./publish.ts";
 import { runLog, runLogName } from "./run-log.ts";
-import { outcomeText } from "./run-outcome.ts";
+import { outcomeText, pinnable } from "./run-outcome.ts";
 import { keptText, type Resumable, type Resumed } from "./run-resume.ts";
 import { Times, type Moment } from "./run-times.ts";
 import { usageOf } from "./run-usage.ts";
@@ -79,8 +79,6 @@ export const actionRunner =
 export const actionRunners = (ports: ActionPorts): Runners => ({ [actionKind]: actionRunner(ports) });
 
 const symlinks = { absoluteLinks: "allowed" } as const;
-/** As many as the kernel takes in one result. */
-const digestsMax = 1_000;
 
 /** Follows actions, for metrics and traces. */
 export type ActionWatch = {
@@ -177,7 +175,7 @@ class ActionRun {
   async #stage({ command, inputRoot }: ReadAction, { folder, lane }: Attempt): Promise<() => void> {
     const { trees, links, kept } = this.#ports;
     this.#times.mark("inputFetchStart");
-    const { giveBack } = await stage(
+    const staged = await stage(
       {
         inputRoot,
         digestFunction: this.#spec.fn,
@@ -189,7 +187,7 @@ class ActionRun {
       { trees: trees.forTenant(this.#context.task.tenant), links, blobs: this.#blobs, kept },
     );
     this.#times.mark("inputFetchCompleted");
-    return giveBack;
+    return () => staged.giveBack();
   }
 
   async #execute(command: Command, attempt: Attempt): Promise<Ran> {
@@ -233,8 +231,8 @@ class ActionRun {
 
   async #ended(running: Promise<Ran>, live: LiveOutput | undefined): Promise<Ran> {
     const { signal } = this.#context;
-    const ran = await running.finally(async () => await live?.stop());
-    this.#times.mark("executionCompleted");
+    const ran = await running.finally(() => this.#times.mark("executionCompleted"));
+    await live?.stop();
     signal.throwIfAborted();
     if (!told.has(ran.why)) throw new Fault("unavailable", "run command", { why: ran.message ?? ran.why });
     return ran;
@@ -329,14 +327,14 @@ class ActionRun {
     const { token } = this.#context.task;
     const about = { instance, action, response: responseDigest, code, exitCode, token };
     const payload = outcomeText(because ? { ...about, because } : about);
-    const named = [responseDigest, ...digests.filter((digest) => !isEmpty(digest))];
+    const named = [responseDigest, ...digests];
     if (!result || code !== 0 || exitCode !== 0 || doNotCache)
-      return { kind: "done", payload, digests: named.slice(0, digestsMax) };
+      return { kind: "done", payload, digests: pinnable(named) };
     const digest = await this.#put(encode(ActionResult, result));
     const [fn, name] = [this.#spec.fn, action.slice(action.indexOf(":") + 1)];
     const atMs = this.#context.clock.wallMs();
     const publish = publicationText({ space: spaceOf(fn, instance), name, digest, principal, atMs });
-    return { kind: "done", payload, digests: [digest, ...named].slice(0, digestsMax), publish };
+    return { kind: "done", payload, digests: pinnable([digest, ...named]), publish };
   }
 
   /** Who has to find out why a run did not end well is given what was noted of it, and the result by its digest. */

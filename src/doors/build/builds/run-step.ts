@@ -15,11 +15,11 @@ import { decode, encode } from "#wire/message.ts";
 import type { RunContext, Runner, RunOutcome, Runners } from "#worker/runner.ts";
 import { missReasonOf, type ActionCacheService } from "#doors/build/action-cache.ts";
 import { closureOf } from "#doors/build/closure.ts";
-import { isEmpty, numberOf, wireOf } from "#doors/build/digests.ts";
+import { numberOf, wireOf } from "#doors/build/digests.ts";
 import type { BuildCall } from "#doors/build/door.ts";
 import { withEmpty } from "#doors/build/empty-blobs.ts";
 import { readAction } from "#doors/build/execution-inputs.ts";
-import { outcomeText, readOutcome, type RanBecause } from "#doors/build/run-outcome.ts";
+import { outcomeText, pinnable, readOutcome, type RanBecause } from "#doors/build/run-outcome.ts";
 import type { Seen } from "#doors/build/why/seen.ts";
 import { askedFor } from "./action-messages.ts";
 import { failureText } from "./failure-text.ts";
@@ -47,8 +47,6 @@ async function runStep(context: RunContext, ports: StepPorts): Promise<RunOutcom
   return await new Step(context, spec, ports).run();
 }
 
-/** As many as the kernel takes in one result. */
-const digestsMax = 1_000;
 const tailLengthMax = 1_200;
 
 class Step {
@@ -119,10 +117,10 @@ class Step {
     const responseDigest = digestOf(response);
     await this.#blobs.write(responseDigest, response);
     const closure = await closureOf(result, fn, this.#blobs);
-    const digests = [responseDigest, named, ...closure.digests()].filter((digest) => !isEmpty(digest));
+    const digests = pinnable([responseDigest, named, ...closure.digests()]);
     const { instance, action } = this.#spec;
     const payload = outcomeText({ instance, action, response: responseDigest, code: 0, exitCode: 0, cached: true });
-    return { kind: "done", payload, digests: digests.slice(0, digestsMax) };
+    return { kind: "done", payload, digests };
   }
 
   async #judge(done: Done, outputs: readonly string[], because: RanBecause): Promise<RunOutcome> {
