@@ -4,12 +4,13 @@
  * when that closes, the launcher is gone, and the watchman ends the whole group (N4).
  */
 import { spawn, type ChildProcess } from "node:child_process";
-import { chmodSync, chownSync, mkdirSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
 import { Fault } from "#base/fault.ts";
 import { killQuietly, type Group } from "./group.ts";
+import { OrderFile } from "./order-file.ts";
 import { childrenUse, isAlive, strays, type ChildrenUse } from "./proc.ts";
 
 /** When the machine itself runs out of memory, what runs here goes before the node does; children inherit it. */
@@ -42,6 +43,7 @@ export class Lane {
   readonly uid: number | undefined;
   readonly drops: boolean;
   readonly #folder: string;
+  readonly #order: OrderFile;
   #shell: Shell | undefined;
   #starting: Promise<Shell> | undefined;
   #used: ChildrenUse = nothingUsed;
@@ -53,12 +55,7 @@ export class Lane {
     this.drops = drops && this.uid !== undefined;
     this.#folder = join(folder, String(index));
     makeFolder(this.#folder, this.uid);
-    writeFileSync(this.#orderPath, "", { mode: 0o640 });
-    if (this.uid !== undefined) chownSync(this.#orderPath, process.getuid?.() ?? 0, this.uid);
-  }
-
-  get #orderPath(): string {
-    return join(this.#folder, "order");
+    this.#order = new OrderFile(join(this.#folder, "order"), this.uid);
   }
 
   get shellPid(): number | undefined {
@@ -88,7 +85,7 @@ export class Lane {
   /** Lets the shell do it; its exit code, or undefined when the shell itself was lost. */
   async obey(order: string): Promise<number | undefined> {
     if (!this.#shell) throw new Fault("internal", "order", { lane: this.index, why: "no shell" });
-    writeFileSync(this.#orderPath, order);
+    this.#order.write(order);
     return await this.#shell.obey("./order");
   }
 
@@ -135,6 +132,7 @@ export class Lane {
     this.group?.kill(new Set());
     this.discard();
     this.group?.remove();
+    this.#order[Symbol.dispose]();
   }
 
   async #start(): Promise<Shell> {
