@@ -14,6 +14,7 @@ import type { StreamKey, Streams } from "#blobs/streams.ts";
 import type { Core } from "./core.ts";
 import { asDiskFault, noRoom } from "./disk-fault.ts";
 import { closeFile, openFile, piecesOf } from "./read-file.ts";
+import { StreamCounts } from "./stream-counts.ts";
 import { Turns } from "./turns.ts";
 
 type State = {
@@ -31,9 +32,15 @@ type Task = { readonly folder: string; newestToken: number; readonly states: Map
 /** Tasks that are kept in mind; others are looked up on the disk again. */
 const tasksMax = 10_000;
 
-export function createDiskStreams(core: Core, blobsOf: (tenant: string) => BlobStore): Streams {
+export type DiskStreamsPort = Streams & {
+  /** When what an earlier process left counts as used. */
+  readonly counted: Promise<void>;
+};
+
+export function createDiskStreams(core: Core, blobsOf: (tenant: string) => BlobStore): DiskStreamsPort {
   const streams = new DiskStreams(core, blobsOf);
   return {
+    counted: streams.countAll(),
     append: (key, offset, bytes) => streams.append(key, offset, bytes),
     read: (key, offset, signal) => streams.read(key, offset, signal),
     state: (key) => streams.state(key),
@@ -47,10 +54,25 @@ class DiskStreams {
   readonly #blobsOf: (tenant: string) => BlobStore;
   readonly #tasks = new Map<string, Promise<Task>>();
   readonly #turns = new Turns();
+  readonly #counts = new StreamCounts();
 
   constructor(core: Core, blobsOf: (tenant: string) => BlobStore) {
     this.#core = core;
     this.#blobsOf = blobsOf;
+  }
+
+  /** Folder by folder, while others have their turn: a start does not wait for it. */
+  async countAll(): Promise<void> {
+    const folder = join(this.#core.root, "streams");
+    for (const prefix of (await namesIn(folder)).toSorted()) {
+      for (const hash of await namesIn(join(folder, prefix)))
+        if (this.#counts.begin(hash))
+          await this.#turns.take(hash, async () => {
+            for (const { sizeBytes } of await filesIn(join(folder, prefix, hash))) this.#core.room.takeOwn(sizeBytes);
+          });
+      this.#counts.passed(prefix);
+    }
+    this.#counts.end();
   }
 
   append(key: StreamKey, offset: number, bytes: Uint8Array): Promise<void> {
@@ -184,7 +206,7 @@ class DiskStreams {
     const hash = taskHash(key);
     let task = this.#tasks.get(hash);
     if (task) this.#tasks.delete(hash);
-    else task = this.#load(join(this.#core.root, "streams", hash.slice(0, 2), hash));
+    else task = this.#load(join(this.#core.root, "streams", hash.slice(0, 2), hash), this.#counts.begin(hash));
     this.#tasks.set(hash, task);
     if (this.#tasks.size > tasksMax) this.#forgetSome();
     return task;
@@ -201,20 +223,32 @@ class DiskStreams {
     }
   }
 
-  async #load(folder: string): Promise<Task> {
+  async #load(folder: string, isFirst: boolean): Promise<Task> {
     const task: Task = { folder, newestToken: 0, states: new Map() };
-    const names = await readdir(folder).catch(() => []);
-    for (const name of names) {
-      const match = /^(\d+)-[0-9a-f]{64}$/.exec(name);
-      if (!match) continue;
-      const { size: sizeBytes } = await stat(join(folder, name));
+    for (const { name, token, sizeBytes } of await filesIn(folder)) {
       const sealed = await readFile(join(folder, `${name}.sealed`), "utf8").catch(() => undefined);
       task.states.set(name, { ...newState(), sizeBytes, sealed });
-      task.newestToken = Math.max(task.newestToken, Number(match[1]));
+      task.newestToken = Math.max(task.newestToken, token);
+      if (isFirst) this.#core.room.takeOwn(sizeBytes);
     }
     return task;
   }
 }
+
+type StreamFile = { readonly name: string; readonly token: number; readonly sizeBytes: number };
+
+async function filesIn(folder: string): Promise<readonly StreamFile[]> {
+  const files: StreamFile[] = [];
+  for (const name of await namesIn(folder)) {
+    const match = /^(\d+)-[0-9a-f]{64}$/.exec(name);
+    if (!match) continue;
+    const { size: sizeBytes } = await stat(join(folder, name));
+    files.push({ name, token: Number(match[1]), sizeBytes });
+  }
+  return files;
+}
+
+const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch(() => []);
 
 const newState = (): State => ({
   sizeBytes: 0,

@@ -91,11 +91,14 @@ function openLocked(root: string, { clock, options, unlock }: Locked): DiskStore
     return view;
   };
 
+  const { counted, ...streams } = createDiskStreams(core, (tenant) => forTenant(tenant).blobs);
+  counted.catch((error: unknown) => options.report("streams could not be counted", { why: String(error) }));
+
   return {
     forTenant,
     all: createDiskBlobs(core, nodeView, writerOf(core, partials, nodeView)),
     index,
-    streams: createDiskStreams(core, (tenant) => forTenant(tenant).blobs),
+    streams,
     recovered,
     upkeep: createDiskUpkeep(core, janitor, partials),
     housekeeping,
@@ -103,6 +106,7 @@ function openLocked(root: string, { clock, options, unlock }: Locked): DiskStore
       if (isClosed) return;
       isClosed = true;
       await housekeeping.close();
+      await counted.catch(() => {}); // it was told already
       await core.log.settled();
       await checkpoints.close();
       await core.hashing.close();
