@@ -3,7 +3,7 @@
  * so that what it forks is in the group from the first instruction on, and no process is ever moved (which takes
  * milliseconds). Of either version; the machine decides.
  */
-import { closeSync, openSync, readFileSync, readSync, rmdirSync, writeFileSync, writeSync } from "node:fs";
+import { closeSync, constants, openSync, readFileSync, readSync, rmdirSync, writeFileSync, writeSync } from "node:fs";
 import type { GroupKind, Limits } from "./protocol.ts";
 
 export type GroupUse = { readonly cpuMs?: number; readonly memoryPeakBytes?: number; readonly outOfMemory: boolean };
@@ -93,7 +93,7 @@ export function killQuietly(pid: number): void {
 /** To a file that is there; false where the kernel wants none of it. */
 export function writeQuietly(path: string, value: string): boolean {
   try {
-    writeFileSync(path, value, { flag: "r+" });
+    writeFileSync(path, value, { flag: constants.O_WRONLY | constants.O_TRUNC });
     return true;
   } catch {
     return false;

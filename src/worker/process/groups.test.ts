@@ -1,6 +1,7 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdirSync, rmdirSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { until } from "#test/until.ts";
@@ -64,6 +65,78 @@ for (const kind of ["as found", "version 2"] as const)
       for (const root of groups.roots) rmdirSync(root);
     }
   });
+
+/** Folders and files as the kernel would make them; nothing in them moves by itself. */
+class FakeGroups implements Disposable {
+  readonly path = mkdtempSync(join(tmpdir(), "millrace-groups-"));
+  readonly where = { mounts: `30 25 0:26 / ${this.path} rw - cgroup2 cgroup rw`, own: "0::/\n" };
+
+  make(folder: string, files: Readonly<Record<string, string>>): void {
+    mkdirSync(join(this.path, folder), { recursive: true });
+    for (const [name, text] of Object.entries(files)) writeFileSync(join(this.path, folder, name), text);
+  }
+
+  read(path: string): string {
+    return readOr(join(this.path, path), "missing");
+  }
+
+  [Symbol.dispose](): void {
+    rmSync(this.path, { recursive: true, force: true });
+  }
+}
+
+test("version 2: our root hands down what there is, and has a limit for all lanes together", () => {
+  using fake = new FakeGroups();
+  fake.make(".", { "cgroup.controllers": "cpuset memory pids", "cgroup.subtree_control": "" });
+  fake.make("ours", { "cgroup.controllers": "memory", "cgroup.subtree_control": "", "memory.max": "max" });
+  const groups = openGroupsV2("ours", fake.where);
+  equal(groups?.kind, "cgroup-v2");
+  deepEqual(groups?.roots, [join(fake.path, "ours")]);
+  equal(fake.read("cgroup.subtree_control"), "+pids", "asked for one by one, the last one last");
+  equal(fake.read("ours/cgroup.subtree_control"), "+memory");
+  groups?.limitAll(5_000_000);
+  equal(fake.read("ours/memory.max"), "5000000");
+  groups?.limitAll(0);
+  equal(fake.read("ours/memory.max"), "max");
+});
+
+test("version 2: a lane's limits are written, its use is counted from the order on, and the shell is spared", async () => {
+  using fake = new FakeGroups();
+  fake.make(".", { "cgroup.controllers": "memory pids cpu", "cgroup.subtree_control": "" });
+  fake.make("ours/lane-3", {
+    "memory.max": "max",
+    "memory.swap.max": "max",
+    "pids.max": "max",
+    "cpu.max": "max 100000",
+    "memory.events": "low 0\noom 4\noom_kill 2\n",
+    "memory.peak": "0",
+    "cpu.stat": "usage_usec 7000\nuser_usec 1\n",
+    "cgroup.freeze": "0",
+    "cgroup.procs": "",
+  });
+  const group = openGroupsV2("ours", fake.where)?.lane(3);
+  ok(group);
+  const limits = (): readonly string[] =>
+    ["memory.max", "memory.swap.max", "pids.max", "cpu.max"].map((name) => fake.read(`ours/lane-3/${name}`).trim());
+  group.begin({ memoryBytes: 1_000, pids: 5, cpus: 1.5 }, 1);
+  deepEqual(limits(), ["1000", "0", "6", "150000 100000"]);
+  equal(group.use().outOfMemory, false, "what was before does not count");
+  fake.make("ours/lane-3", {
+    "memory.events": "low 0\noom 5\noom_kill 3\n",
+    "memory.peak": "900\n",
+    "cpu.stat": "usage_usec 9500\n",
+  });
+  deepEqual(group.use(), { outOfMemory: true, cpuMs: 2.5, memoryPeakBytes: 900 });
+  group.begin({}, 1);
+  deepEqual(limits(), ["max", "max", "max", "max 100000"]);
+  const [shell, other] = [0, 1].map(() => spawn("/bin/sleep", ["100"], { stdio: "ignore" }));
+  fake.make("ours/lane-3", { "cgroup.procs": `${shell?.pid}\n${other?.pid}\n` });
+  group.kill(new Set([shell?.pid ?? 0]));
+  await until("the other is gone", () => !isAlive(other?.pid ?? 0));
+  ok(isAlive(shell?.pid ?? 0));
+  equal(fake.read("ours/lane-3/cgroup.freeze"), "0", "nothing is left frozen");
+  shell?.kill("SIGKILL");
+});
 
 test("a folder that is no control group is not taken for one", () => {
   const folder = join("/tmp", `millrace-no-group-${process.pid}`);
