@@ -1,4 +1,4 @@
-/** A client as build tools have one: what it cannot hear from one node it asks of the next, and it never starts over. */
+/** A client as build tools have one: what one node does not tell it asks of the next, and it never starts over. */
 import { grpcCode, isGrpcError } from "#grpc/status.ts";
 import type { GrpcClient } from "#grpc/client.ts";
 import { Bench, executing, responseOf } from "#app/execution-lab.ts";
