@@ -1,20 +1,34 @@
-/** `/api/builds` behind the edge: the door's answers, to whom the edge's policy lets have them. */
+/** `/api/builds` and `/api/why` behind the edge: the door's answers, to whom the edge's policy lets have them. */
+import type { ActionIndex } from "#blobs/action-index.ts";
 import type { BuildCaller } from "#doors/build/caller.ts";
 import type { CallRefusal } from "#doors/build/http/caller.ts";
 import { httpBuilds } from "#doors/build/builds/http-builds.ts";
 import { BuildsService, type BuildsPorts } from "#doors/build/builds/service.ts";
+import { TrustRules } from "#doors/build/trust-rules.ts";
+import { httpWhy } from "#doors/build/why/http-why.ts";
+import type { Seen } from "#doors/build/why/seen.ts";
 import type { Admission } from "#edge/admission.ts";
 import type { Peer } from "#edge/port.ts";
 import type { ServeElsewhere } from "#edge/routes.ts";
 import { asCaller } from "./compose-build.ts";
 import { asCallRefusal, authorizationOf } from "./compose-http-caches.ts";
 
-export type HttpBuildsParts = BuildsPorts & { readonly report: (error: unknown) => void };
+export type HttpBuildsParts = BuildsPorts & {
+  readonly index: ActionIndex;
+  readonly seen: Seen | undefined;
+  readonly report: (error: unknown) => void;
+};
 
-export function composeHttpBuilds({ report, ...ports }: HttpBuildsParts, admission: Admission): ServeElsewhere {
+export function composeHttpBuilds({ report, seen, ...ports }: HttpBuildsParts, admission: Admission): ServeElsewhere {
   const { caller, from } = buildCallers(admission);
-  const serve = httpBuilds({ service: new BuildsService(ports), caller, report });
-  return (request, peer) => serve(from(request, peer));
+  const builds = httpBuilds({ service: new BuildsService(ports), caller, report });
+  const { client } = ports.execution;
+  const about = { ...ports, client, trust: new TrustRules(ports.index), caller, report };
+  const why = seen ? httpWhy({ ...about, seen }) : () => undefined;
+  return (request, peer) => {
+    const asked = from(request, peer);
+    return builds(asked) ?? why(asked);
+  };
 }
 
 /** Who sent a request: told by its headers and by the connection that it came `from`. */

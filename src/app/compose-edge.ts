@@ -150,7 +150,9 @@ async function serve({ edge, build }: Config, listen: readonly string[], parts: 
         upkeep && seen ? composeCacheAdmin({ ...cache, upkeep, seen, clock, report }, admission) : () => undefined;
       const execution = until(cache.execution, leaving.signal);
       const buildPorts = { ...cache, clock, report, settings: { ...buildSettingsDefault, ...settings.settings } };
-      const buildsServed = execution ? composeHttpBuilds({ ...buildPorts, execution }, admission) : () => undefined;
+      const buildsServed = execution
+        ? composeHttpBuilds({ ...buildPorts, execution, seen }, admission)
+        : () => undefined;
       return (request, peer) =>
         peersServed(request, peer) ??
         adminServed(request, peer) ??

@@ -22,6 +22,7 @@ import { peers } from "./peers.ts";
 import { shards } from "./shards.ts";
 import { tenantSet } from "./tenant-set.ts";
 import { up } from "./up.ts";
+import { why } from "./why.ts";
 
 /** Every command but `help` and `version`, which are about this table. */
 export const table: readonly Command[] = [
@@ -39,6 +40,7 @@ export const table: readonly Command[] = [
   buildWatch,
   buildGet,
   buildCancel,
+  why,
   tenantSet,
   cacheStat,
   cacheList,

@@ -1,0 +1,217 @@
+/** "Why is it queued?" and "why did it run again?", asked of a whole node. */
+import { deepEqual, equal, match, ok } from "node:assert/strict";
+import { createHash, randomUUID } from "node:crypto";
+import { after, before, describe, test } from "node:test";
+import type { WhyAnswer } from "#doors/build/why/ask.ts";
+import { until } from "#test/until.ts";
+import { RequestMetadata, type Digest } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
+import { encode } from "#wire/message.ts";
+import { Bench, Lab } from "./execution-lab.ts";
+
+const isLinux = process.platform === "linux";
+const secrets = { mill: randomUUID(), bakery: randomUUID() };
+const tokens = Object.entries(secrets).map(([name, secret]) => ({
+  name,
+  tenant: name,
+  roles: ["member", "action-cache-writer"],
+  sha256: createHash("sha256").update(secret).digest("hex"),
+}));
+/** So that no two tests meet in the cache. */
+const salted = (line: string): string => `${line} # ${randomUUID()}`;
+const text = ({ hash, sizeBytes }: Digest): string => `${hash}/${sizeBytes}`;
+
+describe("why", { skip: !isLinux && "needs linux: the sandbox", timeout: 200_000 }, () => {
+  let lab: Lab;
+  let bench: Bench;
+  before(async () => {
+    const edge = { listen: ["127.0.0.1:0"], identity: { tokens } };
+    lab = await Lab.open({ edge, worker: { slots: 1 }, build: { leaveGrace: "1s", noWorkerWithin: "10m" } });
+    bench = new Bench(lab.client(secrets.mill));
+  });
+  after(async () => await lab[Symbol.asyncDispose]());
+
+  const ask = async (path: string, secret = secrets.mill): Promise<Response> =>
+    await fetch(`http://127.0.0.1:${lab.node?.edgePorts[0]}/api/why${path}`, {
+      headers: { authorization: `Bearer ${secret}` },
+    });
+  const why = async (of: string, key?: string): Promise<WhyAnswer> => {
+    const query = new URLSearchParams({ of, ...(key !== undefined && { key }) });
+    const response = await ask(`?${query.toString()}`);
+    equal(response.status, 200, await response.clone().text());
+    return (await response.json()) as WhyAnswer;
+  };
+  /** Begins to run it, and says the name of the operation; `stop` leaves it. */
+  const begun = async (action: Digest) => {
+    const leave = new AbortController();
+    const stream = bench.stream(action, {}, { signal: leave.signal });
+    const first = await stream.next();
+    const name = first.done === true ? "" : first.value.name;
+    const ended = (async () => {
+      try {
+        while ((await stream.next()).done !== true);
+      } catch {
+        // it was left
+      }
+    })();
+    return { name, ended, stop: async () => (leave.abort(), await ended) };
+  };
+  /** As a build tool that says what the action is for. */
+  const executeFor = async (target: string, action: Digest) => {
+    const value = encode(RequestMetadata, {
+      actionId: "",
+      toolInvocationId: "",
+      correlatedInvocationsId: "",
+      actionMnemonic: "Grind",
+      targetId: target,
+      configurationId: "",
+    });
+    const name = "build.bazel.remote.execution.v2.requestmetadata-bin";
+    return await bench.execute(action, {}, { metadata: [[name, value]] });
+  };
+  const busy = async () => {
+    const running = await begun(await bench.sh(salted("sleep 20")));
+    await until("it runs", async () =>
+      (await why(running.name)).waits.some(({ because }) => because.kind === "running"),
+    );
+    return running;
+  };
+
+  test("it is queued behind another, and that is said; then where it runs", async () => {
+    const first = await busy();
+    const second = await begun(await bench.sh(salted("true")));
+    const queued = await why(second.name);
+    equal(queued.waits[0]?.because.kind, "queued", queued.told.join("\n"));
+    match(
+      queued.told[0] ?? "",
+      /^action {2}ready: it waits for the one worker that can run it: it is the next of its tenant/,
+    );
+    match((await why(first.name)).told.join("\n"), /it runs on /);
+    await first.stop();
+    await second.ended;
+    match(
+      (await why(second.name)).told.join("\n"),
+      /succeeded\n {2}run because no result of this action was in the cache/,
+    );
+  });
+
+  test("no worker is like it should be: the nearest is named, with what it lacks", async () => {
+    const platform = { properties: [{ name: "Pool", value: "giants" }] };
+    const lost = await begun(await bench.sh(salted("true"), {}, {}, { platform }));
+    const { told, waits } = await why(lost.name);
+    deepEqual(waits[0]?.because, { kind: "no-executor", nearest: lab.node?.name, missing: ["pool=giants"] });
+    match(told[0] ?? "", /no worker can run it; the nearest, .*, does not offer pool=giants/);
+    await lost.stop();
+  });
+
+  test("an action by its digest: every run of it, and why each was not spared", async () => {
+    const action = await bench.sh(salted("exit 4"));
+    await bench.execute(action);
+    await bench.execute(action);
+    const failing = await why(text(action));
+    equal(failing.runs.length, 2);
+    match(failing.told.join("\n"), /had run it before; its command ended with 4, and such results are not cached/);
+    const fine = await bench.sh(salted("true"));
+    await bench.execute(fine);
+    await bench.execute(fine, { skipCacheLookup: true });
+    const renewed = await why(text(fine));
+    deepEqual(
+      renewed.runs.map(({ because }) => because?.kind),
+      ["skip-cache-lookup", "never-stored"],
+    );
+    equal(renewed.cached?.revoked, false);
+    match(renewed.told.join("\n"), /did not want a result from the cache/);
+    const never = await bench.sh(salted("true"), {}, {}, { doNotCache: true });
+    await bench.execute(never);
+    match((await why(text(never))).told.join("\n"), /not to be cached \(do_not_cache\)/);
+  });
+
+  test("a result that was revoked is why it ran again", async () => {
+    const action = await bench.sh(salted("true"));
+    await bench.execute(action);
+    const at = `http://127.0.0.1:${lab.node?.edgePorts[0]}/api/cache/rules?space=ac%2Fsha256&name=${encodeURIComponent(text(action))}`;
+    const revoked = await fetch(at, { method: "POST", headers: { authorization: `Bearer ${secrets.mill}` } });
+    equal(revoked.status, 200, await revoked.text());
+    await bench.execute(action);
+    const { runs, told } = await why(text(action));
+    equal(runs[0]?.because?.kind, "revoked", told.join("\n"));
+  });
+
+  test("what differs from the last action of its target is told, for what was executed, too", async () => {
+    const line = salted("cat in > out");
+    await executeFor("//mill:flour", await bench.sh(line, { outputPaths: ["out"] }, { in: "wheat" }));
+    const next = await bench.sh(line, { outputPaths: ["out"] }, { in: "rye" });
+    const { name } = await executeFor("//mill:flour", next);
+    const { told, miss } = await why(name);
+    equal(miss?.verdict, "differs");
+    match(told.join("\n"), /differs from the nearest earlier action of Grind \/\/mill:flour.*\n {2}input in: /);
+  });
+
+  test("a worker that went silent is why it was begun again", async () => {
+    const first = await busy();
+    const action = await bench.sh(salted("true"));
+    const second = await begun(action);
+    const client = lab.node?.client;
+    const offers = [...(lab.node?.labels ?? [])];
+    for (let shard = 0; shard < 2; shard += 1)
+      for (const { taskId, token } of (await client?.reserve(shard, { executor: "ghost", offers, count: 1 })) ?? [])
+        await client?.start({ executor: "ghost", taskId, token });
+    match((await why(second.name)).told[0] ?? "", /it runs on ghost/);
+    await first.stop();
+    await second.ended;
+    const { runs, told } = await why(text(action));
+    const attempts = runs[0]?.attempts.map(({ executor, outcome }) => [executor, outcome]);
+    deepEqual(attempts, [
+      ["ghost", "expired"],
+      [lab.node?.name, "committed"],
+    ]);
+    match(told.join("\n"), /run 2 times:\n *attempt 1 on ghost was lost after .*: executor-lost: the lease ran out/);
+  });
+
+  test("an action of a build: what it waits for, and what made it run again", async () => {
+    const line = salted("sleep 0.1; cat in > out");
+    const build = (corn: string) => ({
+      name: "bread",
+      actions: {
+        flour: { run: line, inputs: [{ path: "in", text: corn }], outputs: ["out"] },
+        bread: {
+          run: "cat flour > bread",
+          inputs: [{ path: "flour", from: "flour", output: "out" }],
+          outputs: ["bread"],
+        },
+      },
+    });
+    const submit = async (corn: string): Promise<string> => {
+      const at = `http://127.0.0.1:${lab.node?.edgePorts[0]}/api/builds`;
+      const headers = { authorization: `Bearer ${secrets.mill}`, "content-type": "application/json" };
+      const response = await fetch(at, { method: "POST", headers, body: JSON.stringify(build(corn)) });
+      equal(response.status, 201, await response.clone().text());
+      return ((await response.json()) as { readonly build: string }).build;
+    };
+    const ended = async (id: string): Promise<void> => {
+      await until("it ended", async () => (await why(id)).told[0]?.startsWith("it has ended") === true);
+    };
+    const first = await busy();
+    const id = await submit("wheat");
+    const waiting = await why(id, "bread");
+    match(waiting.told.join("\n"), /it waits for flour/);
+    await first.stop();
+    await ended(id);
+    const again = await submit("rye");
+    await ended(again);
+    const { told, runs } = await why(again, "bread");
+    equal(runs[0]?.because?.kind, "never-stored");
+    match(told.join("\n"), /differs from the nearest earlier action of bread bread.*\n {2}input flour: /);
+    const third = await submit("rye");
+    await ended(third);
+    match((await why(third, "bread")).told.join("\n"), /not run: its result was in the cache/);
+  });
+
+  test("others hear nothing, and nonsense is refused", async () => {
+    const { name } = await bench.execute(await bench.sh(salted("true")));
+    equal((await ask(`?of=${name}`, secrets.bakery)).status, 404);
+    equal((await ask("?of=nonsense")).status, 400);
+    equal((await ask("")).status, 400);
+    equal((await ask(`?of=${name}`, "wrong")).status, 401);
+    ok((await why(`${"0".repeat(64)}/1`)).told.at(-1)?.startsWith("no run of it"));
+  });
+});

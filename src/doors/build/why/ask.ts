@@ -1,0 +1,204 @@
+/**
+ * "Why is it queued?" and "why did it run again?", of an operation, a build, an action of a build, or an action by its
+ * digest. Answered from what shards, history and the cache remember; each tenant hears of its own.
+ */
+import { isDigest, parseDigest, type Digest } from "#base/digest.ts";
+import { parseJob } from "#base/ids.ts";
+import type { Clock } from "#base/clock.ts";
+import type { ActionIndex } from "#blobs/action-index.ts";
+import type { Store } from "#blobs/store.ts";
+import type { JobView, Why } from "#kernel/query.ts";
+import type { Job } from "#shard/client.ts";
+import { isRejected } from "#shard/rejected.ts";
+import { spaceOf } from "#doors/build/action-cache.ts";
+import { buildsDoor } from "#doors/build/builds/plan-build.ts";
+import { need } from "#doors/build/caller.ts";
+import type { BuildCall } from "#doors/build/door.ts";
+import type { ExecutionPorts } from "#doors/build/execution-ports.ts";
+import { refusalOfWork } from "#doors/build/execution-refusals.ts";
+import { checkedInstance } from "#doors/build/names.ts";
+import { door } from "#doors/build/plan.ts";
+import { invalid, notFound } from "#doors/build/refusals.ts";
+import type { TrustRules } from "#doors/build/trust-rules.ts";
+import { formatDuration } from "#base/units.ts";
+import { tell } from "./difference.ts";
+import { explainMiss, type Explanation } from "./explain.ts";
+import { runOf, tellRuns, type Run } from "./runs.ts";
+import type { Seen } from "./seen.ts";
+import { tellWaits } from "./words.ts";
+
+export type WhyPorts = {
+  readonly client: Pick<ExecutionPorts["client"], "job" | "jobs" | "why" | "attempts">;
+  readonly store: Store;
+  readonly index: ActionIndex;
+  readonly trust: Pick<TrustRules, "isRevoked">;
+  readonly seen: Seen;
+  readonly clock: Clock;
+};
+
+export type WhyAsked = {
+  /** An operation's name, the id of a build or of a job, or the digest of an action. */
+  readonly of: string;
+  /** Of a build: which action. */
+  readonly key?: string | undefined;
+  readonly instance?: string | undefined;
+};
+
+export type WhyAnswer = {
+  readonly of: string;
+  /** For people, all of it. */
+  readonly told: readonly string[];
+  readonly waits: readonly Pick<Why, "key" | "phase" | "because">[];
+  /** The last one first. */
+  readonly runs: readonly Run[];
+  /** What the cache has of the action now. */
+  readonly cached?: { readonly principal: string; readonly atMs: number; readonly revoked: boolean };
+  readonly miss?: Explanation;
+};
+
+export type WhyCall = Pick<BuildCall, "caller" | "signal">;
+
+/** How far back jobs are looked through for runs of an action, and how many of them are told. */
+const lookMax = 5_000;
+const pageMax = 1_000;
+const runsMax = 5;
+const tasksMax = 10_000;
+
+export async function askWhy(ports: WhyPorts, asked: WhyAsked, call: WhyCall): Promise<WhyAnswer> {
+  need(call.caller, "work.read");
+  const { of } = asked;
+  if (isDigest(of)) return await whyAction(ports, of, checkedInstance(asked.instance ?? ""), call);
+  const jobId = of.slice(of.lastIndexOf("/") + 1);
+  if (!parseJob(jobId))
+    throw invalid("name an operation, a build or a job (j0-1), or an action by its digest HASH/SIZE");
+  const job = await found(ports, jobId, call);
+  const { view } = job;
+  if (view.door === buildsDoor && asked.key !== undefined) return await whyStep(ports, job, asked.key, call);
+  if (view.door !== door) return await whyJob(ports, job, call);
+  const [instance, action] = [of.slice(0, Math.max(0, of.indexOf("/operations/"))), view.name.split(" ")[0] ?? ""];
+  const task = view.tasks.find(({ planning }) => !planning);
+  const run = runOf(jobId, view, task, await attemptsOf(ports, job), action);
+  const waits = await waitsOf(ports, job);
+  return await answered(ports, { of, waits, runs: [run], instance }, call);
+}
+
+/** Another's is not there. */
+async function found({ client }: WhyPorts, jobId: string, { caller, signal }: WhyCall): Promise<Job> {
+  const missing = notFound(`there is no job ${jobId}`);
+  try {
+    const job = await client.job(jobId, { tasksMax, signal });
+    if (job.view.tenant !== caller.tenant) throw missing;
+    return job;
+  } catch (error) {
+    throw isRejected(error, "job-unknown") ? missing : refusalOfWork(error);
+  }
+}
+
+const isLive = ({ view }: Job): boolean => view.endedAtMs === undefined;
+
+/** It may have ended since it was looked at. */
+async function waitsOf({ client }: WhyPorts, job: Job): Promise<readonly Why[]> {
+  if (!isLive(job)) return [];
+  return await client.why(job.jobId).catch((error: unknown) => {
+    if (isRejected(error, "job-unknown")) return [];
+    throw error;
+  });
+}
+
+const attemptsOf = async ({ client }: WhyPorts, job: Job) => (isLive(job) ? [] : await client.attempts(job.jobId));
+
+/** A whole build, or a job of any other door: where its work is. */
+async function whyJob(ports: WhyPorts, job: Job, call: WhyCall): Promise<WhyAnswer> {
+  const waits = await waitsOf(ports, job);
+  const { phase, reason } = job.view;
+  const ended = isLive(job) ? [] : [`it has ended: ${phase.toLowerCase()}${reason === "" ? "" : `: ${reason}`}`];
+  const answer = await answered(ports, { of: job.jobId, waits, runs: [], instance: "" }, call);
+  return { ...answer, told: [...ended, ...answer.told] };
+}
+
+async function whyStep(ports: WhyPorts, job: Job, key: string, call: WhyCall): Promise<WhyAnswer> {
+  const { jobId, view } = job;
+  const task = view.tasks.find((one) => !one.planning && one.key === key);
+  const waits = (await waitsOf(ports, job)).filter((why) => (task ? why.task === task.task : isBefore(why, key, view)));
+  if (!task) return await answered(ports, { of: jobId, waits, runs: [], instance: "" }, call);
+  const run = { ...runOf(jobId, view, task, await attemptsOf(ports, job), ""), key };
+  return await answered(ports, { of: `${jobId} ${key}`, waits, runs: [run], instance: "" }, call);
+}
+
+/** Its stage waits to be planned; the stage is named after the first of its actions. */
+const isBefore = ({ stage }: Why, key: string, { stages }: JobView): boolean =>
+  stages[stage]?.name === key || stages[stage]?.name.startsWith(`${key} and `) === true;
+
+async function whyAction(ports: WhyPorts, action: Digest, instance: string, call: WhyCall): Promise<WhyAnswer> {
+  const { client } = ports;
+  const { tenant } = call.caller;
+  const runs: Run[] = [];
+  const waits: Why[] = [];
+  let looked = 0;
+  for (let cursor: string | undefined; looked < lookMax && runs.length < runsMax;) {
+    const asked = { tenant, door, limit: pageMax, ...(cursor !== undefined && { cursor }) };
+    const page = await client.jobs(asked, { signal: call.signal });
+    looked += page.jobs.length;
+    for (const { jobId } of page.jobs.filter(({ name }) => isNamed(name, action)).slice(0, runsMax - runs.length)) {
+      const job = await found(ports, jobId, call);
+      waits.push(...(await waitsOf(ports, job)));
+      const task = job.view.tasks.find(({ planning }) => !planning);
+      runs.push(runOf(jobId, job.view, task, await attemptsOf(ports, job), action));
+    }
+    cursor = page.cursor;
+    if (cursor === undefined) break;
+  }
+  const inOrder = runs.toSorted((a, b) => b.submittedAtMs - a.submittedAtMs);
+  const answer = await answered(ports, { of: action, waits, runs: inOrder, instance, action }, call);
+  if (runs.length > 0) return answer;
+  return { ...answer, told: [...answer.told, `no run of it is among the last ${looked} jobs`] };
+}
+
+const isNamed = (name: string, action: Digest): boolean => name === action || name.startsWith(`${action} `);
+
+type Gathered = Pick<WhyAnswer, "of" | "waits" | "runs"> & { readonly instance: string; readonly action?: Digest };
+
+/** With what the cache knows of the action, for who may look into it. */
+async function answered(ports: WhyPorts, gathered: Gathered, { caller }: WhyCall): Promise<WhyAnswer> {
+  const { of, waits, runs, instance } = gathered;
+  const nowMs = ports.clock.wallMs();
+  const action = gathered.action ?? runs[0]?.action ?? "";
+  const mayLook = caller.may("action-cache.read") && caller.may("cache.read") && isDigest(action);
+  const cached = mayLook ? await cachedOf(ports, caller.tenant, instance, action) : undefined;
+  const wasRun = runs.length === 0 || runs.some((run) => !run.cached);
+  const miss = mayLook && wasRun ? await missOf(ports, caller.tenant, instance, action) : undefined;
+  const told = [
+    ...waits.map(({ key, phase, because }) => `${key}  ${phase.toLowerCase()}: ${tellWaits(because)}`),
+    ...tellRuns(runs, nowMs),
+    ...(miss ? tellMiss(miss, nowMs) : []),
+    ...(cached ? [tellCached(cached, nowMs)] : []),
+  ];
+  return { of, told, waits, runs, ...(cached && { cached }), ...(miss && { miss }) };
+}
+
+async function cachedOf({ index, trust }: WhyPorts, tenant: string, instance: string, action: Digest) {
+  const { fn = "sha256", hash = "", sizeBytes = 0 } = parseDigest(action) ?? {};
+  const key = { tenant, space: spaceOf(fn, instance), name: `${hash}/${sizeBytes}` };
+  const entry = await index.get(key);
+  return entry && { principal: entry.principal, atMs: entry.atMs, revoked: await trust.isRevoked(key, entry) };
+}
+
+async function missOf({ seen, store }: WhyPorts, tenant: string, instance: string, action: Digest) {
+  const miss = await explainMiss({ tenant, instance, action }, seen, store.forTenant(tenant).blobs);
+  return miss.verdict === "unknown" ? undefined : miss;
+}
+
+function tellMiss({ verdict, nearest, differences, miss }: Explanation, nowMs: number): readonly string[] {
+  const of = miss ? ` of ${[miss.mnemonic, miss.target].filter((word) => word !== "").join(" ")}` : "";
+  if (verdict === "first-of-its-target") return [`it was the first action${of} that this cache saw`];
+  if (verdict === "unreadable") return ["the action itself is not in the store, so it cannot be compared"];
+  if (verdict !== "differs" || !nearest) return [];
+  const ago = formatDuration(Math.max(0, nowMs - nearest.atMs));
+  const head = `it differs from the nearest earlier action${of}, ${nearest.action}, of ${ago} ago:`;
+  return [head, ...differences.map((one) => `  ${tell(one)}`)];
+}
+
+function tellCached({ principal, atMs, revoked }: NonNullable<WhyAnswer["cached"]>, nowMs: number): string {
+  const ago = formatDuration(Math.max(0, nowMs - atMs));
+  return `now its result is in the cache, stored by ${principal} ${ago} ago${revoked ? ", and revoked" : ""}`;
+}

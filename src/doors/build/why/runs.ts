@@ -1,0 +1,101 @@
+/** Pure: a job that ran an action, as far as that tells why it was run, and why again. */
+import type { Digest } from "#base/digest.ts";
+import type { AttemptRow } from "#base/history-rows.ts";
+import { formatDuration } from "#base/units.ts";
+import type { JobView, TaskView } from "#kernel/query.ts";
+import { readSpec } from "#doors/build/plan.ts";
+import { readOutcome, type RanBecause } from "#doors/build/run-outcome.ts";
+import { tellAttempt, tellBecause } from "./words.ts";
+
+export type Run = {
+  readonly job: string;
+  /** Within a build. */
+  readonly key?: string;
+  readonly action: Digest;
+  readonly phase: string;
+  readonly submittedAtMs: number;
+  readonly endedAtMs?: number;
+  /** Its result was the cache's. */
+  readonly cached: boolean;
+  readonly because?: RanBecause;
+  /** Why others could not have its result; undefined while it is not known, and where they could. */
+  readonly unshared?: string;
+  /** How often it was begun so far, and how the last attempt that ended did. */
+  readonly tries: number;
+  readonly lastFailure?: string;
+  /** All of them, once the job has ended. */
+  readonly attempts: readonly Omit<AttemptRow, "shard" | "task" | "token" | "job">[];
+};
+
+/** `action` is what is known of it otherwise: history does not keep what a job was to do. */
+export function runOf(
+  job: string,
+  view: JobView,
+  task: TaskView | undefined,
+  attempts: readonly AttemptRow[],
+  action: Digest,
+): Run {
+  const outcome = readOutcome(task?.result);
+  const spec = readSpec(view.spec);
+  const because = outcome?.because ?? spec?.because;
+  const unshared = outcome ? whyUnshared(outcome) : whyNone(view, task);
+  return {
+    job,
+    action: outcome?.action ?? spec?.action ?? action,
+    phase: (task?.phase ?? view.phase).toLowerCase(),
+    submittedAtMs: view.submittedAtMs,
+    ...(view.endedAtMs !== undefined && { endedAtMs: view.endedAtMs }),
+    cached: outcome?.cached === true,
+    tries: task?.attempts ?? 0,
+    ...(task?.lastFailure && { lastFailure: firstLine(`${task.lastFailure.reason}: ${task.lastFailure.message}`) }),
+    ...(because && { because }),
+    ...(unshared !== undefined && { unshared }),
+    attempts: attempts
+      .filter((row) => row.task === task?.task)
+      .map(({ executor, outcome: how, reason, grantedAtMs, startedAtMs, endedAtMs }) => ({
+        executor,
+        outcome: how,
+        reason,
+        grantedAtMs,
+        startedAtMs,
+        endedAtMs,
+      })),
+  };
+}
+
+function whyUnshared({ code, exitCode, because }: NonNullable<ReturnType<typeof readOutcome>>): string | undefined {
+  if (exitCode !== 0) return `its command ended with ${exitCode}, and such results are not cached`;
+  if (code !== 0) return `it ended with status ${code}, and such results are not cached`;
+  return because?.kind === "do-not-cache" ? tellBecause(because) : undefined;
+}
+
+const whyNone = ({ phase, reason, endedAtMs }: JobView, task: TaskView | undefined): string | undefined =>
+  endedAtMs === undefined
+    ? undefined
+    : `it ended without a result: ${(task?.lastFailure && firstLine(task.lastFailure.message)) ?? (reason || phase.toLowerCase())}`;
+
+/** Runs are told the last one first; each with why it was not spared by the one before. */
+export function tellRuns(runs: readonly Run[], nowMs: number): readonly string[] {
+  return runs.flatMap((run, i) => {
+    const before = runs[i + 1];
+    const ago = `${formatDuration(Math.max(0, nowMs - run.submittedAtMs))} ago`;
+    const head = `${run.job}${run.key === undefined ? "" : ` ${run.key}`}, asked for ${ago}: ${run.phase}`;
+    return [head, ...tellRun(run, before).map((line) => `  ${line}`)];
+  });
+}
+
+function tellRun(run: Run, before: Run | undefined): readonly string[] {
+  const lines: string[] = [];
+  if (run.cached) lines.push("not run: its result was in the cache");
+  else if (run.because) lines.push(`run because ${tellBecause(run.because)}`);
+  if (run.because?.kind === "never-stored" && before?.unshared !== undefined)
+    lines.push(`${before.job} had run it before; ${before.unshared}`);
+  if (run.attempts.length === 0 && run.tries > 1 && run.lastFailure !== undefined)
+    lines.push(`begun ${run.tries} times; the last attempt that ended: ${run.lastFailure}`);
+  const again = run.attempts.length > 1;
+  if (again) lines.push(`run ${run.attempts.length} times:`);
+  if (again) lines.push(...run.attempts.map((attempt, n) => `  ${tellAttempt(attempt, n + 1)}`));
+  return lines;
+}
+
+const firstLine = (text: string): string => text.split("\n")[0] ?? text;
