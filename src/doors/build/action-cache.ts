@@ -123,7 +123,7 @@ export class ActionCacheService {
       if (isFault(error, "not-found")) throw new Missed({ kind: "incomplete", missing: lostOf(error, name) });
       if (!isFault(error, "invalid") && !isGrpcError(error, grpcCode.invalidArgument)) throw error;
       this.#ports.report("read a stored action result", error);
-      throw new Missed({ kind: "never-stored" });
+      throw new Missed({ kind: "incomplete", missing: name });
     }
   }
 

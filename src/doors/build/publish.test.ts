@@ -32,6 +32,15 @@ describe("a result is published", () => {
     equal((await index.get(key))?.digest, digest("c"), "a late publication changes nothing");
   });
 
+  test("E1: one that was asked for when there was none replaces none that came first", async () => {
+    const index = createMemoryIndex();
+    await publish(index, { first: true });
+    await publish(index, { first: true, digest: digest("c"), atMs: 200 });
+    equal((await index.get(key))?.digest, digest("b"));
+    await publish(index, { digest: digest("c"), atMs: 200 });
+    equal((await index.get(key))?.digest, digest("c"), "who looked past the cache wants it replaced");
+  });
+
   test("another time, when others keep writing at the same time", async () => {
     const index = createMemoryIndex();
     const busy: ActionIndex = { ...index, put: async () => ({ kind: "conflict", current: undefined }) };

@@ -1,9 +1,9 @@
 /**
  * Makes results known in the action index, once their commit counts. The owner of the job's shard does it, as often as
- * it
- * takes, so it may be done again, and late.
+ * it takes, so it may be done again, and late.
  *
- * E1 What was published after a result was made is never replaced by it.
+ * E1 What was published after a result was made is never replaced by it, nor is the first by one that was asked for
+ *    when there was none: an action may be run twice, its result is published once.
  */
 import { isDigest, type Digest } from "#base/digest.ts";
 import type { ActionIndex, EntryKey } from "#blobs/action-index.ts";
@@ -15,6 +15,8 @@ export type Publication = {
   readonly digest: Digest;
   readonly principal: string;
   readonly atMs: number;
+  /** There was none when it was asked for. */
+  readonly first?: boolean;
 };
 
 export const publicationText = (publication: Publication): string => JSON.stringify(publication);
@@ -26,11 +28,11 @@ export const buildPublisher =
   async ({ tenant, publish }) => {
     const publication = readPublication(publish);
     if (!publication) return "done";
-    const { space, name, digest, principal, atMs } = publication;
+    const { space, name, digest, principal, atMs, first = false } = publication;
     const key: EntryKey = { tenant, space, name };
     for (let tries = 0; tries < triesMax; tries += 1) {
       const current = await index.get(key);
-      if (current && (current.digest === digest || current.atMs > atMs)) return "done";
+      if (current && (first || current.digest === digest || current.atMs > atMs)) return "done";
       const written = await index.put(key, { digest, principal, atMs }, current?.version ?? 0);
       if (written.kind === "written") return "done";
     }

@@ -333,7 +333,8 @@ class ActionRun {
     const digest = await this.#put(encode(ActionResult, result));
     const [fn, name] = [this.#spec.fn, action.slice(action.indexOf(":") + 1)];
     const atMs = this.#context.clock.wallMs();
-    const publish = publicationText({ space: spaceOf(fn, instance), name, digest, principal, atMs });
+    const first = because?.kind === "never-stored";
+    const publish = publicationText({ space: spaceOf(fn, instance), name, digest, principal, atMs, first });
     return { kind: "done", payload, digests: pinnable([digest, ...named]), publish };
   }
 
