@@ -63,16 +63,12 @@ export async function composeTiers(local: ComposedStore, config: TierConfig, por
   };
   const parts = new Map<string, Far>();
   const part = (tenant: string): Far => {
-    let found = parts.get(tenant);
-    if (!found)
-      parts.set(
-        tenant,
-        (found = reached(
-          later(async () => await tier.part(tenant)),
-          tenant,
-        )),
-      );
-    return found;
+    const found = parts.get(tenant);
+    if (found) return found;
+    const opened = later(async () => await tier.part(tenant));
+    const made = reached(opened, tenant);
+    parts.set(tenant, made);
+    return made;
   };
   await part(ownPart).missing([]); // a tier that cannot be opened is heard of now
   const { whenDead } = config;

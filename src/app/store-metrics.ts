@@ -18,6 +18,8 @@ class Tally {
   readonly families: Families;
   readonly hits: Counter;
   readonly misses: Counter;
+  /** Of results and names. */
+  readonly results: { readonly hit: Counter; readonly miss: Counter };
   readonly readBytes: Counter;
   readonly writtenBytes: Counter;
 
@@ -26,6 +28,8 @@ class Tally {
     this.families = families;
     this.hits = lookups.with(door, tenant, "blob", "hit");
     this.misses = lookups.with(door, tenant, "blob", "miss");
+    const result = (outcome: string): Counter => lookups.with(door, tenant, "result", outcome);
+    this.results = { hit: result("hit"), miss: result("miss") };
     this.readBytes = bytes.with(door, tenant, "read");
     this.writtenBytes = bytes.with(door, tenant, "written");
   }
@@ -60,7 +64,7 @@ export class StoreMetrics {
 
   /** A result or a name was looked up. */
   looked(door: string, tenant: string, outcome: "hit" | "miss"): void {
-    this.#families?.lookups.with(door, this.#named(tenant), "result", outcome).add();
+    this.#tally(door, tenant)?.results[outcome].add();
   }
 
   /** The store as a door uses it. */

@@ -22,7 +22,7 @@ const classesMax = 100;
 /** Claims of one shard whose end has not been seen; more than a shard ever holds. */
 const followedMax = 100_000;
 
-type Followed = { readonly classed: Classed; startedAtMs: number };
+type Followed = { readonly classed: Classed; readonly queuedAtMs: number; startedAtMs: number };
 
 export class WorkMetrics implements ShardObserver {
   #families: Families | undefined;
@@ -72,7 +72,7 @@ export class WorkMetrics implements ShardObserver {
         return this.#claimed(shard, event);
       case "started": {
         const followed = this.#of(shard).get(event.token);
-        if (followed) followed.startedAtMs = event.at;
+        if (followed) began(followed, event.at);
         return;
       }
       case "committed":
@@ -92,10 +92,11 @@ export class WorkMetrics implements ShardObserver {
     if (!task) return;
     const classed = this.#classOf(classOf(task));
     classed.claims.add();
-    // One that was queued again meanwhile has another time of its own already.
-    if (task.queuedAtMs <= at) classed.wait.observe((at - task.queuedAtMs) / 1_000);
-    const followed = this.#of(shard);
-    if (followed.size < followedMax) followed.set(token, { classed, startedAtMs: started ? at : 0 });
+    const of = this.#of(shard);
+    if (of.size >= followedMax) return;
+    const followed = { classed, queuedAtMs: task.queuedAtMs, startedAtMs: 0 };
+    of.set(token, followed);
+    if (started) began(followed, at);
   }
 
   #ended(shard: HostedShard, event: Ended, outcome: string): void {
@@ -122,6 +123,12 @@ export class WorkMetrics implements ShardObserver {
     if (this.#classes.size < classesMax) this.#classes.set(name, found);
     return found;
   }
+}
+
+/** An executor may hold a claim for a while before it has room: waiting ends when the work begins. */
+function began(followed: Followed, atMs: number): void {
+  followed.startedAtMs = atMs;
+  followed.classed.wait.observe(Math.max(0, atMs - followed.queuedAtMs) / 1_000);
 }
 
 type Ended = { readonly task?: number; readonly token: number; readonly at: number };
@@ -155,7 +162,7 @@ function familiesOf(registry: MetricsRegistry) {
     }),
     wait: registry.histogram({
       name: "millrace_task_wait_seconds",
-      help: "How long tasks were ready before an executor took them, by class.",
+      help: "How long tasks were ready before an executor began with them, by class.",
       labels,
       seriesMax,
       bounds: secondsBounds,
@@ -177,6 +184,7 @@ class Classed {
   readonly run: Histogram;
   readonly #expiries: Counter;
   readonly #ended: Family<Counter>;
+  readonly #byOutcome = new Map<string, Counter>(); // of few: the kernel's own words
   readonly #name: string;
 
   constructor({ claims, wait, run, expiries, ended }: Families, name: string) {
@@ -189,7 +197,9 @@ class Classed {
   }
 
   ended(outcome: string): void {
-    this.#ended.with(this.#name, outcome).add();
+    let ended = this.#byOutcome.get(outcome);
+    if (!ended) this.#byOutcome.set(outcome, (ended = this.#ended.with(this.#name, outcome)));
+    ended.add();
     if (outcome === "expired") this.#expiries.add();
   }
 }
