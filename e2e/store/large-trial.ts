@@ -31,7 +31,7 @@ const uuid = "5b8aa7d6-0d5c-4b60-9a1b-0c6c4a1f1a10";
 
 export async function runLargeTrial({ folder, sizeBytes, seed, say }: LargeTrial): Promise<LargeOutcome> {
   const bytes = new LargeBytes(seed, sizeBytes);
-  const name: Digest = { hash: bytes.hash(), sizeBytes };
+  const name: Digest = { hash: await bytes.hash(), sizeBytes };
   // Three times the blob: itself, its chunks, and what is made of them.
   const sizeMax = `${Math.ceil((sizeBytes * 3.5) / 2 ** 20) + 512}MiB`;
   await using node = await NodeProcess.open(folder, { blobs: { kind: "disk", sizeMax } });
@@ -130,7 +130,7 @@ async function split(client: GrpcClient, bytes: LargeBytes, name: Digest): Promi
   equal(at, name.sizeBytes);
   const step = Math.max(1, Math.floor(chunks.length / 200));
   for (const chunk of chunks.filter((_, i) => i % step === 0))
-    equal(bytes.hash([[chunk.at, chunk.at + chunk.sizeBytes]]), chunk.hash);
+    equal(await bytes.hash([[chunk.at, chunk.at + chunk.sizeBytes]]), chunk.hash);
   const asked = { instanceName: "", blobDigests: chunkDigests, digestFunction: 0 };
   deepEqual((await client.unary(Cas.methods.findMissingBlobs, asked)).missingBlobDigests, []);
   return chunks;
@@ -141,7 +141,7 @@ async function splice(client: GrpcClient, bytes: LargeBytes, chunks: readonly Ch
   const [first, ...rest] = chunks;
   ok(first && rest.length > 0, "more than one chunk");
   const { sizeBytes } = bytes;
-  const hash = bytes.hash([
+  const hash = await bytes.hash([
     [first.sizeBytes, sizeBytes],
     [0, first.sizeBytes],
   ]);
