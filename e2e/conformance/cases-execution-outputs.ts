@@ -168,9 +168,9 @@ export const outputCases: readonly Case[] = [
     deepEqual([...bytes], [0x0a, 0x00]);
   }),
   onWorkers(80, "the same files are the same tree, in whatever order they were made", async (lab) => {
-    const forth = "mkdir d d/x d/y; for i in 1 2 3 4 5; do echo $i > d/f$i; echo $i > d/x/$i; done";
-    const back =
-      "mkdir d d/y; for i in 5 4 3 2 1; do echo $i > d/f$i; done; mkdir d/x; for i in 5 4 3 2 1; do echo $i > d/x/$i; done";
+    const fill = (numbers: string): string => `for i in ${numbers}; do echo $i > d/f$i; echo $i > d/x/$i; done`;
+    const forth = `mkdir d d/x d/y; ${fill("1 2 3 4 5")}`;
+    const back = `mkdir d d/y d/x; ${fill("5 4 3 2 1")}`;
     const digests = [];
     for (const line of [forth, back])
       digests.push((await treeAt(lab, await made(lab, line, { outputPaths: ["d"] }), "d")).treeDigest);

@@ -29,7 +29,7 @@ export const directory = ({ files = [], directories = {} }: Content): Buffer =>
  */
 export type Inputs = Readonly<Record<string, string | Uint8Array>>;
 
-/** The root's digest. Puts the bytes of everything into `bytes`, by its path; directories by `path/`, the root by "/". */
+/** The root's digest. Puts all bytes into `bytes` by path: directories are `path/`, the root is "/". */
 export function inputTree(inputs: Inputs, bytes: Map<string, Buffer>, at = "/"): Digest {
   const files = [];
   const symlinks = [];
