@@ -167,6 +167,29 @@ describe("a worker", () => {
     );
   });
 
+  test("while it takes no more work it is told of none, and hears again when it goes on", async () => {
+    const { client, clock, start, phase, shards, desk } = await scene({
+      shards: 40,
+      options: { pollersMax: 2 },
+      hears: true,
+    });
+    const { worker } = start();
+    await clock.advance(1_000);
+    await worker.hold();
+    const { jobId } = await client.submit(order([stage(["10"])]));
+    desk.unclaimed(
+      shards.findIndex(({ state }) => state.jobs.size > 0),
+      [],
+      1,
+    );
+    await clock.advance(5_000);
+    equal(await phase(jobId), "RUNNING");
+    equal((await client.job(jobId)).view.tasks[0]?.attempts, 0);
+    worker.resume();
+    await clock.advance(100);
+    equal(await phase(jobId), "SUCCEEDED");
+  });
+
   test("a question that is taken back, or not held, does no harm", async () => {
     const answers: (() => Promise<readonly ReadyShard[]>)[] = [
       async () => [],

@@ -128,7 +128,7 @@ class PollingWorker implements Worker {
         sources,
         clock,
         random,
-        room: () => ({ executor, offers, free: this.#visits.hasReady(this.#reserving) ? 0 : this.#free }),
+        room: () => ({ executor, offers, free: this.#isBusy ? 0 : this.#free }),
         heard: (shard, weight) => this.#visits.learn(shard, weight),
         told: () => this.#wakePollers(),
         pollMs: this.#options.pollMs,
@@ -185,6 +185,7 @@ class PollingWorker implements Worker {
     const interrupted = [...this.#reserving];
     this.#ask.abort(new Fault("unavailable", "reserve", { why: "the worker takes no more work" }));
     this.#spares.giveAllBack();
+    this.#rumours?.roomChanged();
     // A reservation that was cut off may have been granted all the same.
     for (const shard of interrupted) await this.#sync(shard);
   }
@@ -193,6 +194,7 @@ class PollingWorker implements Worker {
     if (this.#leave.signal.aborted || !this.#ask.signal.aborted) return;
     this.#ask = new AbortController();
     this.#wakePollers();
+    this.#rumours?.roomChanged();
   }
 
   giveBack(): void {
@@ -207,6 +209,11 @@ class PollingWorker implements Worker {
     // A shard that is away for long must not pile up endings without end.
     const tooMany = Math.max(0, this.#endings.size - 10 * this.#options.slots);
     return this.#options.slots - this.#attempts.size - tooMany;
+  }
+
+  /** Word of more work is not wanted. */
+  get #isBusy(): boolean {
+    return this.#ask.signal.aborted || this.#visits.hasReady(this.#reserving);
   }
 
   async #settled(): Promise<void> {
