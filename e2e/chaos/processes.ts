@@ -9,6 +9,8 @@ import { closeSync, openSync, readFileSync } from "node:fs";
 export type Command = {
   readonly name: string;
   readonly args: readonly string[];
+  /** What runs Node, and becomes it: such as a command that enters a network namespace first. */
+  readonly within?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   /** Takes what the process prints. */
   readonly logFile: string;
@@ -94,7 +96,8 @@ export class Processes {
   spawn(command: Command): Child {
     const log = openSync(command.logFile, "a");
     const env = { ...process.env, ...command.env };
-    const child = spawn(process.execPath, [...command.args], { stdio: ["ignore", log, log], env });
+    const [program = process.execPath, ...args] = [...(command.within ?? []), process.execPath, ...command.args];
+    const child = spawn(program, args, { stdio: ["ignore", log, log], env });
     closeSync(log);
     if (child.pid === undefined) throw new Error(`${command.name} could not be started`);
     const running = new Child(child, child.pid, command);

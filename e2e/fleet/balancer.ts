@@ -15,15 +15,17 @@ export class Balancer implements AsyncDisposable {
     this.#server = createServer({ allowHalfOpen: true }, (socket) => void this.#carry(socket));
   }
 
-  /** `backends` are host:port. */
-  static async open(backends: readonly string[]): Promise<Balancer> {
+  /** `backends` and what it listens on are host:port. */
+  static async open(backends: readonly string[], listen = "127.0.0.1:0"): Promise<Balancer> {
     const balancer = new Balancer(backends);
-    await new Promise<void>((bound) => balancer.#server.listen(0, "127.0.0.1", bound));
+    const [host, port] = listen.split(":");
+    await new Promise<void>((bound) => balancer.#server.listen(Number(port), host, bound));
     return balancer;
   }
 
   get address(): string {
-    return `127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+    const { address, port } = this.#server.address() as AddressInfo;
+    return `${address}:${port}`;
   }
 
   /** How many connections each backend has now. */

@@ -1,4 +1,4 @@
-/** Nodes as anyone would run several: one PostgreSQL, one folder that all reach, one mesh; each a process of its own. */
+/** Nodes as anyone would run several: one PostgreSQL, one folder that all reach, one mesh; each its own process. */
 import { execFileSync } from "node:child_process";
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,6 +10,8 @@ import { connectH2 } from "#h2/client.ts";
 import { freePort } from "#test/free-port.ts";
 import { until } from "#test/until.ts";
 import type { Child, Processes } from "#e2e/chaos/processes.ts";
+import { Balancer } from "./balancer.ts";
+import type { Wires } from "./wires.ts";
 
 export type FleetPlan = {
   readonly nodes: number;
@@ -20,7 +22,12 @@ export type FleetPlan = {
   readonly slots: number;
 };
 
-export type FleetPorts = { readonly processes: Processes; readonly database: string };
+export type FleetPorts = {
+  readonly processes: Processes;
+  readonly database: string;
+  /** A network for each node; left out: all are on this machine's own. */
+  readonly wires?: Wires | undefined;
+};
 
 export type Member = {
   readonly name: string;
@@ -29,6 +36,8 @@ export type Member = {
   readonly mesh: string;
   readonly config: string;
   readonly log: string;
+  /** Its own network, where it has one. */
+  readonly net: ReturnType<Wires["add"]> | undefined;
   child: Child | undefined;
 };
 
@@ -41,6 +50,7 @@ export class Fleet implements AsyncDisposable {
   readonly plan: FleetPlan;
   readonly #ports: FleetPorts;
   readonly #clients = new Map<string, GrpcClient>();
+  readonly #carriers = new AsyncDisposableStack();
 
   private constructor(plan: FleetPlan, ports: FleetPorts) {
     this.plan = plan;
@@ -53,6 +63,7 @@ export class Fleet implements AsyncDisposable {
     const fleet = new Fleet(plan, ports);
     try {
       for (let i = 1; i <= plan.nodes; i += 1) fleet.members.push(await fleet.#member(`n${i}`));
+      if (ports.wires) await fleet.#connect(ports.wires);
       for (const member of fleet.members) fleet.#write(member);
       for (const member of fleet.members) fleet.up(member);
       await Promise.all(fleet.members.map((member) => fleet.ready(member)));
@@ -78,7 +89,8 @@ export class Fleet implements AsyncDisposable {
   up(member: Member): void {
     const args = [program, "up", "--config", member.config];
     const env = { XDG_CACHE_HOME: join(this.folder, "cache") };
-    member.child = this.#ports.processes.spawn({ name: member.name, args, env, logFile: member.log });
+    const { within = [] } = member.net ?? {};
+    member.child = this.#ports.processes.spawn({ name: member.name, args, within, env, logFile: member.log });
   }
 
   /** Until it takes calls. One that could not start is started again, as whatever runs it would do. */
@@ -91,7 +103,7 @@ export class Fleet implements AsyncDisposable {
         await pause(1_000);
         this.up(member);
       }
-      return await fetch(`http://${member.edge}/readyz`).then(
+      return await fetch(`http://${member.edge}/readyz`, { signal: AbortSignal.timeout(1_000) }).then(
         ({ ok }) => ok,
         () => false,
       );
@@ -118,6 +130,7 @@ export class Fleet implements AsyncDisposable {
     for (const client of this.#clients.values()) client.close();
     for (const { child } of this.members) child?.signal("SIGCONT");
     await Promise.all(this.members.flatMap(({ child }) => (child ? [child.leave(15_000)] : [])));
+    await this.#carriers.disposeAsync();
     execFileSync("chmod", ["-R", "u+w", this.folder]);
     rmSync(this.folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
   }
@@ -125,28 +138,60 @@ export class Fleet implements AsyncDisposable {
   async #member(name: string): Promise<Member> {
     const data = join(this.folder, name);
     mkdirSync(data, { mode: 0o711 });
+    const net = this.#ports.wires?.add();
     return {
       name,
-      edge: `127.0.0.1:${await freePort()}`,
-      mesh: `127.0.0.1:${await freePort()}`,
+      edge: `${net?.host ?? "127.0.0.1"}:${await freePort()}`,
+      mesh: `${net?.host ?? "127.0.0.1"}:${await freePort()}`,
       config: join(data, "config.yaml"),
       log: join(this.folder, "logs", name),
+      net,
       child: undefined,
     };
   }
 
-  #write({ name, edge, mesh, config }: Member): void {
+  /** From outside to each node, which serves its own machine only, and from the nodes to the database. */
+  async #connect({ gateway }: Wires): Promise<void> {
+    const { port } = new URL(this.#ports.database);
+    this.#carriers.use(await Balancer.open([`127.0.0.1:${port}`], `${gateway}:${port}`));
+    for (const { name, edge, net } of this.members) {
+      const args = [join(import.meta.dirname, "relay-main.ts"), edge, `127.0.0.1:${edge.split(":")[1]}`];
+      const logFile = join(this.folder, "logs", `${name}-relay`);
+      const relay = this.#ports.processes.spawn({ name: "relay", args, within: net?.within ?? [], logFile });
+      this.#carriers.defer(() => relay.kill());
+    }
+  }
+
+  /** What nodes need to know of each other when each has a network of its own. */
+  #wired({ edge, mesh, net }: Member) {
+    if (!net) return { listen: "unix", edge, database: this.#ports.database };
+    const secretFile = join(this.folder, "secret");
+    writeFileSync(secretFile, "stones-and-water-and-wheels\n", { mode: 0o600 });
+    const database = new URL(this.#ports.database);
+    database.hostname = this.#ports.wires?.gateway ?? "";
+    const port = Number(mesh.split(":")[1]);
+    return {
+      listen: `tcp:${net.host}:${port + 1}`,
+      edge: `127.0.0.1:${edge.split(":")[1]}`,
+      database: database.href,
+      secret: { secretFile },
+      keys: { keys: [Buffer.alloc(32, 7).toString("base64")] },
+    };
+  }
+
+  #write(member: Member): void {
     const { shards, leaseMs, slots } = this.plan;
-    const { database } = this.#ports;
+    const { name, mesh, config } = member;
+    const { listen, edge, database, secret, keys } = this.#wired(member);
     const data = join(this.folder, name);
     const actionsIn = join(data, "actions");
     mkdirSync(actionsIn, { mode: 0o711 });
     const names = { kind: "postgres", url: database };
     const settings = {
-      cluster: { name: "fleet", shards, ownerLease: `${leaseMs}ms` },
-      node: { name, data, listen: ["unix"], stopWithin: "5s" },
+      cluster: { name: "fleet", shards, ownerLease: `${leaseMs}ms`, ...secret },
+      node: { name, data, listen: [listen], stopWithin: "5s" },
       edge: { listen: [edge] },
-      mesh: { listen: mesh, join: this.members.map((member) => member.mesh), profile: "local" },
+      mesh: { listen: mesh, join: this.members.map((member) => member.mesh), profile: "local", ...keys },
       journal: { kind: "postgres", url: database },
       blobs: { kind: "disk", authoritative: { kind: "directory", directory: this.shared, names } },
       build: { properties: ["node", "stones"] },

@@ -15,6 +15,7 @@ import { Fleet, type FleetPlan } from "./fleet.ts";
 import { actionsIn, makeSacks, sacksTarget, type Sacks } from "./sacks.ts";
 import { trouble } from "./trouble.ts";
 import { auditNames, findings } from "./verdict.ts";
+import { Wires, wiresMissing } from "./wires.ts";
 
 const { values: options } = parseArgs({
   options: {
@@ -22,19 +23,21 @@ const { values: options } = parseArgs({
     seed: { type: "string", default: String(Date.now() % 100_000) },
     width: { type: "string", default: "50" },
     layers: { type: "string", default: "5" },
+    /** Each node in a network of its own, which is cut now and then. Needs root. */
+    cut: { type: "boolean", default: false },
     calm: { type: "boolean", default: false },
     keep: { type: "boolean", default: false },
   },
 });
 
-const plan: FleetPlan = { nodes: 3, shards: 32, leaseMs: 2_000, slots: 4 };
+const plan: FleetPlan = { nodes: 3, shards: 32, leaseMs: 3_000, slots: 4 };
 const sacks: Sacks = { layers: Number(options.layers), width: Number(options.width), seconds: 1 };
 /** What Bazel may be told about servers that come and go; all of it is in its manual. */
 const patience = ["--remote_retries=100", "--grpc_keepalive_time=2s", "--grpc_keepalive_timeout=3s"];
 
 async function main(): Promise<void> {
   const postgres = await startPostgres();
-  const missing = bazelMissing() ?? postgres.skip;
+  const missing = bazelMissing() ?? (options.cut ? wiresMissing() : undefined) ?? postgres.skip;
   if (missing !== false) throw new Error(missing);
   const processes = new Processes();
   let failed = 0;
@@ -57,7 +60,8 @@ async function main(): Promise<void> {
 async function once(build: number, postgres: PostgresServer, processes: Processes, random: Random) {
   const say = (line: string): void => console.log(`  ${new Date().toISOString().slice(11, 23)} ${line}`);
   const database = await postgres.freshDatabase();
-  const fleet = await Fleet.start(plan, { processes, database });
+  using wires = options.cut ? new Wires() : undefined;
+  const fleet = await Fleet.start(plan, { processes, database, wires });
   await using _fleet = fleet;
   await auditNames(database);
   await using balancer = await Balancer.open(fleet.members.map(({ edge }) => edge));
@@ -68,7 +72,7 @@ async function once(build: number, postgres: PostgresServer, processes: Processe
   const violations: string[] = [];
   const troubled = options.calm
     ? Promise.resolve({ kills: 0, stops: 0, outages: 0, cuts: 0 })
-    : trouble({ fleet, postgres, random, say }, end.signal);
+    : trouble({ fleet, postgres, random, say, wires }, end.signal);
   try {
     const flags = [`--remote_executor=grpc://${balancer.address}`, "--spawn_strategy=remote", "--jobs=24"];
     const { output, processes: run } = await bazel.build([sacksTarget], [...flags, ...patience]);

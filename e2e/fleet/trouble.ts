@@ -3,14 +3,15 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { Random } from "#base/random.ts";
 import type { PostgresServer } from "#test/postgres.ts";
 import type { Fleet, Member } from "./fleet.ts";
+import type { Wires } from "./wires.ts";
 
 export type TroublePorts = {
   readonly fleet: Fleet;
   readonly postgres: PostgresServer;
   readonly random: Random;
   readonly say: (line: string) => void;
-  /** Cuts a node off from everybody and back; left out where that cannot be done. */
-  readonly network?: { cut(member: Member): void; mend(member: Member): void };
+  /** Left out where nodes have no networks of their own to be cut. */
+  readonly wires?: Pick<Wires, "cut" | "mend"> | undefined;
 };
 
 export type Troubles = {
@@ -43,8 +44,8 @@ export async function trouble(ports: TroublePorts, signal: AbortSignal): Promise
       await stopping;
       done.stops += 1;
     }
-    if (ports.network && turn % 3 === 2 && !signal.aborted) {
-      await cut(ports, other, ports.network, rest);
+    if (ports.wires && other.net && !signal.aborted) {
+      await cut(ports, other, { wires: ports.wires, wire: other.net.wire }, rest);
       done.cuts += 1;
     }
   }
@@ -79,15 +80,16 @@ async function outage({ fleet, postgres, say }: TroublePorts, rest: Rest): Promi
   await postgres.start();
 }
 
+/** Nobody is told: what was said on the way is lost, and connections stay open until somebody gives up on them. */
 async function cut(
   { fleet, say }: TroublePorts,
   victim: Member,
-  network: NonNullable<TroublePorts["network"]>,
+  { wires, wire }: { readonly wires: Pick<Wires, "cut" | "mend">; readonly wire: number },
   rest: Rest,
 ): Promise<void> {
   const forMs = fleet.plan.leaseMs * 2;
   say(`the network of ${victim.name} is cut for ${forMs} ms`);
-  network.cut(victim);
+  wires.cut(wire);
   await rest(forMs);
-  network.mend(victim);
+  wires.mend(wire);
 }
