@@ -79,7 +79,9 @@ describe("/metrics after real work", { skip: !isLinux && "needs linux: the sandb
   after(async () => await lab[Symbol.asyncDispose]());
 
   test("claims, waits and runs are counted by class", () => {
-    equal(sum("millrace_claims_total", { class: "door=build" }), 3);
+    // What several shards granted at once, and there was no room for, was given back and granted again.
+    const released = sum("millrace_attempts_total", { class: "door=build", outcome: "released" });
+    equal(sum("millrace_claims_total", { class: "door=build" }), 3 + released);
     equal(sum("millrace_attempts_total", { class: "door=build", outcome: "committed" }), 3);
     equal(sum("millrace_task_wait_seconds_count", { class: "door=build" }), 3);
     equal(sum("millrace_task_run_seconds_count", { class: "door=build" }), 3);
