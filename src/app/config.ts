@@ -61,8 +61,8 @@ const Node = z.strictObject({
         "The first is told to other nodes.",
     ),
   advertise: Address.optional().describe(
-    'What other nodes are told instead of the first of `listen`, such as "tcp:10.0.0.7:7433": needed where that is all ' +
-      "addresses of the machine.",
+    'What other nodes are told instead of the first of `listen`, such as "tcp:10.0.0.7:7433": needed where that is ' +
+      "all addresses of the machine.",
   ),
   stopWithin: Duration()
     .prefault("20s")
