@@ -120,13 +120,13 @@ async function prepare({ ports, files, count, batch }: Extract<ExecAsked, { kind
   prepared.set(batch, actions);
 }
 
-/** In a hundred folders, as sources of a large target are. */
+/** As many folders as files in each. */
 async function uploadTree(uploading: Uploading, files: number): Promise<Digest> {
-  const foldersMax = 100;
+  const folders = Math.floor(Math.sqrt(files));
   const directories = [];
-  for (let folder = 0; folder < Math.min(foldersMax, files); folder += 1) {
+  for (let folder = 0; folder < folders; folder += 1) {
     const inside = [];
-    for (let file = folder; file < files; file += foldersMax) {
+    for (let file = folder; file < files; file += folders) {
       const digest = await uploading.add(Buffer.from(`one of ${files} files, the one numbered ${file}`));
       inside.push({ name: `f${file}`, digest, isExecutable: false });
     }

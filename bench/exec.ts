@@ -36,19 +36,24 @@ export const exec: Suite = {
 
 type Sizes = {
   readonly rounds: number;
+  /** No round begins later than this, apart from the first two: of one node, and of three. */
+  readonly oneUntilMs: number;
+  readonly threeUntilMs: number;
   /** Of files in the input tree, and how many actions of each are executed one by one and together. */
   readonly trees: readonly { readonly files: number; readonly alone: number; readonly together: number }[];
 };
 
 const full: Sizes = {
   rounds: 3,
+  oneUntilMs: 120_000,
+  threeUntilMs: 240_000,
   trees: [
     { files: 10, alone: 100, together: 600 },
     { files: 1_000, alone: 30, together: 60 },
     { files: 10_000, alone: 10, together: 16 },
   ],
 };
-const brief: Sizes = { rounds: 1, trees: [{ files: 10, alone: 5, together: 20 }] };
+const brief: Sizes = { rounds: 1, oneUntilMs: 0, threeUntilMs: 0, trees: [{ files: 10, alone: 5, together: 20 }] };
 const atOnce = 16;
 const kinds = ["bubblewrap", "plain"] as const;
 
@@ -94,7 +99,7 @@ async function measureOne(bench: Bench): Promise<readonly Cell[]> {
     contestants.push({ nodes, cells: sizes.trees.map(({ files }) => cellOf(1, kind, files)) });
   }
   // The first round does not count: code is not compiled yet, and trees are not cached.
-  for (let round = -1; round < sizes.rounds; round += 1) {
+  for (let round = -1; isTime(bench, round, sizes.oneUntilMs); round += 1) {
     const rate = bareBwrap(Math.max(...sizes.trees.map(({ together }) => together)), atOnce);
     if (round >= 0 && rate !== undefined) bare.push(rate);
     for (const { nodes, cells } of contestants) await measureRound(bench, nodes, cells, round);
@@ -103,6 +108,9 @@ async function measureOne(bench: Bench): Promise<readonly Cell[]> {
   return contestants.flatMap(({ cells }) => cells);
 }
 
+const isTime = ({ sizes, report }: Bench, round: number, untilMs: number): boolean =>
+  round < Math.min(1, sizes.rounds) || (round < sizes.rounds && report.elapsedMs < untilMs);
+
 /** None where it does not work. */
 async function measureThree(bench: Bench, server: PostgresServer): Promise<readonly Cell[]> {
   const all: Cell[] = [];
@@ -110,7 +118,8 @@ async function measureThree(bench: Bench, server: PostgresServer): Promise<reado
     const nodes = await ExecNodes.three(kind, server);
     const cells = bench.sizes.trees.map(({ files }) => cellOf(3, kind, files));
     try {
-      for (let round = -1; round < bench.sizes.rounds; round += 1) await measureRound(bench, nodes, cells, round);
+      for (let round = -1; isTime(bench, round, bench.sizes.threeUntilMs); round += 1)
+        await measureRound(bench, nodes, cells, round);
       all.push(...cells);
     } catch (error) {
       bench.report.say(`Three nodes, ${kind}: ${String(error)}\n${nodes.complaints}`);
