@@ -39,7 +39,8 @@ export class ReadyDesk {
   wait(room: Room, waitMs: number, signal: AbortSignal): Promise<readonly ReadyShard[]> {
     const offers = room.offers.toSorted();
     const now = this.#readyFor(offers);
-    if (now.length > 0 || signal.aborted || this.#waiters.size >= waitersMax) return Promise.resolve(now);
+    if (now.length > 0 || waitMs <= 0 || signal.aborted || this.#waiters.size >= waitersMax)
+      return Promise.resolve(now);
     return new Promise((resolve) => {
       const tell = (ready: readonly ReadyShard[]): void => {
         cancel();

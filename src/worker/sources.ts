@@ -1,6 +1,7 @@
 /**
  * Where a worker hears of work: at each node, which speaks for all of its shards. A worker with room asks all of them
  * at once and waits; one without room takes its questions back, so that nobody is told who could do nothing about it.
+ * Meanwhile it looks around, one node after the other: work that it knows of must not keep it from all other (K10).
  */
 import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
@@ -27,7 +28,7 @@ export type RumourPorts = {
   /** Something was heard. */
   readonly told: () => void;
   readonly pollMs: number;
-  /** How often it is looked who can be asked. */
+  /** How often it is looked who can be asked, and one of them is asked in passing. */
   readonly everyMs: number;
   readonly log: (line: string) => void;
 };
@@ -53,16 +54,28 @@ export class Rumours {
   /** Until the worker leaves. */
   async listen(): Promise<void> {
     const { sources, clock, everyMs } = this.#ports;
-    while (!this.#leave.aborted) {
+    for (let turn = 0; !this.#leave.aborted; turn += 1) {
       for (const name of sources().keys())
         if (!this.#asked.has(name))
           this.#asked.set(
             name,
             this.#follow(name).finally(() => this.#asked.delete(name)),
           );
+      if (this.#ports.room().free <= 0) await this.#lookAround(turn);
       await clock.sleep(everyMs, this.#leave).catch(() => {});
     }
     await Promise.all(this.#asked.values());
+  }
+
+  async #lookAround(turn: number): Promise<void> {
+    const { sources, room, heard, log } = this.#ports;
+    const all = [...sources().values()];
+    try {
+      const ready = await all[turn % all.length]?.ready({ ...room(), free: 1 }, 0, this.#leave);
+      for (const [shard, weight] of ready ?? []) heard(shard, weight);
+    } catch (error) {
+      if (!isFault(error) && !this.#leave.aborted) log(`look for work: ${String(error)}`);
+    }
   }
 
   /** What was heard led to a claim. */

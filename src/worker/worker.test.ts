@@ -58,6 +58,7 @@ async function scene({
   runners = {},
   planners = {},
   hears = false,
+  wayMs = 0,
   more = [],
 }: {
   /** Who else is asked. */
@@ -65,6 +66,8 @@ async function scene({
   shards?: number;
   /** Whether it is told of work, rather than asking every shard. */
   hears?: boolean;
+  /** How long a question is on its way. */
+  wayMs?: number;
   options?: Partial<WorkerOptions>;
   runners?: Runners;
   planners?: Planners;
@@ -91,8 +94,11 @@ async function scene({
     clock,
     shards: () => cluster.shards.map(({ state }) => ({ shard: state.shard, phase: "serving", state })),
   });
-  const sources: WorkSources = () =>
-    new Map([["node", { ready: (room, waitMs, signal) => desk.wait(room, waitMs, signal) }], ...more]);
+  const hear: WorkSource["ready"] = async (room, waitMs, signal) => {
+    if (wayMs > 0) await clock.sleep(wayMs, signal);
+    return await desk.wait(room, waitMs, signal);
+  };
+  const sources: WorkSources = () => new Map([["node", { ready: hear }], ...more]);
   const start = (executor = "w", resumes: readonly Resume[] = []) => {
     const abort = new AbortController();
     const held: Granted[] = [];
@@ -165,6 +171,26 @@ describe("a worker", () => {
       shards.flatMap((shard, i) => (shard.asked.length > (asked[i] ?? 0) ? [i] : [])),
       [at],
     );
+  });
+
+  test("a long queue in one shard does not keep it from work in another (K10)", async () => {
+    const { client, clock, start, phase, shards, desk } = await scene({
+      shards: 40,
+      options: { pollersMax: 2, slots: 1 },
+      hears: true,
+      wayMs: 5,
+    });
+    start();
+    await clock.advance(1_000);
+    const long = await client.submit(order([stage(Array.from({ length: 200 }, () => "100"))], "long"));
+    const at = shards.findIndex(({ state }) => state.jobs.size > 0);
+    desk.unclaimed(at, [], 200);
+    await clock.advance(1_000);
+    const short = await client.submit(order([stage(["10"])], "short"));
+    equal(shards.filter(({ state }) => state.jobs.size > 0).length, 2);
+    await clock.advance(3_000);
+    equal(await phase(short.jobId), "SUCCEEDED");
+    equal(await phase(long.jobId), "RUNNING");
   });
 
   test("while it takes no more work it is told of none, and hears again when it goes on", async () => {

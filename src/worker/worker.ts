@@ -26,6 +26,8 @@ export type WorkerOptions = {
   /** How long a shard may hold a request for work; shorter when there are more shards than can be asked at once. */
   readonly pollMs: number;
   readonly sweepMs: number;
+  /** How often one that is busy asks another node whether there is work besides. */
+  readonly lookMs: number;
   readonly stopMsMax: number;
   /** How long an ending is offered to a shard that does not answer; the attempt's slot is free meanwhile. */
   readonly tellMsMax: number;
@@ -36,6 +38,7 @@ export const workerDefaults: WorkerOptions = {
   pollersMax: 8,
   pollMs: 10_000,
   sweepMs: 2_000,
+  lookMs: 250,
   stopMsMax: 10_000,
   tellMsMax: 600_000,
 };
@@ -132,7 +135,7 @@ class PollingWorker implements Worker {
         heard: (shard, weight) => this.#visits.learn(shard, weight),
         told: () => this.#wakePollers(),
         pollMs: this.#options.pollMs,
-        everyMs: this.#options.sweepMs,
+        everyMs: this.#options.lookMs,
         log: this.#log,
       },
       this.#leave.signal,
