@@ -3,7 +3,7 @@
  * is gone here is fetched, and a tier that is slow, gone or lying is never guessed for (B1, B3, B4).
  */
 import { deepEqual, equal, ok, rejects } from "node:assert/strict";
-import { createHash, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,14 +15,9 @@ import {
   ContentAddressableStorage as Cas,
   type Digest,
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
-import { ByteStream, type WriteRequest } from "#wire/generated/google/bytestream/bytestream.ts";
+import { nameOf, readBlob as read, writeBlob as write } from "./byte-stream.ts";
 import { LyingServer, type Lie } from "./lying-server.ts";
 import { NodeProcess } from "./node-process.ts";
-
-const nameOf = (bytes: Uint8Array): Digest => ({
-  hash: createHash("sha256").update(bytes).digest("hex"),
-  sizeBytes: bytes.length,
-});
 
 async function writeBatch(client: GrpcClient, data: Uint8Array): Promise<Digest> {
   const digest = nameOf(data);
@@ -35,28 +30,6 @@ async function writeBatch(client: GrpcClient, data: Uint8Array): Promise<Digest>
   const { code = 0, message = "" } = responses[0]?.status ?? {};
   if (code !== 0) throw new GrpcError(code, message);
   return digest;
-}
-
-/** In one message, or in several of so many bytes. */
-async function write(client: GrpcClient, data: Uint8Array, messageBytes = data.length): Promise<Digest> {
-  const { hash, sizeBytes } = nameOf(data);
-  async function* requests(): AsyncGenerator<WriteRequest> {
-    for (let at = 0; at < sizeBytes; at += messageBytes) {
-      const finishWrite = at + messageBytes >= sizeBytes;
-      const resourceName = `uploads/a4a4b9f4-1c6a-4b1c-8a8e-4f1f8e0a2f11/blobs/${hash}/${sizeBytes}`;
-      yield { resourceName, writeOffset: at, finishWrite, data: data.subarray(at, at + messageBytes) };
-    }
-  }
-  const { committedSize } = await client.clientStream(ByteStream.methods.write, requests());
-  equal(committedSize, sizeBytes);
-  return { hash, sizeBytes };
-}
-
-async function read(client: GrpcClient, { hash, sizeBytes }: Digest): Promise<Buffer> {
-  const parts: Uint8Array[] = [];
-  const request = { resourceName: `blobs/${hash}/${sizeBytes}`, readOffset: 0, readLimit: 0 };
-  for await (const { data } of client.serverStream(ByteStream.methods.read, request)) parts.push(Uint8Array.from(data));
-  return Buffer.concat(parts);
 }
 
 async function missing(client: GrpcClient, digests: readonly Digest[]): Promise<readonly Digest[]> {

@@ -33,7 +33,12 @@ export type ComposedStore = {
   close(): Promise<void>;
 };
 
-export type StorePorts = { readonly clock: Clock; readonly log: (line: string) => void };
+export type StorePorts = {
+  readonly clock: Clock;
+  readonly log: (line: string) => void;
+  /** Where other nodes are, once anybody knows. */
+  readonly peers?: () => readonly string[];
+};
 
 export async function openStore({ blobs }: Config, folder: DataFolder, ports: StorePorts): Promise<ComposedStore> {
   switch (blobs.kind) {
@@ -60,9 +65,10 @@ export async function openStore({ blobs }: Config, folder: DataFolder, ports: St
 }
 
 /** Imported when needed: a node by itself does not wait for clients of other stores. */
-async function overTier(disk: ComposedStore, tier: TierConfig, { clock }: StorePorts): Promise<ComposedStore> {
+async function overTier(disk: ComposedStore, tier: TierConfig, { clock, peers }: StorePorts): Promise<ComposedStore> {
   const { composeTiers } = await import("./compose-tiers.ts");
-  return await composeTiers(disk, tier, { clock, random: new Random(randomUUID()), env: process.env });
+  const random = new Random(randomUUID());
+  return await composeTiers(disk, tier, { clock, random, env: process.env, ...(peers && { peers }) });
 }
 
 const diskDefault = BlobsConfig.parse({ kind: "disk" }) as DiskConfig;

@@ -10,6 +10,7 @@ import { createHttpCaller } from "#blobs/tiers/http-call.ts";
 import { httpCache, type ReadOnly } from "#blobs/tiers/http.ts";
 import { metered } from "#blobs/tiers/metered.ts";
 import { pinEither } from "#blobs/tiers/pin-either.ts";
+import { peerCaches } from "#blobs/tiers/peer-caches.ts";
 import { openPostgresIndex } from "#blobs/tiers/postgres-index.ts";
 import { readThrough } from "#blobs/tiers/read-through.ts";
 import { reapiBlobs } from "#blobs/tiers/reapi.ts";
@@ -17,7 +18,7 @@ import { createS3Client } from "#blobs/tiers/s3-client.ts";
 import { checkConditions, s3Index } from "#blobs/tiers/s3-index.ts";
 import { s3Blobs } from "#blobs/tiers/s3.ts";
 import { openSharedDirectory } from "#blobs/tiers/shared-directory.ts";
-import { withShortCuts } from "#blobs/tiers/short-cut.ts";
+import { withShortCuts, type ShortCutOptions } from "#blobs/tiers/short-cut.ts";
 import type { S3Credentials } from "#blobs/tiers/sigv4.ts";
 import { tieredStore } from "#blobs/tiers/tiered-store.ts";
 import { readSmallFile } from "#edge/small-file.ts";
@@ -31,6 +32,8 @@ export type TierPorts = {
   readonly clock: Clock;
   readonly random: Random;
   readonly env: NodeJS.ProcessEnv;
+  /** Where other nodes are, as beginnings of addresses; none where nobody knows. */
+  readonly peers?: () => readonly string[];
 };
 
 type ReapiConfig = Extract<TierConfig, { kind: "reapi" }>;
@@ -51,7 +54,8 @@ export async function composeTiers(local: ComposedStore, config: TierConfig, por
   const tier = await openTier(config, ports);
   undo.defer(async () => await tier.close());
   const metrics = new LateTierMetrics();
-  const shortCuts = await openShortCuts(config.shortCuts, undo);
+  const served = (from: "near" | "far" | "peer"): void => metrics.read(from);
+  const shortCuts = await openShortCuts(config, ports, { undo, served: () => served("peer") });
   const named = await openNames(config, tier, local.index, undo);
   const { clock } = ports;
   const reached = (blobs: BlobStore, tenant: string): Far => {
@@ -59,7 +63,7 @@ export async function composeTiers(local: ComposedStore, config: TierConfig, por
       metered(blobs, clock, (call) => metrics.ended(call, tenant)),
       { clock },
     );
-    return shortCuts.length > 0 ? withShortCuts({ clock, far, shortCuts }) : far;
+    return shortCuts ? withShortCuts({ clock, far, shortCuts }) : far;
   };
   const parts = new Map<string, Far>();
   const part = (tenant: string): Far => {
@@ -73,7 +77,6 @@ export async function composeTiers(local: ComposedStore, config: TierConfig, por
   await part(ownPart).missing([]); // a tier that cannot be opened is heard of now
   const { whenDead } = config;
   const near: Store = { ...local.store, forTenant: (tenant) => local.store.forTenant(tenant), close: async () => {} };
-  const served = (from: "near" | "far"): void => metrics.read(from);
   const owned = undo.move();
   return {
     ...local,
@@ -98,17 +101,25 @@ function pinsOf(part: (tenant: string) => Far): NonNullable<ComposedStore["pins"
   };
 }
 
+type ShortCutParts = { readonly undo: AsyncDisposableStack; readonly served: () => void };
+
+/** Undefined: there are none. Those that were named come before other nodes. */
 async function openShortCuts(
-  configured: TierConfig["shortCuts"],
-  undo: AsyncDisposableStack,
-): Promise<readonly ReadOnly[]> {
-  if (configured.length === 0) return [];
+  { shortCuts, peers }: TierConfig,
+  { peers: urls }: TierPorts,
+  { undo, served }: ShortCutParts,
+): Promise<ShortCutOptions["shortCuts"] | undefined> {
+  if (shortCuts.length === 0 && !(peers && urls)) return undefined;
   const caller = undo.use(createHttpCaller({ connectionsMax: 32, idleMs: 5_000 }));
-  const open = async ({ url, token: file }: TierConfig["shortCuts"][number]): Promise<ReadOnly> => {
-    const token = file === undefined ? undefined : (await readSmallFile(file, "open a short cut")).trim();
-    return httpCache({ caller, url, ...(token !== undefined && { token }) });
-  };
-  return await Promise.all(configured.map(open));
+  const tokenIn = async (file: string | undefined): Promise<{ readonly token?: string }> =>
+    file === undefined ? {} : { token: (await readSmallFile(file, "open a short cut")).trim() };
+  const named = await Promise.all(
+    shortCuts.map(async ({ url, token }): Promise<ReadOnly> => httpCache({ caller, url, ...(await tokenIn(token)) })),
+  );
+  if (!peers || !urls) return () => named;
+  const options = { caller, urls, sizeBytesMin: peers.largerThan, served, ...(await tokenIn(peers.token)) };
+  const others = peerCaches(options);
+  return (digest) => [...named, ...others(digest)];
 }
 
 /** A store that is opened when it is first needed, and again when that failed. */

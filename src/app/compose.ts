@@ -33,6 +33,7 @@ import { lockFolder, nodeName, publishAddress, publishEdge, type DataFolder } fr
 import { Drain, type DrainPorts } from "./drain.ts";
 import { factsFor } from "./mesh-facts.ts";
 import { liveCalls, liveSource } from "./live-streams.ts";
+import { peerEdges } from "./peer-edges.ts";
 import { publisherOf } from "./publishers.ts";
 import { systemClock } from "./system-clock.ts";
 import { version } from "./version.ts";
@@ -72,7 +73,10 @@ export async function startNode(
   const random = new Random(randomUUID());
   const journal = await openJournal(config, folder, clock);
   undo.defer(() => journal.close());
-  const stored = await openStore(config, folder, { clock, log });
+  let mesh: RunningMesh | undefined; // the edge is asked about it, and it tells where the edge is
+  const peers = (): PeersView | undefined => mesh?.peers();
+  const otherEdges = () => peerEdges(peers(), config.cluster.name, config.edge.tls !== undefined);
+  const stored = await openStore(config, folder, { clock, log, peers: otherEdges });
   undo.defer(() => stored.close());
   const { blobs } = stored;
   const listenOn = config.node.listen.map((address) => (address === "unix" ? `unix:${folder.socket}` : address));
@@ -116,9 +120,7 @@ export async function startNode(
   const execution = executionPorts(config, { client, trees, journal, clock, live, isOwn: actions !== undefined });
   const traced = execution && { ...execution, traces: watching.calls };
   const cache = { ...stored, spoolFolder: await spoolFolder(folder), execution: traced };
-  let mesh: RunningMesh | undefined; // the edge is asked about it, and it tells where the edge is
   const drain = drainOf(node, { clock, worker: () => worker, log });
-  const peers = (): PeersView | undefined => mesh?.peers();
   const show = (registry: MetricsRegistry): void =>
     watching.show(registry, { node, worker: () => worker, labels, upkeep: stored.upkeep });
   const shown = { show, stored: metrics.stored, countedFor: metrics.countedFor.bind(metrics) };

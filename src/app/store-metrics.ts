@@ -122,11 +122,12 @@ export class StoreMetrics {
     return tally;
   }
 
-  #counted({ blobs, uploads }: TenantStore, door: string, tenant: string): TenantStore {
+  #counted({ blobs, near, uploads }: TenantStore, door: string, tenant: string): TenantStore {
     let bound: Tally | undefined;
     const tally = (): Tally | undefined =>
       bound && bound.families === this.#families ? bound : (bound = this.#tally(door, tenant));
-    return { blobs: countedBlobs(blobs, tally), uploads: countedUploads(uploads, tally) };
+    const counted = { blobs: countedBlobs(blobs, tally), uploads: countedUploads(uploads, tally) };
+    return near ? { ...counted, near: countedBlobs(near, tally) } : counted;
   }
 }
 

@@ -35,6 +35,19 @@ const ShortCuts = z
   .default([])
   .describe("Caches that speak Bazel's HTTP protocol, asked for bytes before the tier is. They are never believed.");
 
+const Peers = z
+  .strictObject({
+    token: File.optional().describe(
+      "A file with a bearer token on its only line, which the other nodes know. They give out what its tenant may see.",
+    ),
+    largerThan: Size().prefault("64KiB").describe("Smaller blobs are fetched from the tier at once."),
+  })
+  .optional()
+  .describe(
+    "Other nodes of the mesh are asked for bytes before the tier is: what they have themselves, checked. " +
+      "Left out: they are not.",
+  );
+
 export const TierConfig = z.discriminatedUnion("kind", [
   z.strictObject({
     kind: z.literal("s3").describe("A bucket in S3-compatible storage."),
@@ -55,6 +68,7 @@ export const TierConfig = z.discriminatedUnion("kind", [
     partSize: Size({ min: "5MiB", max: "1GiB" }).prefault("8MiB").describe("Larger blobs are sent in parts of this."),
     whenDead: WhenDead,
     shortCuts: ShortCuts,
+    peers: Peers,
     names: Names.prefault({ kind: "tier" }),
   }),
   z.strictObject({
@@ -80,6 +94,7 @@ export const TierConfig = z.discriminatedUnion("kind", [
     lifetime: Lifetime,
     whenDead: WhenDead,
     shortCuts: ShortCuts,
+    peers: Peers,
     names: Names.prefault({ kind: "here" }),
   }),
   z.strictObject({
@@ -87,6 +102,7 @@ export const TierConfig = z.discriminatedUnion("kind", [
     directory: z.string().min(1).describe("It has to be there. Nothing in it is ever let go of."),
     whenDead: WhenDead,
     shortCuts: ShortCuts,
+    peers: Peers,
     names: Names.prefault({ kind: "here" }),
   }),
 ]);

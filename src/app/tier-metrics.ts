@@ -5,8 +5,8 @@ import type { MetricsRegistry } from "#edge/metrics-registry.ts";
 export type TierMetrics = {
   /** A call to the tier has ended, made for the tenant. */
   ended(call: MeteredCall, tenant: string): void;
-  /** A blob was read from the node's own disk, or had to be fetched. */
-  read(from: "near" | "far"): void;
+  /** A blob was read from the node's own disk, or had to be fetched; from another node, if that is said as well. */
+  read(from: "near" | "far" | "peer"): void;
 };
 
 const latencyBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60] as const;
@@ -36,7 +36,7 @@ export function tierMetrics(registry: MetricsRegistry, tier: string): TierMetric
   });
   const reads = registry.counter({
     name: "millrace_tier_reads_total",
-    help: "Reads of blobs, by whether they were near or had to be fetched.",
+    help: "Reads of blobs, by whether they were near or had to be fetched (far), and fetches that a peer served.",
     labels: ["from"],
     seriesMax: 4,
   });
@@ -67,7 +67,7 @@ export class LateTierMetrics implements TierMetrics {
     this.#metrics?.ended(call, tenant);
   }
 
-  read(from: "near" | "far"): void {
+  read(from: "near" | "far" | "peer"): void {
     this.#metrics?.read(from);
   }
 }

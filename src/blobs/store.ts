@@ -74,5 +74,7 @@ export type Store = {
 
 export type TenantStore = {
   readonly blobs: BlobStore;
+  /** What this machine has itself, without asking anybody; left out where that is `blobs`. */
+  readonly near?: BlobStore;
   readonly uploads: Uploads;
 };

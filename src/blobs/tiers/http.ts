@@ -14,13 +14,21 @@ export type HttpCacheOptions = {
   readonly caller: HttpCaller;
   readonly url: string;
   readonly token?: string;
+  /** Another node: only for what it has itself, or two nodes would ask each other for what neither has. */
+  readonly isPeer?: boolean;
 };
+
+/** What a cache answers to "only-if-cached" when it would have to ask elsewhere (RFC 9111). */
+const notCached = 504;
 
 /** What can be read, and nothing else. */
 export type ReadOnly = Pick<BlobStore, "read">;
 
-export function httpCache({ caller, url, token }: HttpCacheOptions): ReadOnly {
-  const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+export function httpCache({ caller, url, token, isPeer = false }: HttpCacheOptions): ReadOnly {
+  const headers = {
+    ...(token !== undefined && { authorization: `Bearer ${token}` }),
+    ...(isPeer && { "cache-control": "only-if-cached" }),
+  };
   const addressOf = (digest: Digest): URL => {
     const { fn, hash } = partsOf(digest);
     // A path says a hash and no function: of two with hashes as long, it means SHA-256.
@@ -33,7 +41,8 @@ export function httpCache({ caller, url, token }: HttpCacheOptions): ReadOnly {
       const answer = await caller.call({ method: "GET", url: addressOf(name), headers });
       if (answer.status !== 200) {
         await dropBody(answer);
-        throw new Fault(answer.status === 404 ? "not-found" : "unavailable", "read blob", {
+        const isAbsent = answer.status === 404 || (isPeer && answer.status === notCached);
+        throw new Fault(isAbsent ? "not-found" : "unavailable", "read blob", {
           digest: name,
           status: answer.status,
         });

@@ -19,7 +19,7 @@ const MiB = 1024 * 1024;
 const memory = () => createMemoryBlobs({ clock: new ManualClock(), sizeBytesMax: 64 * MiB });
 
 exerciseBlobs("a tier with a short cut that has nothing", async () => ({
-  blobs: withShortCuts({ clock: new ManualClock(), far: memory(), shortCuts: [memory()] }),
+  blobs: withShortCuts({ clock: new ManualClock(), far: memory(), shortCuts: () => [memory()] }),
 }));
 
 describe("an HTTP cache as a short cut", () => {
@@ -54,7 +54,8 @@ describe("an HTTP cache as a short cut", () => {
     const held = new HeldStore();
     held.partBytes = 64 * 1024;
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-    const blobs = withShortCuts({ clock, far: held.over(farInner), shortCuts: [httpCache({ caller, url })] });
+    const shortCuts = [httpCache({ caller, url })];
+    const blobs = withShortCuts({ clock, far: held.over(farInner), shortCuts: () => shortCuts });
     const reads = (): number => held.calls.filter((call) => call === "read").length;
     return { clock, farInner, held, blobs, reads };
   }

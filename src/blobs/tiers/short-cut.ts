@@ -15,7 +15,8 @@ import { bytesOf } from "./http-call.ts";
 export type ShortCutOptions = {
   readonly clock: Clock;
   readonly far: BlobStore & { readonly isDead?: boolean };
-  readonly shortCuts: readonly ReadOnly[];
+  /** In the order in which they are asked; a function where they come and go. */
+  readonly shortCuts: (digest: Digest) => readonly ReadOnly[];
   readonly leftAloneMs?: number;
 };
 
@@ -24,11 +25,11 @@ const heldBytes = 4 * 1024 * 1024;
 
 export function withShortCuts(options: ShortCutOptions): BlobStore & { readonly isDead: boolean } {
   const { clock, far, shortCuts, leftAloneMs = 30_000 } = options;
-  const backAtMs = new Map<ReadOnly, number>();
+  const backAtMs = new WeakMap<ReadOnly, number>();
   const failed = (shortCut: ReadOnly): void => void backAtMs.set(shortCut, clock.monotonicMs() + leftAloneMs);
 
   async function* whole(digest: Digest): AsyncGenerator<Uint8Array> {
-    for (const shortCut of shortCuts) {
+    for (const shortCut of shortCuts(digest)) {
       if ((backAtMs.get(shortCut) ?? 0) > clock.monotonicMs()) continue;
       let isBegun = false;
       try {

@@ -19,6 +19,7 @@ export function tieredStore({ near, far: farFor, whenDead, served, close }: Tier
     const local = near.forTenant(tenant);
     const far = farFor(tenant);
     return {
+      near: local.blobs,
       blobs: readThrough({ near: local.blobs, far, whenDead, ...(served && { served }) }),
       uploads: uploadsThrough(local, far),
     };

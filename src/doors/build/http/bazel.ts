@@ -119,7 +119,7 @@ async function gathered(parts: AsyncIterable<Uint8Array>, bytesMax = Infinity): 
  */
 async function blobCache(ports: CachePorts, call: CacheCall, asked: Asked): Promise<Response> {
   const { request, caller } = call;
-  const { blobs } = ports.store.forTenant(caller.tenant);
+  const { blobs, near = blobs } = ports.store.forTenant(caller.tenant);
   const place = { space: `cas-http/${asked.fn}`, name: asked.hash };
   switch (request.method) {
     case "GET":
@@ -127,6 +127,7 @@ async function blobCache(ports: CachePorts, call: CacheCall, asked: Asked): Prom
       requireFor(caller, "blobs.read");
       const empty = digestOf(new Uint8Array(), asked.fn);
       if (empty.includes(asked.hash)) return new Response(new Uint8Array()); // there is always nothing
+      if (isOnlyIfCached(request)) return await nearBlob(request, near, asked);
       const sizeBytes = blobs.prompt?.sizeOf?.(asked.fn, asked.hash);
       const digest =
         sizeBytes === undefined
@@ -147,6 +148,16 @@ async function blobCache(ports: CachePorts, call: CacheCall, asked: Asked): Prom
     default:
       throw methodNotAllowed("GET, HEAD, PUT");
   }
+}
+
+const isOnlyIfCached = (request: Request): boolean =>
+  (request.headers.get("cache-control") ?? "").split(",").some((word) => word.trim() === "only-if-cached");
+
+/** For another node: what this one has itself. It asks nobody else, so that nodes do not ask each other in circles. */
+async function nearBlob(request: Request, near: BlobStore, { fn, hash }: Asked): Promise<Response> {
+  const sizeBytes = near.prompt?.sizeOf?.(fn, hash);
+  if (sizeBytes === undefined) throw new HttpRefusal(504, "this node has no blob with this hash itself");
+  return await blobResponse({ request, blobs: near, digest: digestText(fn, hash, sizeBytes), mayCode: true });
 }
 
 /** Straight into the store when its size is known beforehand, as with Bazel it always is. */
