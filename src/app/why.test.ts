@@ -128,7 +128,8 @@ describe("why", { skip: !isLinux && "needs linux: the sandbox", timeout: 200_000
   test("a result that was revoked is why it ran again", async () => {
     const action = await bench.sh(salted("true"));
     await bench.execute(action);
-    const at = `http://127.0.0.1:${lab.node?.edgePorts[0]}/api/cache/rules?space=ac%2Fsha256&name=${encodeURIComponent(text(action))}`;
+    const rule = new URLSearchParams({ space: "ac/sha256", name: text(action) }).toString();
+    const at = `http://127.0.0.1:${lab.node?.edgePorts[0]}/api/cache/rules?${rule}`;
     const revoked = await fetch(at, { method: "POST", headers: { authorization: `Bearer ${secrets.mill}` } });
     equal(revoked.status, 200, await revoked.text());
     await bench.execute(action);

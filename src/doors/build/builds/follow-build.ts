@@ -7,7 +7,7 @@ import { readOutcome } from "#doors/build/run-outcome.ts";
 import { readFailure } from "./failure-text.ts";
 import type { Recorded } from "./recorded.ts";
 import { readStep } from "./step.ts";
-import { countsOf, phaseOf, unplanned, untouched, viewActions, viewLine } from "./view-build.ts";
+import { countsIn, phaseOf, unplanned, untouched, viewActions, viewLine } from "./view-build.ts";
 
 /** "look": more has happened than can be told from the event; the job is to be looked at again. */
 export type Heard = "told" | "look";
@@ -17,6 +17,7 @@ export class BuildFollower {
   readonly #recorded: Recorded | undefined;
   readonly #actions = new Map<string, ActionStatus>();
   readonly #keys = new Map<number, string>();
+  readonly #counts = new Map<number, number>();
   #changed = new Set<string>();
   #line: BuildStatus;
 
@@ -29,7 +30,7 @@ export class BuildFollower {
 
   /** As it is now, without its actions. */
   get build(): BuildStatus {
-    return { ...this.#line, counts: countsOf(this.#actions.values()) };
+    return { ...this.#line, counts: countsIn(this.#counts) };
   }
 
   get hasEnded(): boolean {
@@ -124,7 +125,11 @@ export class BuildFollower {
     return "told";
   }
 
+  /** Counted as they change: a large build has thousands, and something happens to one of them every moment. */
   #set(action: ActionStatus): void {
+    const before = this.#actions.get(action.key);
+    if (before) this.#counts.set(before.state, (this.#counts.get(before.state) ?? 0) - 1);
+    this.#counts.set(action.state, (this.#counts.get(action.state) ?? 0) + 1);
     this.#actions.set(action.key, action);
     this.#changed.add(action.key);
   }

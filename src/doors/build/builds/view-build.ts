@@ -98,12 +98,19 @@ export function viewTask({ key, phase, attempts, claims, result, lastFailure }: 
     actionDigest: outcome?.action ?? failure?.action ?? "",
     attempts,
     worker: claims[0]?.executor ?? "",
-    message: failure?.text ?? "",
+    // Without an attempt that failed, nobody began it in the time that it had.
+    message: failure?.text ?? (phase === "FAILED" ? "no worker took it in time" : ""),
   };
 }
 
 export function countsOf(actions: Iterable<ActionStatus>): readonly ActionCount[] {
   const counts = new Map<number, number>();
   for (const { state } of actions) counts.set(state, (counts.get(state) ?? 0) + 1);
-  return [...counts].map(([state, count]) => ({ state, actions: count })).toSorted((a, b) => a.state - b.state);
+  return countsIn(counts);
 }
+
+/** In the order of the states, and none of which there is none. */
+export const countsIn = (counts: ReadonlyMap<number, number>): readonly ActionCount[] =>
+  [...counts]
+    .flatMap(([state, actions]) => (actions === 0 ? [] : [{ state, actions }]))
+    .toSorted((a, b) => a.state - b.state);

@@ -69,10 +69,11 @@ function whyUnshared({ code, exitCode, because }: NonNullable<ReturnType<typeof 
   return because?.kind === "do-not-cache" ? tellBecause(because) : undefined;
 }
 
-const whyNone = ({ phase, reason, endedAtMs }: JobView, task: TaskView | undefined): string | undefined =>
-  endedAtMs === undefined
-    ? undefined
-    : `it ended without a result: ${(task?.lastFailure && firstLine(task.lastFailure.message)) ?? (reason || phase.toLowerCase())}`;
+function whyNone({ phase, reason, endedAtMs }: JobView, task: TaskView | undefined): string | undefined {
+  if (endedAtMs === undefined) return undefined;
+  const failure = task?.lastFailure && firstLine(task.lastFailure.message);
+  return `it ended without a result: ${failure ?? (reason || phase.toLowerCase())}`;
+}
 
 /** Runs are told the last one first; each with why it was not spared by the one before. */
 export function tellRuns(runs: readonly Run[], nowMs: number): readonly string[] {
