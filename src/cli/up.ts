@@ -27,7 +27,7 @@ export const up = command({
     "millrace up --data ./state",
     "millrace up --config node.yaml",
     "millrace up --set worker.slots=8 --set edge.listen=127.0.0.1:9000",
-    "millrace up --join 10.0.0.7:7946",
+    "millrace up --config node.yaml --join 10.0.0.7:7946",
   ],
   async run({ values }, world) {
     const { withNode } = await import("./up-node.ts");
