@@ -132,7 +132,9 @@ async function repeatsPlan(executor: Executor, held: Held): Promise<boolean> {
   if (!plan) return true;
   const { task, token } = grant;
   const record = { kind: "record-plan" as const, executor: executor.habits.name, task, token, plan };
-  if (executor.ports.random.chance(0.5)) await executor.ports.life.clock.sleep(executor.ports.random.below(3_000));
+  // Long enough, at times, for the job to be cancelled meanwhile: it goes on all the same.
+  const longMs = executor.ports.random.pick([0, 3_000, 15_000]);
+  await executor.ports.life.clock.sleep(executor.ports.random.fraction() * longMs);
   await Promise.all([executor.ask(shard, record), executor.ask(shard, record)]);
   await executor.ports.life.clock.sleep(executor.ports.random.below(3_000));
   await executor.ask(shard, record);
