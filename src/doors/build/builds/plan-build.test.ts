@@ -128,6 +128,19 @@ test("an input that the other action did not make refuses the step, and not its 
   deepEqual(step, { refused: "there is nothing at d/x of make, which it takes" });
 });
 
+test("an input that was evicted meanwhile is named, and only who takes it is refused", async () => {
+  const blob = `${"c".repeat(64)}/9`;
+  const build = await made({ actions: { with: { run: "a", inputs: [{ path: "x", blob }] }, without: { run: "b" } } });
+  const recorded = { ...recordBuild(build, wishes, settings), build };
+  const group = { actions: [0, 1], needs: [], requires: ["door=build"], timeoutMs: 1_000 };
+  const spec = { recorded: recordedAs, instance: "", submittedAtMs: 12 };
+  const { blobs } = createMemoryStore({ clock: realClock, sizeBytesMax: 1_000_000 }).forTenant("mill");
+  const plan = await new StagePlanning({ spec, recorded, group, inputs: { results: [] }, blobs, settings }).plan();
+  const steps = plan.kind === "tasks" ? plan.set.tasks.map((task) => readStep(task.spec)) : [];
+  deepEqual(steps[0], { refused: `an input of it is no longer in the store: ${blob}` });
+  equal("action" in (steps[1] ?? {}), true);
+});
+
 test("a document says what an input is once, and nothing that nobody knows", async () => {
   const wrong = (input: unknown) => BuildDocument.parse({ actions: { a: { run: "x", inputs: [input] } } });
   throws(() => wrong({ path: "a", text: "b", link: "c" }), /say what it is with one of/);

@@ -5,6 +5,7 @@
  * D1 What is planned depends on the build and the results alone: planned again, it is the same.
  * D2 An action is planned only when all that it needs ended well; the others of its stage do not wait for it.
  */
+import type { Digest } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
 import type { BlobStore, Store } from "#blobs/store.ts";
 import { digestOf } from "#blobs/hashing.ts";
@@ -66,6 +67,8 @@ export class StagePlanning {
   readonly #results = new Map<string, Promise<ActionResult>>();
   readonly #outcomes: ReadonlyMap<string, PlanInputs["results"][number]>;
   readonly #toWrite = new Map<string, Encoded>();
+  /** What is taken as it is, and by which action. */
+  readonly #taken = new Map<Digest, string[]>();
 
   constructor(given: Given) {
     this.#given = given;
@@ -79,8 +82,8 @@ export class StagePlanning {
     const [first] = actions;
     if (runnable.length === 0) return { kind: "skip", reason: first ? `${this.#unmet(first)} did not end well` : "" };
     const steps = await eachOf(runnable, atOnceMax, (action) => this.#step(action));
-    await this.#write();
-    const tasks = runnable.map(({ key }, i) => stepTask(key, steps[i] ?? { refused: "it was not planned" }));
+    const lost = await this.#write();
+    const tasks = runnable.map(({ key }, i) => stepTask(key, lostOf(key, lost) ?? steps[i] ?? notPlanned));
     return { kind: "tasks", set: { template: stepTemplate(group, settings.queueMs), tasks } };
   }
 
@@ -110,6 +113,7 @@ export class StagePlanning {
       const leaf = await this.#leaf(input);
       if (!leaf) return { refused: `there is nothing at ${madeAt(input)}, which it takes` };
       placed.push({ path: input.path, leaf });
+      if (leaf.kind !== "link") this.#take(leaf.digest, given.key);
     }
     const { root, directories } = treeOf(placed);
     const messages = messagesOf(given);
@@ -169,14 +173,34 @@ export class StagePlanning {
     return decode(ExecuteResponse, await wholeBlob(this.#given.blobs, outcome.response)).result ?? nothingMade;
   }
 
-  async #write(): Promise<void> {
+  #take(digest: Digest, key: string): void {
+    const takers = this.#taken.get(digest);
+    if (takers) takers.push(key);
+    else this.#taken.set(digest, [key]);
+  }
+
+  /**
+   * Asked for, what is there counts as used: it is not evicted while the actions wait for their turn. Answers what is
+   * gone, by the actions that would have taken it.
+   */
+  async #write(): Promise<ReadonlyMap<string, Digest>> {
     const { blobs } = this.#given;
-    const missing = await blobs.missing([...this.#toWrite.keys()]);
+    const missing = await blobs.missing([...new Set([...this.#toWrite.keys(), ...this.#taken.keys()])]);
+    const lost = new Map<string, Digest>();
     await eachOf(missing, atOnceMax, async (digest) => {
       const encoded = this.#toWrite.get(digest);
       if (encoded) await blobs.write(digest, encoded.bytes);
+      else for (const key of this.#taken.get(digest) ?? []) lost.set(key, digest);
     });
+    return lost;
   }
+}
+
+const notPlanned: RefusedStep = { refused: "it was not planned" };
+
+function lostOf(key: string, lost: ReadonlyMap<string, Digest>): RefusedStep | undefined {
+  const digest = lost.get(key);
+  return digest === undefined ? undefined : { refused: `an input of it is no longer in the store: ${digest}` };
 }
 
 const nothingMade: ActionResult = {
