@@ -10,8 +10,10 @@ import type { Duplex } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
 import { Fault } from "#base/fault.ts";
 import { killQuietly, type Group } from "./group.ts";
+import { enterWords, LaneNetwork } from "./network.ts";
 import { OrderFile } from "./order-file.ts";
 import { childrenUse, isAlive, strays, type ChildrenUse } from "./proc.ts";
+import type { Network } from "./protocol.ts";
 
 /** When the machine itself runs out of memory, what runs here goes before the node does; children inherit it. */
 const firstToGo = 800;
@@ -34,6 +36,8 @@ export type LaneSettings = {
   readonly uidBase: number | undefined;
   /** The shell keeps our own user; what it runs does not. */
   readonly drops: boolean;
+  /** Lanes with users of their own can have networks of their own. */
+  readonly networks: boolean;
 };
 
 export class Lane {
@@ -44,17 +48,23 @@ export class Lane {
   readonly drops: boolean;
   readonly #folder: string;
   readonly #order: OrderFile;
+  readonly #hasNetwork: boolean;
+  #network: LaneNetwork | undefined;
+  /** What the last run wanted, and the next will probably want. */
+  #usual: Network;
   #shell: Shell | undefined;
   #starting: Promise<Shell> | undefined;
   #used: ChildrenUse = nothingUsed;
 
-  constructor(index: number, { folder, uidBase, drops }: LaneSettings, group: Group | undefined) {
+  constructor(index: number, { folder, uidBase, drops, networks }: LaneSettings, group: Group | undefined) {
     this.index = index;
     this.group = group;
     this.uid = uidBase === undefined ? undefined : uidBase + index;
     this.drops = drops && this.uid !== undefined;
     this.#folder = join(folder, String(index));
     makeFolder(this.#folder, this.uid);
+    this.#hasNetwork = networks && this.uid !== undefined && !this.drops;
+    this.#usual = this.#hasNetwork ? "own" : "host";
     this.#order = new OrderFile(join(this.#folder, "order"), this.uid);
   }
 
@@ -74,8 +84,11 @@ export class Lane {
   }
 
   /** When there is a shell that can take an order. */
-  async ready(): Promise<void> {
-    if (this.#shell?.isUp) return;
+  async ready(network: Network = this.#usual): Promise<void> {
+    await this.#starting?.catch(() => {});
+    if (this.#shell?.isUp && this.#shell.network === network) return;
+    if (this.#shell?.isUp) this.discard();
+    this.#usual = network;
     this.#starting ??= this.#start().finally(() => {
       this.#starting = undefined;
     });
@@ -133,10 +146,17 @@ export class Lane {
     this.discard();
     this.group?.remove();
     this.#order[Symbol.dispose]();
+    this.#network?.[Symbol.dispose]();
+    this.#network = undefined;
   }
 
   async #start(): Promise<Shell> {
-    const shell = await Shell.start(this.#folder, this.drops ? undefined : this.uid);
+    const network = this.#usual;
+    if (network === "own" && !this.#hasNetwork)
+      throw new Fault("internal", "start lane", { lane: this.index, why: "it can have no network of its own" });
+    if (network === "own") this.#network ??= await LaneNetwork.make();
+    const path = network === "own" ? this.#network?.path : undefined;
+    const shell = await Shell.start(this.#folder, { uid: this.drops ? undefined : this.uid, network, path });
     try {
       this.group?.add(shell.pid);
     } catch (cause) {
@@ -148,6 +168,8 @@ export class Lane {
     return shell;
   }
 }
+
+type Entering = { readonly uid: number | undefined; readonly network: Network; readonly path: string | undefined };
 
 const nothingUsed: ChildrenUse = { cpuMs: 0, readBytes: 0, writtenBytes: 0 };
 
@@ -161,25 +183,29 @@ const quietMsMax = 4_096;
 
 class Shell {
   readonly pid: number;
+  readonly network: Network;
   readonly #child: ChildProcess;
   readonly #orders: Duplex;
   #answer: ((status: number | undefined) => void) | undefined;
   #isUp = true;
 
-  private constructor(child: ChildProcess, pid: number) {
+  private constructor(child: ChildProcess, pid: number, network: Network) {
     this.#child = child;
     this.pid = pid;
+    this.network = network;
     this.#orders = child.stdio[3] as Duplex;
     child.once("exit", () => this.#gone());
   }
 
-  static async start(cwd: string, uid: number | undefined): Promise<Shell> {
-    const child = spawn("/bin/sh", ["-c", shellScript], {
+  static async start(cwd: string, { uid, network, path }: Entering): Promise<Shell> {
+    const entering = path === undefined || uid === undefined ? [] : enterWords(path, uid);
+    const [program, ...args] = [...entering, "/bin/sh", "-c", shellScript];
+    const child = spawn(program, args, {
       cwd,
       env: {},
       detached: true,
       stdio: ["ignore", "ignore", "ignore", "pipe", "pipe", "pipe"],
-      ...(uid === undefined ? {} : { uid, gid: uid }),
+      ...(uid === undefined || entering.length > 0 ? {} : { uid, gid: uid }),
     });
     const answers = child.stdio[4] as Duplex;
     for (const pipe of child.stdio) pipe?.on("error", () => {});
@@ -190,7 +216,7 @@ class Shell {
     child.once("exit", (code) => up.reject(new Fault("unavailable", "start lane", { code: code ?? undefined, cwd })));
     answers.once("data", () => up.resolve());
     await up.promise;
-    const shell = new Shell(child, child.pid ?? 0);
+    const shell = new Shell(child, child.pid ?? 0, network);
     let held = "";
     answers.setEncoding("latin1").on("data", (text: string) => {
       const lines = (held + text).split("\n");

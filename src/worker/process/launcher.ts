@@ -13,6 +13,7 @@ import { openGroups } from "./groups.ts";
 import { Lane, type LaneSettings } from "./lane.ts";
 import { clearRoots, clearUp, groupsName, remember } from "./leftovers.ts";
 import { threadsOf } from "./proc.ts";
+import { canMakeNetworks } from "./network.ts";
 import { launcherVersion, type Request, type RunView, type StartRequest, type Told } from "./protocol.ts";
 import { Run, type Machine } from "./run.ts";
 
@@ -38,6 +39,7 @@ class Launcher {
   #looks = 0;
   #freeBytesMin = 0;
   #lanesWanted = 1;
+  readonly #networks = canMakeNetworks();
 
   constructor(home: string, groups: Groups | undefined) {
     this.#home = home;
@@ -110,7 +112,8 @@ class Launcher {
     this.#groups?.limitAll(memoryBytesMax);
     const runs = [...this.#runs.values()].map(viewOf);
     const { kind = "none", controllers = [] } = this.#groups ?? {};
-    this.#tell({ ev: "welcome", version: launcherVersion, pid: process.pid, groups: kind, controllers, runs });
+    const about = { groups: kind, controllers, networks: this.#networks };
+    this.#tell({ ev: "welcome", version: launcherVersion, pid: process.pid, ...about, runs });
     for (let index = 0; index < Math.min(lanes, lanesMax); index += 1) this.#prepare(index);
   }
 
@@ -150,7 +153,7 @@ class Launcher {
     const known = this.#lanes.get(index);
     if (known) return known;
     const folder = join(this.#home, "lanes");
-    const lane = new Lane(index, { folder, ...this.#users }, this.#groups?.lane(index));
+    const lane = new Lane(index, { folder, networks: this.#networks, ...this.#users }, this.#groups?.lane(index));
     this.#lanes.set(index, lane);
     return lane;
   }

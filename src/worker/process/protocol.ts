@@ -8,7 +8,7 @@
  * N3 A run that nobody renews is ended by the launcher's own clock.
  * N4 Whatever the launcher started dies when the launcher does.
  */
-export const launcherVersion = 2;
+export const launcherVersion = 3;
 
 /** Zero or absent is without limit. */
 export type Limits = {
@@ -46,9 +46,13 @@ export type StartRequest = {
   readonly orphanMs?: number;
   /** It runs in a process namespace of its own: nothing in there can reach the lane, and it dies as one. */
   readonly sealed: boolean;
+  /** "own" is the lane's, with nobody else in it: where the launcher has networks. The machine's, unless said. */
+  readonly network?: Network;
   /** Where the sandbox says (file descriptor 9) which process is the first of its namespace. */
   readonly statusPath?: string;
 };
+
+export type Network = "own" | "host";
 
 export type KillReason = "cancelled" | "lost" | "drained";
 
@@ -135,6 +139,8 @@ export type Told =
       readonly pid: number;
       readonly groups: GroupKind;
       readonly controllers: readonly string[];
+      /** Whether lanes with users of their own have networks of their own. */
+      readonly networks: boolean;
       readonly runs: readonly RunView[];
     }
   | { readonly ev: "ended"; readonly id: string; readonly end: End }

@@ -96,7 +96,7 @@ export class Run {
 
   async #run(): Promise<End> {
     const { lane, start } = this;
-    await lane.ready();
+    await lane.ready(start.network ?? "host");
     const { group } = lane;
     const { cleanShell, controllers, othersOf } = this.#machine;
     const order = orderText(start, {

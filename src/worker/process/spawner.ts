@@ -71,6 +71,11 @@ export class Spawner implements AsyncDisposable {
     return { kind, controllers };
   }
 
+  /** Whether what runs can be given the network of its lane. */
+  get hasNetworks(): boolean {
+    return this.#link.welcome.networks;
+  }
+
   get launcherPid(): number {
     return this.#link.welcome.pid;
   }

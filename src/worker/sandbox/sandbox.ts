@@ -255,7 +255,9 @@ export class Sandbox implements AsyncDisposable {
       return this.#spawner.start({ ...rest, argv, env, cwd: join(root, workingDirectory), sealed: false });
     const { network, readOnly = [] } = command;
     const folders = { root, hidden: this.#hidden, scratch: this.#scratch, tmpBytes: this.#tmpBytes, readOnly };
-    const box = { bwrap, workingDirectory, argv, env, network, ...folders };
+    // A lane's own network is as good as one that is made for the command alone, and costs nothing.
+    const isLanes = !network && this.#spawner.hasNetworks && this.#isolation.uidBase !== undefined;
+    const box = { bwrap, workingDirectory, argv, env, network: network || isLanes, ...folders };
     checkWords(argv);
     return this.#spawner.start({
       ...rest,
@@ -263,6 +265,7 @@ export class Sandbox implements AsyncDisposable {
       env: sandboxEnv,
       cwd: "/",
       sealed: true,
+      network: isLanes ? "own" : "host",
       statusPath: status,
     });
   }
