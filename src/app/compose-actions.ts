@@ -16,6 +16,8 @@ import type { TenantTrees } from "#doors/build/tenant-trees.ts";
 import { TrustRules } from "#doors/build/trust-rules.ts";
 import { Seen } from "#doors/build/why/seen.ts";
 import type { Planners, Resume, Runners } from "#worker/runner.ts";
+import { createSpawnedRunner } from "#worker/spawned-runner.ts";
+import type { ProcessRunner } from "#worker/process.ts";
 import { removeMarked } from "#worker/live-output.ts";
 import { Sandbox, type SandboxAbout } from "#worker/sandbox/sandbox.ts";
 import { KeptFolders } from "#worker/stage/kept-folders.ts";
@@ -43,6 +45,8 @@ export type Actions = {
   /** What an earlier life of this node began. */
   readonly resumes: readonly Resume[];
   readonly about: SandboxAbout;
+  /** Runs commands without a sandbox, from the same launcher. */
+  readonly processes: ProcessRunner;
   close(): Promise<void>;
 };
 
@@ -79,6 +83,7 @@ async function open(config: Config, folder: DataFolder, parts: ActionParts): Pro
       home,
       socket: join(home, "sock"),
       lanes: slots,
+      ownLanes: slots,
       clock,
       log,
       hidden: [folder.path],
@@ -99,7 +104,13 @@ async function open(config: Config, folder: DataFolder, parts: ActionParts): Pro
   const limits = { printedBytesMax: printedMax, pidsMax: processesMax };
   const ports = { store, sandbox, trees, links, kept, worker: name, resumable, streams, watch: parts.watch, ...limits };
   const owned = undo.move();
-  return { ...workOf(config, ports, parts), resumes: resumable.resumes, about, close: () => owned.disposeAsync() };
+  return {
+    ...workOf(config, ports, parts),
+    resumes: resumable.resumes,
+    processes: createSpawnedRunner(sandbox.unboxed),
+    about,
+    close: () => owned.disposeAsync(),
+  };
 }
 
 /** Single actions, and those of builds, which are looked for in the cache by whoever takes them. */

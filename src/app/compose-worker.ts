@@ -30,12 +30,16 @@ type WorkerParts = {
   readonly runners: Runners;
   readonly planners: Planners;
   readonly resumes: readonly Resume[];
+  /** Runs commands; left out: a launcher of its own does. */
+  readonly processes: ProcessRunner | undefined;
   readonly log: (line: string) => void;
 };
 
 export async function startWorker(config: Config, folder: DataFolder, parts: WorkerParts): Promise<Worker> {
   const { name, client, blobs, clock, random, labels, shards, sources, runners, planners, resumes, log } = parts;
-  const processes = await openProcesses(config, folder, { clock, log });
+  const processes = parts.processes
+    ? { run: parts.processes, close: async () => {} }
+    : await openProcesses(config, folder, { clock, log });
   // Nothing of an earlier life runs any more.
   await reclaimScratch(folder.scratch);
   const worker = createWorker({
@@ -91,7 +95,7 @@ async function openProcesses(
     const spawner = await Spawner.open(options);
     await endFound(spawner);
     await reclaimAttempts(home, new Set());
-    const run = createSpawnedRunner(spawner, attemptsIn(home), clock);
+    const run = createSpawnedRunner({ spawner, lanes: spawner.lanes, folder: attemptsIn(home), clock });
     return { run, close: () => spawner.close({ quit: true }) };
   } catch (error) {
     if (!isFault(error)) throw error;

@@ -114,6 +114,7 @@ export async function startNode(
       runners,
       planners,
       resumes,
+      processes: actions?.processes,
     });
   }
   const live = liveSource({ name, streams: stored.streams }, node, tcp);

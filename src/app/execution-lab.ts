@@ -73,6 +73,11 @@ export class Lab implements AsyncDisposable {
     this.#settings = settings;
   }
 
+  /** Everything of it is below. */
+  get root(): string {
+    return this.#root;
+  }
+
   /** Where actions run: other users have to be able to pass through to it. */
   get #actionsIn(): string {
     const folder = join(this.#root, "actions");

@@ -60,7 +60,12 @@ for (const way of ["directly", "through a launcher"] as const)
     before(async () => {
       if (way === "directly") return;
       const rig = undo.use(await SpawnerRig.open());
-      run = createSpawnedRunner(rig.spawner, join(rig.home, "attempts"), clock);
+      run = createSpawnedRunner({
+        spawner: rig.spawner,
+        lanes: rig.spawner.lanes,
+        folder: join(rig.home, "attempts"),
+        clock,
+      });
     });
     after(() => undo.disposeAsync());
 

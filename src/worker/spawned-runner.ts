@@ -7,16 +7,25 @@ import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import { Stopped } from "./holding.ts";
 import { impolite, politeMs, type KeptOutput, type ProcessResult, type ProcessRunner } from "./process.ts";
+import type { Lanes } from "./process/lanes.ts";
 import type { End } from "./process/protocol.ts";
 import type { Running, Spawner } from "./process/spawner.ts";
 
 const leasesDefault = { leaseMs: 30_000, orphanMs: 30_000 };
 
-/** `folder` is where what is printed is kept meanwhile. */
+export type SpawnedPorts = {
+  readonly spawner: Pick<Spawner, "start">;
+  /** Of our own user. */
+  readonly lanes: Pick<Lanes, "lend">;
+  /** Where what is printed is kept meanwhile. */
+  readonly folder: string;
+  readonly clock: Clock;
+};
+
 export const createSpawnedRunner =
-  (spawner: Spawner, folder: string, clock: Clock): ProcessRunner =>
+  ({ spawner, lanes, folder, clock }: SpawnedPorts): ProcessRunner =>
   async ({ command, cwd, env, outputBytesMax, signal, leases = leasesDefault }) => {
-    using lane = await spawner.lanes.lend(signal);
+    using lane = await lanes.lend(signal);
     await using kept = await OutputFile.create(folder);
     const both = { path: kept.path, bytesMax: outputBytesMax };
     const running = spawner.start({

@@ -3,7 +3,7 @@
  * so that what it forks is in the group from the first instruction on, and no process is ever moved (which takes
  * milliseconds). Of either version; the machine decides.
  */
-import { closeSync, constants, openSync, readFileSync, readSync, rmdirSync, writeFileSync, writeSync } from "node:fs";
+import { closeSync, constants, openSync, readFileSync, readSync, rmdirSync, writeSync } from "node:fs";
 import type { GroupKind, Limits } from "./protocol.ts";
 
 export type GroupUse = { readonly cpuMs?: number; readonly memoryPeakBytes?: number; readonly outOfMemory: boolean };
@@ -93,8 +93,13 @@ export function killQuietly(pid: number): void {
 /** To a file that is there; false where the kernel wants none of it. */
 export function writeQuietly(path: string, value: string): boolean {
   try {
-    writeFileSync(path, value, { flag: constants.O_WRONLY | constants.O_TRUNC });
-    return true;
+    const fd = openSync(path, constants.O_WRONLY | constants.O_TRUNC);
+    try {
+      writeSync(fd, value);
+      return true;
+    } finally {
+      closeSync(fd);
+    }
   } catch {
     return false;
   }

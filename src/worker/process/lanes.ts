@@ -14,8 +14,9 @@ export class Lanes {
   readonly #uidBase: number | undefined;
   #waiters: ((index: number) => void)[] = [];
 
-  constructor(count: number, uidBase: number | undefined) {
-    this.#free = Array.from({ length: count }, (_, index) => count - 1 - index);
+  /** Numbered from `first` on. */
+  constructor(count: number, uidBase: number | undefined, first = 0) {
+    this.#free = Array.from({ length: count }, (_, index) => first + count - 1 - index);
     this.#uidBase = uidBase;
   }
 

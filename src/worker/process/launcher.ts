@@ -22,7 +22,10 @@ const lookMs = 50;
 const looksForDisk = 5;
 /** With nobody to talk to and nothing running, it stays so long for a node that is being restarted. */
 const lingerMs = 30_000;
-const lanesMax = 1_024;
+/** Twice as many as a node may have slots. */
+const lanesMax = 20_000;
+/** So many at most are made before anybody asks. */
+const readyMax = 256;
 const endsMax = 10_000;
 
 class Launcher {
@@ -40,6 +43,7 @@ class Launcher {
   #freeBytesMin = 0;
   #lanesWanted = 1;
   readonly #networks = canMakeNetworks();
+  #firstOwnLane = Infinity;
 
   constructor(home: string, groups: Groups | undefined) {
     this.#home = home;
@@ -101,20 +105,18 @@ class Launcher {
   }
 
   #greet(hello: Extract<Request, { op: "hello" }>): void {
-    const { lanes, uidBase, drops = false, freeBytesMin = 0, memoryBytesMax = 0 } = hello;
-    if (uidBase !== this.#users.uidBase || drops !== this.#users.drops) {
-      // Lanes of another user are of no use; those that are busy end with their run.
-      for (const [index, lane] of this.#lanes) if (!this.#busy.has(index)) this.#close(index, lane);
-      this.#users = { uidBase, drops };
-    }
+    const { lanes, ownLanes = 0, uidBase, drops = false, freeBytesMin = 0, memoryBytesMax = 0 } = hello;
+    this.#users = { uidBase, drops };
+    this.#firstOwnLane = lanes;
+    this.#lanesWanted = lanes + ownLanes;
+    for (const [index, lane] of this.#lanes) if (!this.#busy.has(index) && !this.#fits(lane)) this.#close(index, lane);
     this.#freeBytesMin = freeBytesMin;
-    this.#lanesWanted = lanes;
     this.#groups?.limitAll(memoryBytesMax);
     const runs = [...this.#runs.values()].map(viewOf);
     const { kind = "none", controllers = [] } = this.#groups ?? {};
     const about = { groups: kind, controllers, networks: this.#networks };
     this.#tell({ ev: "welcome", version: launcherVersion, pid: process.pid, ...about, runs });
-    for (let index = 0; index < Math.min(lanes, lanesMax); index += 1) this.#prepare(index);
+    for (let index = 0; index < Math.min(lanes, readyMax); index += 1) this.#prepare(index);
   }
 
   #start(start: StartRequest): void {
@@ -127,7 +129,7 @@ class Launcher {
     this.#ticker ??= setInterval(() => this.#look(), lookMs);
     void run.whole().then((end) => {
       this.#busy.delete(start.lane);
-      if (end.note !== undefined) this.#close(start.lane, run.lane);
+      if (end.note !== undefined || !this.#fits(run.lane)) this.#close(start.lane, run.lane);
       this.#tell({ ev: "ended", id: start.id, end });
       this.#prepare(start.lane);
       if (this.#busy.size > 0) return;
@@ -153,9 +155,24 @@ class Launcher {
     const known = this.#lanes.get(index);
     if (known) return known;
     const folder = join(this.#home, "lanes");
-    const lane = new Lane(index, { folder, networks: this.#networks, ...this.#users }, this.#groups?.lane(index));
+    const lane = new Lane(
+      index,
+      { folder, networks: this.#networks, ...this.#usersOf(index) },
+      this.#groups?.lane(index),
+    );
     this.#lanes.set(index, lane);
     return lane;
+  }
+
+  #usersOf(index: number): Pick<LaneSettings, "uidBase" | "drops"> {
+    return index < this.#firstOwnLane ? this.#users : { uidBase: undefined, drops: false };
+  }
+
+  /** One of another user is of no use, and must never be used again: what runs next is somebody else's. */
+  #fits({ index, uid, drops }: Lane): boolean {
+    const wanted = this.#usersOf(index);
+    const wantedUid = wanted.uidBase === undefined ? undefined : wanted.uidBase + index;
+    return uid === wantedUid && drops === (wanted.drops && wantedUid !== undefined);
   }
 
   /** Off the way of the next order. */

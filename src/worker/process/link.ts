@@ -28,6 +28,8 @@ export type LinkOptions = {
   /** Where the launcher listens. */
   readonly socket: string;
   readonly lanes: number;
+  /** So many more, numbered on, whose user is always ours. */
+  readonly ownLanes?: number | undefined;
   /** What runs in lane n is this user plus n. Needs root. */
   readonly uidBase?: number | undefined;
   /** Lanes stay root, and orders give that up: for runs that are not sealed. */
@@ -92,7 +94,8 @@ async function greet(options: LinkOptions): Promise<Link | undefined> {
   const link = new SocketLink(socket);
   const { lanes, uidBase, drops = false, freeBytesMin = 0, memoryBytesMax = 0 } = options;
   const users = uidBase === undefined ? {} : { uidBase, drops };
-  link.send({ op: "hello", version: launcherVersion, lanes, freeBytesMin, memoryBytesMax, ...users });
+  const counts = { lanes, ownLanes: options.ownLanes ?? 0 };
+  link.send({ op: "hello", version: launcherVersion, ...counts, freeBytesMin, memoryBytesMax, ...users });
   const welcome = await link.first();
   if (!welcome) return undefined;
   if (welcome.version !== launcherVersion) {

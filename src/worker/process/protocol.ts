@@ -74,6 +74,8 @@ export type Request =
       readonly memoryBytesMax?: number;
       /** Lanes that are made ready before anybody asks. */
       readonly lanes: number;
+      /** Lanes behind these, always of the launcher's user, that are made when they are asked for. */
+      readonly ownLanes?: number;
     }
   | { readonly op: "lease"; readonly ids: readonly string[]; readonly leaseMs: number }
   | { readonly op: "signal"; readonly id: string; readonly signal: "SIGTERM" | "SIGINT" | "SIGQUIT" | "SIGHUP" }

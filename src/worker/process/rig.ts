@@ -3,6 +3,7 @@ import { chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, wri
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Clock } from "#base/clock.ts";
+import type { LaneLoan } from "./lanes.ts";
 import type { End } from "./protocol.ts";
 import { Spawner, type ProcessSpec, type Running, type SpawnerOptions } from "./spawner.ts";
 
@@ -23,13 +24,11 @@ export type Ran = { readonly end: End; readonly out: string; readonly err: strin
 export class SpawnerRig implements AsyncDisposable {
   readonly home: string;
   readonly spawner: Spawner;
-  readonly #lane: () => Promise<{ index: number; uid: number | undefined } & Disposable>;
   #attempts = 0;
 
   private constructor(home: string, spawner: Spawner) {
     this.home = home;
     this.spawner = spawner;
-    this.#lane = () => spawner.lanes.lend();
   }
 
   static options(home: string, more: Partial<SpawnerOptions> = {}): SpawnerOptions {
@@ -44,8 +43,9 @@ export class SpawnerRig implements AsyncDisposable {
   async start(
     argv: readonly string[],
     more: Partial<ProcessSpec> = {},
+    loan?: LaneLoan,
   ): Promise<Running & { readonly attempt: string }> {
-    const lane = await this.#lane();
+    const lane = loan ?? (await this.spawner.lanes.lend());
     const attempt = this.#attempt(lane.uid);
     const running = this.#begin(lane, {
       tag: "rig",
@@ -75,8 +75,8 @@ export class SpawnerRig implements AsyncDisposable {
     }
   }
 
-  async run(argv: readonly string[], more: Partial<ProcessSpec> = {}): Promise<Ran> {
-    const { end, attempt } = await this.start(argv, more);
+  async run(argv: readonly string[], more: Partial<ProcessSpec> = {}, loan?: LaneLoan): Promise<Ran> {
+    const { end, attempt } = await this.start(argv, more, loan);
     return { end: await end, out: text(join(attempt, "stdout")), err: text(join(attempt, "stderr")) };
   }
 

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { isFault } from "#base/fault.ts";
 import { until } from "#test/until.ts";
+import type { LaneLoan } from "./lanes.ts";
 import { groupsName } from "./leftovers.ts";
 import { isAlive } from "./proc.ts";
 import { rigHome, rigUidBase, SpawnerRig, text } from "./rig.ts";
@@ -162,6 +163,32 @@ describe("a lane with a user of its own", { skip: root, timeout: 60_000 }, () =>
       match(preload.err, /evil\.so.*cannot be preloaded/);
       equal(preload.err.split("\n").length, 2, "only the command itself has seen it");
     });
+});
+
+describe("lanes of our own beside those of others", { skip: root, timeout: 60_000 }, () => {
+  const users = { uidBase: rigUidBase, log: () => {} };
+
+  const uidIn = async (rig: SpawnerRig, loan: LaneLoan | undefined): Promise<number> =>
+    Number((await rig.run(["/usr/bin/id", "-u"], {}, loan)).out);
+
+  test("each runs as whom it is for", async () => {
+    await using rig = await SpawnerRig.open({ ...users, lanes: 2, ownLanes: 1 });
+    equal(await uidIn(rig, await rig.spawner.ownLanes.lend()), 0);
+    ok((await uidIn(rig, await rig.spawner.lanes.lend())) >= rigUidBase);
+  });
+
+  test("one that was ours and is another's after a restart is not used for both, although something ran in it", async () => {
+    const home = rigHome();
+    const before = await SpawnerRig.open({ ...users, lanes: 1, ownLanes: 1 }, home);
+    const line = "echo $$ > pid; while ! test -e go; do sleep 0.01; done";
+    const running = await before.start(["/bin/sh", "-c", line], {}, await before.spawner.ownLanes.lend());
+    await pidIn(join(running.attempt, "work/pid"));
+    await before.spawner.close({ quit: false });
+    await using rig = await SpawnerRig.open({ ...users, lanes: 2 }, home);
+    writeFileSync(join(running.attempt, "work/go"), "");
+    equal((await rig.spawner.found[0]?.end)?.exitCode, 0);
+    equal(await uidIn(rig, rig.spawner.lanes.take(1)), rigUidBase + 1);
+  });
 });
 
 test(

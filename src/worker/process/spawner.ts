@@ -37,6 +37,8 @@ const defaultLeaseMs = 30_000;
 
 export class Spawner implements AsyncDisposable {
   readonly lanes: Lanes;
+  /** Those of our own user, beside lanes that have others. */
+  readonly ownLanes: Lanes;
   /** What runs, or has ended, since before this node started. To be adopted, or killed and forgotten. */
   readonly found: readonly Found[];
   readonly #options: SpawnerOptions;
@@ -51,7 +53,9 @@ export class Spawner implements AsyncDisposable {
   private constructor(options: SpawnerOptions, link: Link) {
     this.#options = options;
     this.#link = link;
-    this.lanes = new Lanes(options.lanes, options.uidBase);
+    const { lanes, ownLanes = 0, uidBase } = options;
+    this.lanes = new Lanes(lanes, uidBase);
+    this.ownLanes = new Lanes(ownLanes, undefined, lanes);
     this.found = link.welcome.runs.map((view) => ({
       ...this.#follow(view, defaultLeaseMs),
       note: view.note,

@@ -12,6 +12,7 @@ import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import type { LaneLoan } from "#worker/process/lanes.ts";
 import type { End, GroupKind, Limits } from "#worker/process/protocol.ts";
+import type { SpawnedPorts } from "#worker/spawned-runner.ts";
 import { Spawner, type Found, type Running } from "#worker/process/spawner.ts";
 import {
   attemptFolderAt,
@@ -32,6 +33,8 @@ export type SandboxOptions = {
   readonly home: string;
   readonly socket: string;
   readonly lanes: number;
+  /** For what is run beside, as our own user and without a sandbox: `unboxed`. */
+  readonly ownLanes?: number;
   readonly clock: Clock;
   readonly log: (line: string) => void;
   readonly isolation?: Partial<IsolationOptions>;
@@ -166,11 +169,18 @@ export class Sandbox implements AsyncDisposable {
     const { uidBase, drops } = isolation;
     mkdirSync(attemptsIn(options.home), { recursive: true, mode: 0o711 });
     if (uidBase !== undefined) checkPassable(options.home);
-    const { home, socket, lanes, clock, log, freeBytesMin = freeBytesMinDefault } = options;
+    const { home, socket, lanes, ownLanes, clock, log, freeBytesMin = freeBytesMinDefault } = options;
     const memoryBytesMax = options.memoryBytesMax ?? Math.floor(machineBytes() * 0.9);
     const limits = { freeBytesMin, memoryBytesMax };
-    const spawner = await Spawner.open({ home, socket, lanes, uidBase, drops, ...limits, clock, log });
+    const spawner = await Spawner.open({ home, socket, lanes, ownLanes, uidBase, drops, ...limits, clock, log });
     return new Sandbox(options, isolation, spawner);
+  }
+
+  /** The same launcher, for who may do on this machine what this process may. */
+  get unboxed(): SpawnedPorts {
+    const { home, clock } = this.#options;
+    const spawner = this.#spawner;
+    return { spawner, lanes: spawner.ownLanes, folder: attemptsIn(home), clock };
   }
 
   /** What an earlier life of this node started in a sandbox of this kind, and said what for. */
