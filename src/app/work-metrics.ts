@@ -7,7 +7,7 @@
  */
 import type { Event, EventOf } from "#kernel/event.ts";
 import type { Task } from "#kernel/entities.ts";
-import type { Counter, Histogram } from "#edge/metrics-series.ts";
+import type { Counter, Gauge, Histogram } from "#edge/metrics-series.ts";
 import type { Family, MetricsRegistry } from "#edge/metrics-registry.ts";
 import type { SealedBatch } from "#shard/host-batch.ts";
 import type { ShardObserver } from "#shard/host-observer.ts";
@@ -48,16 +48,14 @@ export class WorkMetrics implements ShardObserver {
     });
     const owned = registry.gauge({ name: "millrace_shards_owned", help: "Shards that this node serves." }).with();
     const jobs = registry.gauge({ name: "millrace_jobs_live", help: "Jobs that have not ended, in them." }).with();
-    const seen = { queued: new Set<string>(), claimed: new Set<string>() };
+    const [showQueued, showClaimed] = [shownIn(queued), shownIn(claimed)];
     registry.beforeText(() => {
       const all = [...shards()].filter(({ phase }) => phase === "serving");
       owned.set(all.length);
       jobs.set(all.reduce((sum, { state }) => sum + state.liveJobs, 0));
       const [waits, held] = countsOf(all);
-      // What is no longer there is 0, not what it was.
-      for (const name of new Set([...seen.queued, ...waits.keys()])) queued.with(name).set(waits.get(name) ?? 0);
-      for (const name of new Set([...seen.claimed, ...held.keys()])) claimed.with(name).set(held.get(name) ?? 0);
-      [seen.queued, seen.claimed] = [new Set(waits.keys()), new Set(held.keys())];
+      showQueued(waits);
+      showClaimed(held);
     });
   }
 
@@ -123,6 +121,18 @@ export class WorkMetrics implements ShardObserver {
     if (this.#classes.size < classesMax) this.#classes.set(name, found);
     return found;
   }
+}
+
+/** What is no longer there is shown as 0, not as what it was; what has no series of its own is shown together. */
+function shownIn(gauge: Family<Gauge>): (counts: ReadonlyMap<string, number>) => void {
+  const own = new Set<string>();
+  return (counts) => {
+    let others = 0;
+    for (const name of counts.keys()) if (own.size < classesMax) own.add(name);
+    for (const name of own) gauge.with(name).set(counts.get(name) ?? 0);
+    for (const [name, count] of counts) if (!own.has(name)) others += count;
+    if (own.size >= classesMax) gauge.with("other").set(others);
+  };
 }
 
 /** An executor may hold a claim for a while before it has room: waiting ends when the work begins. */

@@ -71,6 +71,9 @@ test("a full store lets go of what was used longest ago, packed or not, and take
   const stat = await rig.store.upkeep.stat();
   ok(stat.usedBytes <= 32 * MiB, `${stat.usedBytes}`);
   ok(stat.evictedBlobs > 50);
+  const { evictionAgeSec, evictedBlobs } = rig.store.upkeep.figures();
+  equal(evictedBlobs, stat.evictedBlobs);
+  ok(evictionAgeSec >= 60 && evictionAgeSec <= 160, `what went had not been used for ${evictionAgeSec} s`);
   deepEqual(await blobs.missing(young), [], "nothing that was promised has gone");
   for (const digest of [kept, keptLarge, ...young.slice(0, 20)]) {
     const bytes = await text(blobs.read(digest));
