@@ -7,6 +7,7 @@ import fc from "fast-check";
 import { isFault } from "#base/fault.ts";
 import { Config, readConfig, type ConfigSources } from "./config.ts";
 import { settingsOf, variableOf } from "./config-settings.ts";
+import { checkJoin } from "./join-check.ts";
 import { checkText } from "./yaml-file.ts";
 
 const settings = settingsOf(Config);
@@ -144,4 +145,5 @@ test("the smallest whole configuration in the docs is ten lines, and is one", as
   equal(config.worker.slots, 8);
   ok(config.mesh && config.mesh.join.length > 0 && config.mesh.listen.endsWith(":7946"));
   equal(config.journal.kind, "postgres");
+  checkJoin(config); // and one that may join others
 });
