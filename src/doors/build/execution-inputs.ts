@@ -82,7 +82,7 @@ async function missingInputs(
 ): Promise<readonly Digest[]> {
   try {
     const tree = await trees.layOut(root, directoriesOf(blobs), fn, { absoluteLinks: "allowed" });
-    return await blobs.missing([...new Set([...tree.directories, ...tree.files.map((file) => file.digest)])]);
+    return await blobs.missing(tree.digests);
   } catch (error) {
     if (error instanceof MissingInputs) return error.digests;
     throw error;

@@ -31,8 +31,7 @@ export async function stage(request: StageRequest, target: StageTarget, ports: S
   const directories = ports.directories ?? directoriesOf(ports.blobs);
   const tree = await ports.trees.layOut(inputRoot, directories, digestFunction, symlinks);
   const { made, isTouched } = withOutputs(tree, request);
-  const wanted = [...new Set([...tree.directories, ...tree.files.map(({ digest }) => digest)])];
-  const missing = await ports.blobs.missing(wanted);
+  const missing = await ports.blobs.missing(tree.digests);
   if (missing.length > 0) throw new MissingInputs(missing);
   const layout = new Layout(tree, target, ports);
   await layout.make(made, isTouched);

@@ -47,15 +47,15 @@ export type Tree = {
   readonly folders: readonly FolderEntry[];
   readonly files: readonly FileEntry[];
   readonly links: readonly LinkEntry[];
-  /** Of the directories themselves, each once. */
-  readonly directories: readonly Digest[];
+  /** Of the directories themselves and of all files, each once: what has to be there. */
+  readonly digests: readonly Digest[];
 };
 
 export type TreeLimits = {
   readonly depthMax: number;
   /** Of all kinds, with those of shared directories counted as often as they occur. */
   readonly entriesMax: number;
-  /** Directories that are remembered. */
+  /** Directories that are remembered; and whole trees, by the entries in them. */
   readonly keptMax: number;
   readonly fetchesMax: number;
 };
@@ -90,16 +90,36 @@ export class Trees {
   readonly #limits: TreeLimits;
   /** The least recently used first. */
   readonly #nodes = new Map<Digest, Node>();
+  /** Trees as they were laid out, the least recently used first. */
+  readonly #laid = new Map<string, Tree>();
+  #laidEntries = 0;
 
   constructor(limits: Partial<TreeLimits> = {}) {
     this.#limits = { ...treeLimitsDefault, ...limits };
   }
 
   async layOut(root: Digest, source: DirectorySource, fn: DigestFunction, rule: SymlinkRule): Promise<Tree> {
+    const key = `${rule.absoluteLinks} ${root}`;
+    const laid = this.#laid.get(key);
+    if (laid) return this.#remember(key, laid);
     const nodes = await this.#gather(root, source, fn);
     if (rule.absoluteLinks === "refused") refuseAbsolute(nodes);
     this.#count(root, nodes);
-    return flat(root, nodes);
+    return this.#remember(key, flat(root, nodes));
+  }
+
+  /** Whether what is in it is still there is for whoever asks to find out. */
+  #remember(key: string, tree: Tree): Tree {
+    if (this.#laid.delete(key)) this.#laidEntries -= entriesOf(tree);
+    if (entriesOf(tree) > this.#limits.keptMax) return tree;
+    this.#laid.set(key, tree);
+    this.#laidEntries += entriesOf(tree);
+    for (const [oldest, other] of this.#laid) {
+      if (this.#laidEntries <= this.#limits.keptMax) break;
+      this.#laid.delete(oldest);
+      this.#laidEntries -= entriesOf(other);
+    }
+    return tree;
   }
 
   /** Everything below the root, level by level, several at once. */
@@ -170,6 +190,8 @@ export class Trees {
   }
 }
 
+const entriesOf = ({ folders, files, links }: Tree): number => 1 + folders.length + files.length + links.length;
+
 const tooMuch = (what: string, max: number): Fault =>
   new Fault("invalid", "stage inputs", { why: `more ${what} than an input tree may have`, max });
 
@@ -235,7 +257,8 @@ function flat(root: Digest, nodes: ReadonlyMap<Digest, Node>): Tree {
     }
   };
   visit(root, "");
-  return { folders, files, links, directories: [...nodes.keys()] };
+  const digests = [...new Set([...nodes.keys(), ...files.map(({ digest }) => digest)])];
+  return { folders, files, links, digests };
 }
 
 const nothing: Part = { from: 0, to: 0 };
