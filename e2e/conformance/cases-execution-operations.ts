@@ -102,6 +102,15 @@ export const operationCases: readonly Case[] = [
     deepEqual([again.operations.length, again.operations[0]?.done], [1, true]);
     deepEqual(again.result.outputFiles, result.outputFiles);
   }),
+  onWorkers(50, "who waits for what came from the cache is answered as before", async (lab) => {
+    const action = await sh(lab, "echo done");
+    await ranWell(lab, action);
+    const { name, response } = await ranWell(lab, action);
+    equal(response.cachedResult, true);
+    const again = await wait(lab, name);
+    deepEqual([again.operations[0]?.done, again.response.cachedResult], [true, true]);
+    equal(await printed(lab, again.result, "stdout"), "done\n");
+  }),
   onWorkers(50, "who was cut off waits again by name", async (lab) => {
     const line = "sleep 1; echo done";
     const { result } = await wait(lab, await leaveWhen(lab, line, () => true));

@@ -3,10 +3,7 @@ import type { DigestFunction } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import { wholeBlob } from "#blobs/whole-blob.ts";
-import {
-  ExecuteResponse,
-  type ActionResult,
-} from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
+import { ActionResult, ExecuteResponse } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { decode } from "#wire/message.ts";
 import { inlined } from "./inline.ts";
 import { notFound } from "./refusals.ts";
@@ -19,6 +16,14 @@ export type Inline = {
   readonly inlineStderr: boolean;
   readonly inlineOutputFiles: readonly string[];
 };
+
+/** Of a result that was in the cache before. */
+export const cachedResponse = (result: Uint8Array): ExecuteResponse => ({
+  result: decode(ActionResult, result),
+  cachedResult: true,
+  serverLogs: new Map(),
+  message: "",
+});
 
 /** What a command printed, when it is no more than this, comes with the answer although nobody could ask for it. */
 const inlineBytesMax = 16 * 1024;

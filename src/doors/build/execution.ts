@@ -8,14 +8,12 @@ import { parseDigest } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
 import { grpcCode } from "#grpc/status.ts";
 import {
-  ActionResult,
   ExecutionStage_Value as Stage,
   type ExecuteRequest,
   type ExecuteResponse,
   type WaitExecutionRequest,
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import type { Operation } from "#wire/generated/google/longrunning/operations.ts";
-import { decode } from "#wire/message.ts";
 import { missReasonOf, type ActionCacheService } from "./action-cache.ts";
 import { need } from "./caller.ts";
 import { digestOfWire, functionOf } from "./digests.ts";
@@ -24,13 +22,13 @@ import { withEmpty } from "./empty-blobs.ts";
 import { wholeAction } from "./execution-inputs.ts";
 import type { ExecutionPorts } from "./execution-ports.ts";
 import { refusalOfWork } from "./execution-refusals.ts";
-import { readResponse, type Inline } from "./execution-response.ts";
-import { operationName } from "./operation-names.ts";
+import { cachedResponse, readResponse, type Inline } from "./execution-response.ts";
+import { cachedName, operationName } from "./operation-names.ts";
 import { OperationsService, type Found } from "./operations.ts";
 import { planAction, planOrder, type ActionSpec, type Asked } from "./plan.ts";
 import { notFound } from "./refusals.ts";
 import type { RanBecause } from "./run-outcome.ts";
-import { aboutSpec, ExecutionFollower, viewOperation } from "./view.ts";
+import { aboutSpec, ExecutionFollower, viewCached, viewOperation } from "./view.ts";
 import { failed, isAbandoned, responseOf } from "./view-failure.ts";
 
 const noInline: Inline = { inlineStdout: false, inlineStderr: false, inlineOutputFiles: [] };
@@ -45,7 +43,7 @@ export class ExecutionService {
     this.#ports = ports;
     this.#execution = execution;
     this.#results = results;
-    this.#operations = new OperationsService(ports, execution);
+    this.#operations = new OperationsService(ports, execution, results);
   }
 
   get operations(): OperationsService {
@@ -59,8 +57,7 @@ export class ExecutionService {
     const action = digestOfWire(request.actionDigest, functionOf(request.digestFunction), "action_digest");
     const { fn = "sha256" } = parseDigest(action) ?? {};
     const { response, because } = await this.#cached(request, call);
-    const cachedAs = { name: operationName(instance, `cached-${randomUUID()}`), action };
-    if (response) return yield viewOperation(cachedAs, { stage: Stage.COMPLETED, worker: "" }, response);
+    if (response) return yield viewCached(cachedName(instance, action), action, response);
     const spec = await this.#plan({ instance, action, fn, because }, call);
     const priority = request.executionPolicy?.priority ?? 0;
     const subscriber = randomUUID();
@@ -70,6 +67,8 @@ export class ExecutionService {
 
   async *wait({ name }: WaitExecutionRequest, call: BuildCall): AsyncGenerator<Operation> {
     need(call.caller, "work.read");
+    const cached = await this.#operations.cached(name, call);
+    if (cached) return yield cached;
     const found = await this.#operations.find(name, call);
     const ended = found.job.view.endedAtMs !== undefined;
     if (isAbandoned(found.job.view)) throw notFound(`operation ${name} was given up: nobody waited for it`);
@@ -87,8 +86,7 @@ export class ExecutionService {
     if (request.skipCacheLookup) return { because: { kind: "skip-cache-lookup" } };
     if (!call.caller.may("action-cache.read")) return { because: { kind: "may-not-read" } };
     try {
-      const result = decode(ActionResult, await this.#results.get({ ...request }, call));
-      return { response: { result, cachedResult: true, serverLogs: new Map(), message: "" } };
+      return { response: cachedResponse(await this.#results.get({ ...request }, call)) };
     } catch (error) {
       const because = missReasonOf(error);
       if (!because) throw error;

@@ -1,4 +1,5 @@
 /** `[instance/]operations/<job>`: says all by itself where the operation is kept, so that any node can look. Pure. */
+import { digestText, isDigest, parseDigest, type Digest, type DigestFunction } from "#base/digest.ts";
 import { parseJob } from "#base/ids.ts";
 import { checkedInstance } from "./names.ts";
 import { invalid, notFound } from "./refusals.ts";
@@ -10,6 +11,23 @@ const nameLengthMax = 400;
 
 export const operationName = (instance: string, jobId: string): string =>
   instance === "" ? `${word}/${jobId}` : `${instance}/${word}/${jobId}`;
+
+/** Of a result that came from the cache: no job stands behind it, but any node can look for the result again. */
+export function cachedName(instance: string, action: Digest): string {
+  const { fn = "sha256", hash = "", sizeBytes = 0 } = parseDigest(action) ?? {};
+  return operationName(instance, `cached-${fn}-${hash}-${sizeBytes}`);
+}
+
+const cachedShape = /^(?:(.*)\/)?operations\/cached-([a-z0-9]{1,20})-([0-9a-f]{1,128})-(\d{1,16})$/;
+
+/** Undefined for all other names. */
+export function parseCachedName(name: string): { readonly instance: string; readonly action: Digest } | undefined {
+  const match = name.length > nameLengthMax ? null : cachedShape.exec(name);
+  if (!match) return undefined;
+  const [, instance = "", fn = "", hash = "", sizeBytes] = match;
+  const action = digestText(fn as DigestFunction, hash, Number(sizeBytes));
+  return isDigest(action) ? { instance: checkedInstance(instance), action } : undefined;
+}
 
 /** 50: a name that can be none of ours is not found; clients begin anew then. */
 export function parseOperationName(name: string): OperationName {

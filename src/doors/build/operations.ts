@@ -13,18 +13,20 @@ import type {
   WaitOperationRequest,
 } from "#wire/generated/google/longrunning/operations.ts";
 import type { Empty } from "#wire/generated/google/protobuf/empty.ts";
+import type { ActionCacheService } from "./action-cache.ts";
 import { need } from "./caller.ts";
+import { numberOf, wireOf } from "./digests.ts";
 import { servedInstance, storeOf, type BuildCall, type BuildPorts } from "./door.ts";
 import { eachOf } from "./each-of.ts";
 import { withEmpty } from "./empty-blobs.ts";
 import type { ExecutionPorts } from "./execution-ports.ts";
 import { refusalOfWork } from "./execution-refusals.ts";
-import { readResponse } from "./execution-response.ts";
-import { operationName, parseCollection, parseOperationName } from "./operation-names.ts";
+import { cachedResponse, readResponse } from "./execution-response.ts";
+import { operationName, parseCachedName, parseCollection, parseOperationName } from "./operation-names.ts";
 import { door, readSpec, type ActionSpec } from "./plan.ts";
 import { invalid, notFound } from "./refusals.ts";
 import { readOutcome } from "./run-outcome.ts";
-import { ExecutionFollower, viewOperation } from "./view.ts";
+import { ExecutionFollower, viewCached, viewOperation } from "./view.ts";
 
 export type Found = {
   readonly jobId: string;
@@ -41,15 +43,21 @@ const noInline = { inlineStdout: false, inlineStderr: false, inlineOutputFiles: 
 export class OperationsService {
   readonly #ports: BuildPorts;
   readonly #execution: Pick<ExecutionPorts, "client" | "leaving">;
+  readonly #results: Pick<ActionCacheService, "get">;
 
-  constructor(ports: BuildPorts, execution: Pick<ExecutionPorts, "client" | "leaving">) {
+  constructor(
+    ports: BuildPorts,
+    execution: Pick<ExecutionPorts, "client" | "leaving">,
+    results: Pick<ActionCacheService, "get">,
+  ) {
     this.#ports = ports;
     this.#execution = execution;
+    this.#results = results;
   }
 
   async get({ name }: GetOperationRequest, call: BuildCall): Promise<Operation> {
     need(call.caller, "work.read");
-    return await this.read(await this.find(name, call), call);
+    return (await this.cached(name, call)) ?? (await this.read(await this.find(name, call), call));
   }
 
   async list(request: ListOperationsRequest, call: BuildCall): Promise<ListOperationsResponse> {
@@ -69,6 +77,7 @@ export class OperationsService {
   /** 67: of what has ended, nothing is cancelled any more. */
   async cancel({ name }: CancelOperationRequest, call: BuildCall): Promise<Empty> {
     need(call.caller, "work.cancel");
+    if (await this.cached(name, call)) return {};
     const { jobId, job } = await this.find(name, call);
     if (job.view.endedAtMs !== undefined) return {};
     try {
@@ -86,6 +95,8 @@ export class OperationsService {
   /** Until it has ended, or for as long as the caller says. */
   async wait({ name, timeout }: WaitOperationRequest, call: BuildCall): Promise<Operation> {
     need(call.caller, "work.read");
+    const cached = await this.cached(name, call);
+    if (cached) return cached;
     const found = await this.find(name, call);
     const { leaving, client } = this.#execution;
     const forMs = timeout ? timeout.seconds * 1_000 + timeout.nanos / 1e6 : waitMsDefault;
@@ -101,6 +112,15 @@ export class OperationsService {
       cancel();
     }
     return await this.read(await this.find(name, call), call);
+  }
+
+  /** 50: what came from the cache can be asked about for as long as it is there. Undefined for names of jobs. */
+  async cached(name: string, call: BuildCall): Promise<Operation | undefined> {
+    const { instance: instanceName, action = "" } = parseCachedName(name) ?? {};
+    if (instanceName === undefined) return undefined;
+    const { fn = "sha256" } = parseDigest(action) ?? {};
+    const asked = { instanceName, actionDigest: wireOf(action), digestFunction: numberOf(fn), ...noInline };
+    return viewCached(name, action, cachedResponse(await this.#results.get(asked, call)));
   }
 
   /** 50: what is unknown, too old or another's is not there. */

@@ -8,7 +8,7 @@ import { parseDocument, type Document, type YAMLMap, type YAMLSeq } from "yaml";
 import { grpcCode, isGrpcError } from "#grpc/status.ts";
 import type { Action, Command } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { executionSettingsDefault, type ExecutionSettings } from "./execution-settings.ts";
-import { operationName, parseOperationName } from "./operation-names.ts";
+import { cachedName, operationName, parseCachedName, parseOperationName } from "./operation-names.ts";
 import { kernelPriority, planAction, planOrder, readSpec, type Asked } from "./plan.ts";
 
 const asked: Asked = {
@@ -115,6 +115,15 @@ describe("an operation's name", () => {
   test("says where it is kept, with any instance", () => {
     for (const instance of ["", "main", "a/b"])
       deepEqual(parseOperationName(operationName(instance, "j1f-2s")), { instance, jobId: "j1f-2s" });
+  });
+
+  test("50: of what came from the cache says which action it is of", () => {
+    const hash = "ab".repeat(32);
+    for (const instance of ["", "main", "a/b"])
+      for (const action of [`${hash}/142`, `blake3:${hash}/0`, `sha1:${"ab".repeat(20)}/7`])
+        deepEqual(parseCachedName(cachedName(instance, action)), { instance, action });
+    for (const name of ["operations/j1-1", "", "operations/cached-md5-ab-1", `operations/cached-sha256-${hash}`])
+      equal(parseCachedName(name), undefined, name);
   });
 
   test("50: of anything else is not found, whatever it is", () => {

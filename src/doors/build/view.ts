@@ -141,6 +141,10 @@ export function viewOperation(
   };
 }
 
+/** Done before anybody waited for it. */
+export const viewCached = (name: string, action: string, response: ExecuteResponse): Operation =>
+  viewOperation({ name, action }, { stage: Stage.COMPLETED, worker: "" }, response);
+
 export const aboutSpec = (name: string, { action, queuedAtMs }: ActionSpec): OperationAbout => ({
   name,
   action,
