@@ -36,6 +36,7 @@ describe("Bazel executes remotely", { skip: bazelMissing() ?? false, timeout: 28
       match(String(error), /Exit 7/);
       return true;
     });
+    match(remote.serverLogs().join(), /^ended: +exit code 7$/m);
   });
 
   test("a test passes; one that takes too long is a TIMEOUT", async () => {

@@ -1,7 +1,7 @@
 /** A workspace, a Bazel and a node that executes for it: each made anew, and all of it gone in the end. */
 import { execFileSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { chmodSync, mkdirSync, readFileSync } from "node:fs";
+import { chmodSync, globSync, mkdirSync, readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -55,6 +55,12 @@ export class RemoteBuild implements AsyncDisposable {
 
   made(path: string): string {
     return readFileSync(this.at(path), "utf8");
+  }
+
+  /** What the node noted of actions that failed, as Bazel has filed it. */
+  serverLogs(): readonly string[] {
+    const files = globSync("bazel/*/bazel-remote-logs/*/*", { cwd: this.#folder });
+    return files.map((file) => readFileSync(join(this.#folder, file), "utf8"));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
