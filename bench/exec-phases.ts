@@ -24,10 +24,11 @@ export type Phases = Readonly<Record<Phase, number>>;
 
 /** For people: what is in which. */
 export const phasesExplained = [
-  "queue: asked, action checked, job recorded, granted to a worker. claim: recorded, told, started. stage: action read,",
-  "folder made, inputs laid out. spawn: launcher and shell, until it forks and after it has ended. run: sandbox and",
-  "command. collect: outputs found and stored. upload: answer and result stored and pinned. commit, publish: recorded,",
-  "written to the action index. answer: that recorded, and the client told. Milliseconds, one action at a time, means.",
+  "queue: asked, action checked, job recorded, granted to a worker. claim: recorded, told, started. stage: action",
+  "read, folder made, inputs laid out. spawn: launcher and shell, until it forks and after it has ended. run: sandbox",
+  "and command. collect: outputs found and stored. upload: answer and result stored and pinned. commit, publish:",
+  "recorded, written to the action index. answer: that recorded, and the client told. Milliseconds, one action at a",
+  "time, means.",
 ];
 
 /** Undefined where the journal knows of none of them. */

@@ -1,10 +1,10 @@
 /**
- * Folders of inputs that were laid out for an action and left by it as they were: moved into the next action's root when
- * that wants the same, instead of being taken apart and linked together again.
+ * Folders of inputs that were laid out for an action and left by it as they were: moved into the next action's root
+ * when that wants the same, instead of being taken apart and linked together again.
  *
- * Y3 A folder is kept only if nothing in it has changed since it was laid out. Its files are links that what runs cannot
- *    write to; whatever it does to a folder, to its names, rights or attributes, changes that folder's ctime, which
- *    nobody can set. It is kept for the same user, out of everybody's reach meanwhile.
+ * Y3 A folder is kept only if nothing in it has changed since it was laid out. Its files are links that what runs
+ *    cannot write to; whatever it does to a folder, to its names, rights or attributes, changes that folder's ctime,
+ *    which nobody can set. It is kept for the same user, out of everybody's reach meanwhile.
  */
 import { chmodSync, lstatSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
