@@ -1,4 +1,5 @@
 /** The checklist against nodes of ours: every item, with nothing left out that a node can be given. */
+import { ok } from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { chmodSync, mkdirSync } from "node:fs";
 import { createServer, type Server } from "node:http";
@@ -41,6 +42,7 @@ const leaveGrace = 1_000;
 for (const kind of ["disk", "memory"] as const)
   describe(`a node with its store ${kind === "disk" ? "on disk" : "in memory"}`, { timeout: 300_000 }, () => {
     const undo = new AsyncDisposableStack();
+    const said: string[] = [];
     let lab: Lab;
 
     async function started(blobs: object, files: string, worker: object): Promise<string> {
@@ -53,7 +55,7 @@ for (const kind of ["disk", "memory"] as const)
         worker,
         edge: { listen: ["127.0.0.1:0"], identity: { tokens } },
       });
-      const running = await startNode(config, dataFolder(path), { log: () => {} });
+      const running = await startNode(config, dataFolder(path), { log: (line) => said.push(line) });
       undo.defer(() => running.stop());
       await running.client.setTenant("narrow", { weight: 1, runningMax: 1, queuedMax: 3 });
       return running.edgeAddresses[0] ?? "";
@@ -86,6 +88,10 @@ for (const kind of ["disk", "memory"] as const)
     });
     after(() => undo.disposeAsync());
 
+    if (kind === "disk" && executes)
+      test("a node that is asked to executes actions", () => {
+        ok(lab.capabilities.executionCapabilities?.execEnabled, said.join("\n"));
+      });
     for (const one of cacheCases) play(one, () => lab);
     if (kind === "disk" && executes) for (const one of executionCases) play(one, () => lab);
   });
