@@ -30,7 +30,7 @@ describe("why", { skip: !isLinux && "needs linux: the sandbox", timeout: 200_000
   });
   after(async () => await lab[Symbol.asyncDispose]());
 
-  const ask = async (path: string, secret = secrets.mill): Promise<Response> =>
+  const ask = async (path: string, secret: string = secrets.mill): Promise<Response> =>
     await fetch(`http://127.0.0.1:${lab.node?.edgePorts[0]}/api/why${path}`, {
       headers: { authorization: `Bearer ${secret}` },
     });
