@@ -1,4 +1,5 @@
 /** The build cache: what an operation costs the server, beside bazel-remote in the same run. */
+import { bazelBuilds } from "./cache-bazel.ts";
 import { findSizeBytes, type CacheAsked } from "./cache-load.ts";
 import { CacheLoad, startBazelRemote, startMillrace } from "./cache-contestants.ts";
 import type { Serving } from "./edge-contestants.ts";
@@ -8,7 +9,7 @@ import type { Suite } from "./suite.ts";
 
 export const cache: Suite = {
   name: "cache",
-  about: "a build cache over gRPC: server CPU of small and large reads and writes, beside bazel-remote",
+  about: "a build cache over gRPC: server CPU of small and large reads and writes, and of builds, beside bazel-remote",
   notMeasured: [
     "clients on another machine: all goes over loopback, which shares these cores",
     "a cold disk: what is read was written moments before",
@@ -24,6 +25,7 @@ export const cache: Suite = {
       const costs = await smallCalls(bench);
       await find(bench);
       const bulk = await bulkTransfers(bench);
+      await bazelBuilds(report, entrants);
       judge(report, entrants, costs, bulk);
     } finally {
       load.stop();

@@ -8,7 +8,7 @@ const noClimbing: Pattern = {
   regex: "^\\.\\./",
   message: 'Inside a room write "./x.ts", across rooms "#room/x.ts": an import says its direction aloud.',
 };
-const noTestSupport: Pattern = { regex: "^#test/", message: "Only tests may use what is in test/." };
+const noTestSupport: Pattern = { regex: "^#(test|e2e)/", message: "Only tests may use what is in test/ and e2e/." };
 
 /** The value of .oxlintrc.json. */
 export function lintConfig(): object {
