@@ -86,7 +86,7 @@ const noFiles: FindFile = (path) => {
 };
 
 async function documentIn(request: Request): Promise<BuildDocument> {
-  const text = await textOf(request, buildLimits.buildBytesMax);
+  const text = await textOf(request, buildLimits.documentBytesMax);
   const isYaml = (request.headers.get("content-type") ?? "").includes("yaml");
   let given: unknown;
   try {
@@ -104,7 +104,11 @@ async function textOf({ body }: Request, bytesMax: number): Promise<string> {
   let bytes = 0;
   for await (const part of body ?? []) {
     bytes += part.length;
-    if (bytes > bytesMax) throw new HttpRefusal(413, `a build has at most ${bytesMax} bytes`);
+    if (bytes > bytesMax)
+      throw new HttpRefusal(
+        413,
+        `a document has at most ${bytesMax} bytes: a larger build is submitted over gRPC, as a blob`,
+      );
     parts.push(Uint8Array.from(part));
   }
   return Buffer.concat(parts).toString("utf8");

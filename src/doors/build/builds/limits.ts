@@ -10,7 +10,9 @@ export const buildLimits = {
   /** Of small files that are given with the build, together. */
   contentsBytesMax: 4 * 1024 * 1024,
   /** Of the whole, in its bytes on the wire. */
-  buildBytesMax: 32 * 1024 * 1024,
+  buildBytesMax: 16 * 1024 * 1024,
+  /** Of one as a document: to read and check that costs many times as much. */
+  documentBytesMax: 8 * 1024 * 1024,
   nameLengthMax: 150,
   keyLengthMax: 200,
   requestIdLengthMax: 128,

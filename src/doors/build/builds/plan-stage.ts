@@ -22,6 +22,7 @@ import {
 import type { BuildAction, Group, Input } from "#wire/generated/millrace/build/v1/builds.ts";
 import { decode, encode } from "#wire/message.ts";
 import { named, type Encoded } from "#worker/outputs/canonical.ts";
+import { Pace } from "#worker/pace.ts";
 import type { Planner, Planners } from "#worker/runner.ts";
 import { eachOf } from "#doors/build/each-of.ts";
 import { withEmpty } from "#doors/build/empty-blobs.ts";
@@ -69,6 +70,7 @@ export class StagePlanning {
   readonly #toWrite = new Map<string, Encoded>();
   /** What is taken as it is, and by which action. */
   readonly #taken = new Map<Digest, string[]>();
+  readonly #pace = new Pace();
 
   constructor(given: Given) {
     this.#given = given;
@@ -96,7 +98,9 @@ export class StagePlanning {
     return needs.find((key) => this.#outcomes.get(key)?.phase !== "SUCCEEDED");
   }
 
+  /** A thousand of them in one go would keep everybody else on this node waiting. */
   async #step(action: BuildAction): Promise<StepSpec | RefusedStep> {
+    if (this.#pace.isLong()) await this.#pace.rest();
     try {
       return await this.#spec(action);
     } catch (error) {
