@@ -153,7 +153,7 @@ async function asChild(plan: HuntPlan): Promise<void> {
       return untilMs;
     },
   };
-  const tell = (told: Told, then?: () => void): void => void process.send?.(told, then);
+  const tell = (told: Told, then = (): void => {}): void => void process.send?.(told, then);
   const totals = await hunt(live, wallMs, (seed) => tell({ seed }));
   tell({ totals }, () => process.connected && process.disconnect?.());
 }
