@@ -23,9 +23,10 @@ export const exec: Suite = {
     const postgres = await startPostgres();
     try {
       const bare: number[] = [];
-      const one = await measureOne({ report, load, sizes, bare });
+      const bench = { report, load, sizes, bare, kinds: kindsHere() };
+      const one = await measureOne(bench);
       if (postgres.skip) report.say(`Three nodes: ${postgres.skip}`);
-      const three = postgres.skip ? [] : await measureThree({ report, load, sizes, bare }, postgres.server());
+      const three = postgres.skip ? [] : await measureThree(bench, postgres.server());
       tell(report, [...one, ...three], bare);
     } finally {
       load.stop();
@@ -55,10 +56,12 @@ const full: Sizes = {
 };
 const brief: Sizes = { rounds: 1, oneUntilMs: 0, threeUntilMs: 0, trees: [{ files: 10, alone: 5, together: 20 }] };
 const atOnce = 16;
-const kinds = ["bubblewrap", "plain"] as const;
+/** Those that can be had here. */
+const kindsHere = (): readonly SandboxKind[] => (bareBwrap(1, 1) === undefined ? ["plain"] : ["bubblewrap", "plain"]);
 
 type Bench = {
   readonly report: Report;
+  readonly kinds: readonly SandboxKind[];
   readonly load: ExecLoad;
   readonly sizes: Sizes;
   /** Rates of `bwrap true` by itself, one for each round. */
@@ -94,7 +97,7 @@ const cellOf = (nodes: number, kind: SandboxKind, files: number): Cell => ({
 async function measureOne(bench: Bench): Promise<readonly Cell[]> {
   const { sizes, bare } = bench;
   const contestants: { readonly nodes: ExecNodes; readonly cells: readonly Cell[] }[] = [];
-  for (const kind of kinds) {
+  for (const kind of bench.kinds) {
     const nodes = await ExecNodes.one(kind);
     contestants.push({ nodes, cells: sizes.trees.map(({ files }) => cellOf(1, kind, files)) });
   }
@@ -114,7 +117,7 @@ const isTime = ({ sizes, report }: Bench, round: number, untilMs: number): boole
 /** None where it does not work. */
 async function measureThree(bench: Bench, server: PostgresServer): Promise<readonly Cell[]> {
   const all: Cell[] = [];
-  for (const kind of kinds) {
+  for (const kind of bench.kinds) {
     const nodes = await ExecNodes.three(kind, server);
     const cells = bench.sizes.trees.map(({ files }) => cellOf(3, kind, files));
     try {

@@ -36,6 +36,7 @@ export class Reports {
 
   /** When all that was reported has been said, or cannot be. Nothing is gathered any more. */
   async flush(): Promise<void> {
+    if (!this.#sending) return;
     this.#hurry.abort();
     await this.#sending;
   }
