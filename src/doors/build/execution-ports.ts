@@ -5,7 +5,10 @@ import type { ExecutionSettings } from "./execution-settings.ts";
 import type { TenantTrees } from "./tenant-trees.ts";
 
 export type ExecutionPorts = {
-  readonly client: Pick<WorkClient, "submit" | "watch" | "job" | "jobs" | "why" | "attempts" | "cancel" | "leave">;
+  readonly client: Pick<
+    WorkClient,
+    "submit" | "watch" | "job" | "jobs" | "why" | "attempts" | "nodes" | "cancel" | "leave"
+  >;
   readonly settings: ExecutionSettings;
   /** Directories that were read lately; shared with the worker of this node. */
   readonly trees: TenantTrees;

@@ -25,10 +25,10 @@ import { tell } from "./difference.ts";
 import { explainMiss, type Explanation } from "./explain.ts";
 import { runOf, tellRuns, type Run } from "./runs.ts";
 import type { Seen } from "./seen.ts";
-import { tellWaits } from "./words.ts";
+import { tellWaits, type Workers } from "./words.ts";
 
 export type WhyPorts = {
-  readonly client: Pick<ExecutionPorts["client"], "job" | "jobs" | "why" | "attempts">;
+  readonly client: Pick<ExecutionPorts["client"], "job" | "jobs" | "why" | "attempts" | "nodes">;
   readonly store: Store;
   readonly index: ActionIndex;
   readonly trust: Pick<TrustRules, "isRevoked">;
@@ -49,6 +49,8 @@ export type WhyAnswer = {
   /** For people, all of it. */
   readonly told: readonly string[];
   readonly waits: readonly Pick<Why, "key" | "phase" | "because">[];
+  /** Where the shard has not seen any: what nodes say. */
+  readonly workers?: Workers;
   /** The last one first. */
   readonly runs: readonly Run[];
   /** What the cache has of the action now. */
@@ -167,13 +169,21 @@ async function answered(ports: WhyPorts, gathered: Gathered, { caller }: WhyCall
   const cached = mayLook ? await cachedOf(ports, caller.tenant, instance, action) : undefined;
   const wasRun = runs.length === 0 || runs.some((run) => !run.cached);
   const miss = mayLook && wasRun ? await missOf(ports, caller.tenant, instance, action) : undefined;
+  const isUnseen = waits.some(({ because }) => because.kind === "no-executor" && because.nearest === undefined);
+  const workers = isUnseen ? await workersOf(ports) : undefined;
   const told = [
-    ...waits.map(({ key, phase, because }) => `${key}  ${phase.toLowerCase()}: ${tellWaits(because)}`),
+    ...waits.map(({ key, phase, because }) => `${key}  ${phase.toLowerCase()}: ${tellWaits(because, workers)}`),
     ...tellRuns(runs, nowMs),
     ...(miss ? tellMiss(miss, nowMs) : []),
     ...(cached ? [tellCached(cached, nowMs)] : []),
   ];
-  return { of, told, waits, runs, ...(cached && { cached }), ...(miss && { miss }) };
+  return { of, told, waits, runs, ...(workers && { workers }), ...(cached && { cached }), ...(miss && { miss }) };
+}
+
+async function workersOf({ client }: WhyPorts): Promise<Workers> {
+  const able = (await client.nodes()).filter(({ alive, facts }) => alive && facts["actions"] === 1);
+  const sum = (fact: string): number => able.reduce((all, { facts }) => all + (Number(facts[fact]) || 0), 0);
+  return { nodes: able.length, slots: sum("slots"), running: sum("running") };
 }
 
 async function cachedOf({ index, trust }: WhyPorts, tenant: string, instance: string, action: Digest) {

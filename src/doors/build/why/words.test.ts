@@ -17,6 +17,13 @@ test("why something waits is told in a sentence", () => {
   for (const [because, words] of waits) match(tellWaits(because), words);
 });
 
+test("a shard that no worker has asked yet does not say that there is none", () => {
+  const unseen = { kind: "no-executor", nearest: undefined, missing: ["door=build", "pool=large"] } as const;
+  equal(tellWaits(unseen, { nodes: 0, slots: 0, running: 0 }), "no worker is there");
+  const busy = tellWaits(unseen, { nodes: 2, slots: 8, running: 8 });
+  match(busy, /^no worker has asked for it yet: 2 nodes run actions, with 8 of 8 places in use; .*pool=large$/);
+});
+
 test("why something was run is told in a sentence", () => {
   match(tellBecause({ kind: "incomplete", missing: "ab/1" }), /a blob that the result names was not: ab\/1$/);
   match(tellBecause({ kind: "lacks-output", output: "out" }), /lacks an output that is wanted here: out$/);

@@ -4,8 +4,11 @@ import { formatDuration } from "#base/units.ts";
 import type { WhyReason } from "#kernel/query.ts";
 import type { RanBecause } from "#doors/build/run-outcome.ts";
 
+/** What nodes say of themselves: how many run actions, and how much of what they can run at once is in use. */
+export type Workers = { readonly nodes: number; readonly slots: number; readonly running: number };
+
 /** Why something is not running, or where it is. */
-export function tellWaits(because: WhyReason): string {
+export function tellWaits(because: WhyReason, workers?: Workers): string {
   switch (because.kind) {
     case "running":
       return `it runs on ${because.executor}`;
@@ -25,7 +28,7 @@ export function tellWaits(because: WhyReason): string {
       return `its tenant runs ${because.running} of at most ${because.runningMax} tasks`;
     case "no-executor":
       return because.nearest === undefined
-        ? "no worker is there"
+        ? tellUnseen(because.missing, workers)
         : `no worker can run it; the nearest, ${because.nearest}, does not offer ${because.missing.join(", ")}`;
     case "drained":
       return `the workers that could run it are drained: ${listed(because.executors)}`;
@@ -36,6 +39,15 @@ export function tellWaits(because: WhyReason): string {
     default:
       return because satisfies never;
   }
+}
+
+/** Workers ask a shard for work when they have room and it has work: until one has, the shard knows of none. */
+function tellUnseen(needs: readonly string[], workers: Workers | undefined): string {
+  if (!workers || workers.nodes === 0) return "no worker is there";
+  const { nodes, slots, running } = workers;
+  const who = nodes === 1 ? "1 node runs" : `${nodes} nodes run`;
+  const use = `${running} of ${slots} places in use`;
+  return `no worker has asked for it yet: ${who} actions, with ${use}; it needs one that offers ${needs.join(", ")}`;
 }
 
 function tellPlace({ position, executors, tenantsAhead }: Extract<WhyReason, { kind: "queued" }>): string {
