@@ -50,7 +50,7 @@ class Rig implements AsyncDisposable {
   }
 
   file(name: string): string | undefined {
-    return globSync(`${this.actionsIn}/attempts/*/root/${name}`)[0];
+    return globSync(join(this.actionsIn, "attempts", "*", "root", name))[0];
   }
 
   /** Executes until it runs, and gives its name and what it has printed by then. */

@@ -8,10 +8,12 @@ import { createHash, randomUUID } from "node:crypto";
 import { globSync, readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir, totalmem } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { after, before, describe, test } from "node:test";
 import { grpcCode, GrpcError } from "#grpc/status.ts";
 import { freeBytes } from "#worker/process/disk-guard.ts";
+import { boxRoot } from "#worker/sandbox/box.ts";
 import {
   ContentAddressableStorage,
   type Digest,
@@ -198,7 +200,8 @@ for (const { kind, skip } of kinds)
       const above = await suffer(await mill.sh(salted("true"), { outputPaths: ["etc/passwd"] }, { "etc@": "/etc" }));
       equal(above.status?.code, grpcCode.failedPrecondition);
       const line =
-        "rmdir d/e d; ln -s /etc d; ln -s /etc/passwd f; mkdir t; ln -s /etc t/etc; ln -s ../../../../../etc/passwd t/p; " +
+        "rmdir d/e d; ln -s /etc d; ln -s /etc/passwd f; mkdir t; ln -s /etc t/etc; " +
+        "ln -s ../../../../../etc/passwd t/p; " +
         "ln /etc/passwd h || :; mkdir g; ln -s / g/r";
       const outputPaths = ["d/e/passwd", "d/passwd", "f", "t", "h", "g/r/etc/passwd"];
       const { result, status } = await suffer(await mill.sh(salted(line), { outputPaths }));
@@ -227,10 +230,10 @@ for (const { kind, skip } of kinds)
         const victim = mill.execute(held, {}, { signal: AbortSignal.timeout(60_000) }).catch(() => undefined);
         await until("the victim runs", () => commandLines().some((words) => /sleep 30 #/.test(words)));
         const where = (): readonly string[] =>
-          globSync(`${tmpdir()}/millrace-execution-*/actions/attempts/*/root/where`);
+          globSync(join(tmpdir(), "millrace-execution-*", "actions", "attempts", "*", "root", "where"));
         await until("the victim has written", () => where().some((path) => readQuietly(path) !== ""));
         const line =
-          `cat ${where().join(" ")} /proc/[0-9]*/cwd/where /proc/[0-9]*/root/tmp/build/where; ` +
+          `cat ${where().join(" ")} /proc/[0-9]*/cwd/where /proc/[0-9]*/root${boxRoot}/where; ` +
           `ls ${tmpdir()}/millrace-execution-*/actions/attempts; ` +
           `cat /proc/[0-9]*/environ | tr '\\0' '\\n' | grep ${secret.slice(0, 20)}`;
         const response = await suffer(await bakery.sh(salted(line)), bakery);

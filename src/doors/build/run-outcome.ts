@@ -31,8 +31,8 @@ export type ActionOutcome = {
 };
 
 /**
- * Each once, and as many as the kernel takes in one result. What an action makes beyond that is not pinned: it is kept as
- * long as anything that was just written, and looked for before the result is served (A1).
+ * Each once, and as many as the kernel takes in one result. What an action makes beyond that is not pinned: it is kept
+ * as long as anything that was just written, and looked for before the result is served (A1).
  */
 export const pinnable = (digests: readonly Digest[]): readonly Digest[] =>
   [...new Set(digests)].filter((digest) => !isEmpty(digest)).slice(0, defaultLimits.digestsMax);

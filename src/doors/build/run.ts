@@ -153,7 +153,7 @@ class ActionRun {
     }
   }
 
-  /** Others may have the lane at once. Files are kept until the result is told: a later life could not tell it without. */
+  /** Others may have the lane at once. Files stay until the result is told: a later life could not tell it without. */
   async #within(attempt: Attempt, work: () => Promise<RunOutcome>): Promise<RunOutcome> {
     try {
       const outcome = await work();

@@ -100,7 +100,7 @@ test("version 2: our root hands down what there is, and has a limit for all lane
   equal(fake.read("ours/memory.max"), "max");
 });
 
-test("version 2: a lane's limits are written, its use is counted from the order on, and the shell is spared", async () => {
+test("version 2: a lane has its limits, its use counts from the order on, and its shell is spared", async () => {
   using fake = new FakeGroups();
   fake.make(".", { "cgroup.controllers": "memory pids cpu", "cgroup.subtree_control": "" });
   fake.make("ours/lane-3", {
