@@ -15,7 +15,7 @@ const root = join(import.meta.dirname, "..");
 
 async function listening(child: ChildProcess, port: number, folder: string, name: string): Promise<Serving> {
   const serving = new Serving([port], [child], () => rmSync(folder, { recursive: true, force: true }));
-  for (let tries = 0; tries < 400; tries += 1) {
+  for (let tries = 0; tries < 2_400; tries += 1) {
     if (child.exitCode !== null) break;
     if (await isOpen(port)) return serving;
     await new Promise((resolve) => setTimeout(resolve, 25));
