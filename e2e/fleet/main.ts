@@ -75,7 +75,9 @@ async function once(build: number, postgres: PostgresServer, processes: Processe
     : trouble({ fleet, postgres, random, say, wires }, end.signal);
   try {
     const flags = [`--remote_executor=grpc://${balancer.address}`, "--spawn_strategy=remote", "--jobs=24"];
-    const { output, processes: run } = await bazel.build([sacksTarget], [...flags, ...patience]);
+    // Every call that Bazel made, for whoever has to find out what went wrong.
+    const calls = `--experimental_remote_grpc_log=${join(fleet.folder, "logs", "bazel-calls")}`;
+    const { output, processes: run } = await bazel.build([sacksTarget], [...flags, ...patience, calls]);
     const actions = (run.get("remote") ?? 0) + (run.get("remote cache hit") ?? 0);
     if (actions !== actionsIn(sacks)) violations.push(`${actions} actions of ${actionsIn(sacks)} were run`);
     violations.push(...visible(output));
