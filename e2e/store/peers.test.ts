@@ -1,4 +1,4 @@
-/** Nodes of a mesh over one tier: what another node has comes from there, checked, and from the tier when it does not. */
+/** Nodes of a mesh over one tier: what another node has comes from there, checked, and all else from the tier. */
 import { equal, match, ok } from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";

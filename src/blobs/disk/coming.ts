@@ -1,6 +1,6 @@
 /**
- * What is on its way into the log. A record that says "gone" means whatever lies before it in the log under that key; so
- * it must not be written for what is just coming, which the table does not know yet.
+ * What is on its way into the log. A record that says "gone" means whatever lies before it in the log under that key;
+ * so it must not be written for what is just coming, which the table does not know yet.
  */
 import { keyFromBytes, keyWords, namedFunction, wordsOfBytes, type Key } from "./key.ts";
 import type { PackedLog } from "./packed-log.ts";

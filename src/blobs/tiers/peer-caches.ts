@@ -1,7 +1,7 @@
 /**
- * Other nodes' disks as short cuts on the way to the tier. Who is there comes from the mesh and may be wrong by now; who
- * has a blob nobody knows, so a few are asked: first those that had something lately, for what one build needs is often
- * in one place, then in an order of the blob's own, so that not everybody asks the same node.
+ * Other nodes' disks as short cuts on the way to the tier. Who is there comes from the mesh and may be wrong by now;
+ * who has a blob nobody knows, so a few are asked: first those that had something lately, for what one build needs is
+ * often in one place, then in an order of the blob's own, so that not everybody asks the same node.
  */
 import { digestSizeBytes, type Digest } from "#base/digest.ts";
 import { hashHex, partsOf } from "#blobs/hashing.ts";
