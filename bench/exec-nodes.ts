@@ -107,7 +107,8 @@ export class ExecNodes {
 
   /** Ends them and hands out their journal, which knows when what was decided. */
   async stop<T>(read: (journal: Journal) => Promise<T>): Promise<T> {
-    const ended = this.#children.map((child) => (child.exitCode === null ? once(child, "exit") : undefined));
+    const alive = this.#children.filter((child) => child.exitCode === null);
+    const ended = alive.map((child) => once(child, "exit"));
     for (const child of this.#children) child.kill();
     await Promise.all(ended);
     try {
