@@ -3,8 +3,8 @@ import { Fault } from "#base/fault.ts";
 import type { World } from "./world.ts";
 
 /**
- * Clocks go by ticks. A sleep that ends a rounding error too early, and is followed by one for the rest, would otherwise
- * never come to its end: the rest is too small to move the world's time at all.
+ * Clocks go by ticks. A sleep that ends a rounding error too early, and is followed by one for the rest, would never
+ * come to its end otherwise: the rest is too small to move the world's time at all.
  */
 const tickMs = 0.001;
 
