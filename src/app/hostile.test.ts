@@ -229,12 +229,11 @@ for (const { kind, skip } of kinds)
         });
         const victim = mill.execute(held, {}, { signal: AbortSignal.timeout(60_000) }).catch(() => undefined);
         await until("the victim runs", () => commandLines().some((words) => /sleep 30 #/.test(words)));
-        const where = (): readonly string[] =>
-          globSync(join(tmpdir(), "millrace-execution-*", "actions", "attempts", "*", "root", "where"));
+        const where = (): readonly string[] => globSync(join(lab.root, "actions", "attempts", "*", "root", "where"));
         await until("the victim has written", () => where().some((path) => readQuietly(path) !== ""));
         const line =
           `cat ${where().join(" ")} /proc/[0-9]*/cwd/where /proc/[0-9]*/root${boxRoot}/where; ` +
-          `ls ${tmpdir()}/millrace-execution-*/actions/attempts; ` +
+          `ls ${lab.root}/actions/attempts; ` +
           `cat /proc/[0-9]*/environ | tr '\\0' '\\n' | grep ${secret.slice(0, 20)}`;
         const response = await suffer(await bakery.sh(salted(line)), bakery);
         deepEqual([await printed(bakery, response), response.status?.code ?? 0], ["", 0]);

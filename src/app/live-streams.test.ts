@@ -60,7 +60,7 @@ describe("what an action prints", { skip: !isLinux && "needs linux: the sandbox"
     const cut = new Reader(bench, names.stdout, 1, 2);
     await cut.end;
     equal(cut.text, "ne");
-    const [where] = globSync(`${tmpdir()}/millrace-execution-*/actions/attempts/*/root`);
+    const [where] = globSync(`${lab.root}/actions/attempts/*/root`);
     writeFileSync(join(where ?? "", "go"), "");
     await Promise.all([out.end, err.end, later.end]);
     deepEqual([out.text, err.text, later.text], ["one\ntwo\n", "wrong\n", "e\ntwo\n"]);
@@ -87,11 +87,11 @@ describe("what an action prints", { skip: !isLinux && "needs linux: the sandbox"
     await until("it has a name", () => name !== "");
     const reader = new Reader(bench, name);
     await until("its beginning is there", () => reader.text.length === 48 * 1024);
-    const [where] = globSync(`${tmpdir()}/millrace-execution-*/actions/attempts/*/root`);
+    const [where] = globSync(`${lab.root}/actions/attempts/*/root`);
     writeFileSync(join(where ?? "", "go"), "");
     await Promise.all([reader.end, ended]);
     match(reader.text, /^x\n[^]*x\n\n\.\.\. \d+ bytes left out \.\.\.\n[^]*x\nlast\n$/);
-    const streams = (): number => globSync(`${tmpdir()}/millrace-execution-*/data/blobs/streams/*/*/*`).length;
+    const streams = (): number => globSync(`${lab.root}/data/blobs/streams/*/*/*`).length;
     await until("its streams are gone", () => streams() === 0);
   });
 
