@@ -189,8 +189,8 @@ class PollingWorker implements Worker {
     this.#ask.abort(new Fault("unavailable", "reserve", { why: "the worker takes no more work" }));
     this.#spares.giveAllBack();
     this.#rumours?.roomChanged();
-    // A reservation that was cut off may have been granted all the same.
-    for (const shard of interrupted) await this.#sync(shard);
+    // A reservation that was cut off may have been granted all the same; where nobody answers, its lease ends.
+    await Promise.all(interrupted.map((shard) => this.#sync(shard, 2_000)));
   }
 
   resume(): void {
@@ -287,9 +287,9 @@ class PollingWorker implements Worker {
   }
 
   /** Gives back what an earlier life of this worker held, or what a lost answer brought. */
-  async #sync(shard: ShardId): Promise<boolean> {
+  async #sync(shard: ShardId, deadlineMs = 5_000): Promise<boolean> {
     try {
-      await this.#renewals.sync(shard, { deadlineMs: 5_000 });
+      await this.#renewals.sync(shard, { deadlineMs });
       this.#synced.add(shard);
       return true;
     } catch (error) {
