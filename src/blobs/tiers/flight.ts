@@ -44,6 +44,11 @@ export class Flight {
     return !this.#isOver;
   }
 
+  /** Whether there is a copy in the near store, once that is known. */
+  get kept(): Promise<boolean> {
+    return this.#kept.promise;
+  }
+
   async *read({ offset, length = Infinity }: Range): AsyncGenerator<Uint8Array> {
     this.#readers += 1;
     try {

@@ -10,6 +10,7 @@ import { exerciseUploads } from "#blobs/exercise-uploads.ts";
 import { digestOf } from "#blobs/hashing.ts";
 import { createMemoryStore } from "#blobs/memory-store.ts";
 import { createMemoryBlobs } from "#blobs/memory.ts";
+import type { BlobStore } from "#blobs/store.ts";
 import { breaker } from "./breaker.ts";
 import { readThrough, type ReadThroughOptions } from "./read-through.ts";
 import { gone, HeldStore } from "./testing/held-store.ts";
@@ -74,6 +75,30 @@ test("a hundred readers cause one fetch, and have the first bytes while the last
   deepEqual(await near.missing([digest]), []);
   ok((await all(blobs.read(digest))).equals(large));
   equal(held.calls.filter((call) => call === "read").length, 1, "from here, now");
+});
+
+test("who comes when all has come, and is just being kept, causes no second fetch", async () => {
+  const [inner, farInner] = [memory(), memory()];
+  const room = Promise.withResolvers<void>();
+  const near: BlobStore = {
+    ...inner,
+    async write(digest, source) {
+      const whole = await all(source as AsyncIterable<Uint8Array>);
+      await room.promise;
+      await inner.write(digest, whole);
+    },
+  };
+  let fetches = 0;
+  const far: BlobStore = { ...farInner, read: (...asked) => ((fetches += 1), farInner.read(...asked)) };
+  const blobs = readThrough({ near, far, whenDead: "refuse" });
+  const large = randomBytes(10_000);
+  const digest = digestOf(large);
+  await farInner.write(digest, large);
+  ok((await all(blobs.read(digest))).equals(large));
+  const second = all(blobs.read(digest, { offset: 5_000 }));
+  setImmediate(room.resolve);
+  ok((await second).equals(large.subarray(5_000)));
+  equal(fetches, 1);
 });
 
 test("Q2: a reader that leaves does not stop the others; when the last one leaves, the fetch ends", async () => {

@@ -71,9 +71,12 @@ export function readThrough(options: ReadThroughOptions): BlobStore {
       // Not here, or no longer readable here: the far store goes on where it stopped.
       if (!isFault(error) || !replaceable.has(error.code)) throw error;
     }
+    const rest = { offset: at, ...(range.length !== undefined && { length: range.length - (at - range.offset) }) };
+    const under = flights.get(digest);
+    // All of it has come, and is just being kept here: it need not come once more.
+    if (under && !under.isOpen && (await under.kept)) return yield* plain(digest, rest);
     options.served?.("far");
-    const length = range.length === undefined ? {} : { length: range.length - (at - range.offset) };
-    yield* fetched(digest, { offset: at, ...length });
+    yield* fetched(digest, rest);
   }
 
   return {
