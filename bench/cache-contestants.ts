@@ -1,12 +1,12 @@
 /** Who is measured by `bench cache`: a node of ours and bazel-remote, each with a folder and a process of its own. */
-import { fork, spawn, type ChildProcess } from "node:child_process";
-import { once } from "node:events";
+import { spawn, type ChildProcess } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { freePort } from "#test/free-port.ts";
 import type { CacheAsked, CacheDid } from "./cache-load.ts";
 import { isOpen, Serving } from "./edge-contestants.ts";
+import { LoadProcess } from "./load-process.ts";
 import { findProgram } from "./peers/install.ts";
 
 export type Sync = "written" | "synced";
@@ -56,19 +56,8 @@ export async function startBazelRemote(): Promise<Serving | undefined> {
   return await listening(child, port, folder, "bazel-remote");
 }
 
-/** Whoever makes the load, in a process of its own. */
-export class CacheLoad {
-  readonly #child = fork(join(import.meta.dirname, "cache-load.ts"), { execArgv: ["--max-semi-space-size=64"] });
-
-  async ask(asked: CacheAsked): Promise<CacheDid> {
-    const answer = once(this.#child, "message") as Promise<[{ did?: CacheDid; failed?: string }]>;
-    this.#child.send(asked);
-    const [{ did, failed }] = await answer;
-    if (!did) throw new Error(`${asked.kind}: ${failed}`);
-    return did;
-  }
-
-  stop(): void {
-    this.#child.kill();
+export class CacheLoad extends LoadProcess<CacheAsked, CacheDid> {
+  constructor() {
+    super("cache-load.ts", ["--max-semi-space-size=64"]);
   }
 }

@@ -11,6 +11,7 @@ import { freePort } from "#test/free-port.ts";
 import type { Asked, Did } from "./edge-load.ts";
 import type { ServerKind } from "./edge-server.ts";
 import type { StreamsAsked, StreamsDid } from "./edge-streams-load.ts";
+import { LoadProcess } from "./load-process.ts";
 import { processCpuUs, processMb } from "./measure.ts";
 import { fileVariable } from "./peers/blobs.ts";
 import { findProgram } from "./peers/install.ts";
@@ -104,27 +105,16 @@ export async function withBenchFile(mib: number, body: () => Promise<void>): Pro
   }
 }
 
-/** Whoever makes the load, in a process of its own. */
-export class LoadProcess {
-  readonly #child = fork(join(import.meta.dirname, "edge-load.ts"));
-
-  async ask(asked: Asked): Promise<Did> {
-    return await this.#ask<Did>(asked);
+export class EdgeLoad extends LoadProcess<Asked, Did | StreamsDid> {
+  constructor() {
+    super("edge-load.ts");
   }
 
-  async streams(asked: StreamsAsked): Promise<StreamsDid> {
-    return await this.#ask<StreamsDid>({ kind: "streams", ...asked });
+  calls(asked: Asked): Promise<Did> {
+    return this.ask<Did>(asked);
   }
 
-  async #ask<T>(asked: Asked): Promise<T> {
-    const answer = once(this.#child, "message") as Promise<[{ did?: T; failed?: string }]>;
-    this.#child.send(asked);
-    const [{ did, failed }] = await answer;
-    if (!did) throw new Error(`${asked.kind}: ${failed}`);
-    return did;
-  }
-
-  stop(): void {
-    this.#child.kill();
+  streams(asked: StreamsAsked): Promise<StreamsDid> {
+    return this.ask<StreamsDid>({ kind: "streams", ...asked });
   }
 }

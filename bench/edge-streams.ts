@@ -1,5 +1,5 @@
 /** Ten thousand streams at once for a minute: nothing fails, and memory stays where it is. */
-import { LoadProcess, startServer, withBenchFile } from "./edge-contestants.ts";
+import { EdgeLoad, startServer, withBenchFile } from "./edge-contestants.ts";
 import { median } from "./measure.ts";
 import type { Suite } from "./suite.ts";
 
@@ -12,7 +12,7 @@ export const streams: Suite = {
   ],
   async run(report, { smoke }) {
     const [connections, each, forMs] = smoke ? [10, 20, 1_500] : [100, 100, 60_000];
-    const load = new LoadProcess();
+    const load = new EdgeLoad();
     await withBenchFile(2, async () => {
       const serving = await startServer("edge-hand");
       try {

@@ -1,5 +1,5 @@
 /** The front door: what a call and a MiB cost the server, beside other servers in the same run. */
-import { LoadProcess, startNghttpd, startServer, withBenchFile, type Serving } from "./edge-contestants.ts";
+import { EdgeLoad, startNghttpd, startServer, withBenchFile, type Serving } from "./edge-contestants.ts";
 import type { ChunkSize } from "./peers/blobs.ts";
 import type { ServerKind } from "./edge-server.ts";
 import type { Profile } from "./h2-load.ts";
@@ -19,7 +19,7 @@ export const edge: Suite = {
   ],
   async run(report, { smoke }) {
     const sizes = smoke ? brief : full;
-    const load = new LoadProcess();
+    const load = new EdgeLoad();
     const bench = { report, load, sizes };
     try {
       await unary(bench);
@@ -36,7 +36,7 @@ export const edge: Suite = {
 const full = { calls: 160_000, forMs: 500, rounds: 3, bulkRounds: 5, mib: 256, slowMib: 64, connections: 1_000 };
 const brief = { calls: 4_000, forMs: 60, rounds: 1, bulkRounds: 1, mib: 8, slowMib: 8, connections: 50 };
 
-type Bench = { readonly report: Report; readonly load: LoadProcess; readonly sizes: typeof full };
+type Bench = { readonly report: Report; readonly load: EdgeLoad; readonly sizes: typeof full };
 
 /** FindMissingBlobs with three digests, all of them missing, the message's prefix included. */
 const answerBytes = 218;
@@ -101,7 +101,7 @@ async function measureCalls(
 ): Promise<Measured> {
   const { calls, forMs } = sizes;
   const before = serving.cpuUs;
-  const did = await load.ask({ kind: "unary", ports: serving.ports, ...shape, calls, forMs });
+  const did = await load.calls({ kind: "unary", ports: serving.ports, ...shape, calls, forMs });
   if (!who.foreign && did.bytesEach !== answerBytes)
     throw new Error(`${who.name} answered with ${did.bytesEach} bytes a call instead of ${answerBytes}`);
   return { perSecond: did.count / did.seconds, p99Ms: did.p99Ms, cpuUs: (serving.cpuUs - before) / did.count };
@@ -245,7 +245,7 @@ async function bulk(bench: Bench): Promise<void> {
       if (who.foreign && kind === "write") continue;
       const mib = who.slow ? sizes.slowMib : sizes.mib;
       const before = serving.cpuUs;
-      const did = await load.ask({ kind, port: serving.port, mib, chunk });
+      const did = await load.calls({ kind, port: serving.port, mib, chunk });
       of.push({ perSecond: mib / did.seconds, cpuMs: (serving.cpuUs - before) / 1_000 / mib });
     }
     return of;
@@ -298,7 +298,7 @@ async function tls(bench: Bench): Promise<void> {
       if (round >= 0) singles.push(one);
       for (const [i, kind] of (["read", "write"] as const).entries()) {
         const before = serving.cpuUs;
-        const did = await load.ask({ kind, port: serving.port, mib: sizes.slowMib, chunk: "1M", tls: true });
+        const did = await load.calls({ kind, port: serving.port, mib: sizes.slowMib, chunk: "1M", tls: true });
         const cpuMs = (serving.cpuUs - before) / 1_000 / sizes.slowMib;
         if (round >= 0) bulks[i]?.push({ perSecond: sizes.slowMib / did.seconds, cpuMs });
       }
@@ -320,12 +320,12 @@ async function tls(bench: Bench): Promise<void> {
 
 async function idle({ report, load, sizes }: Bench): Promise<void> {
   const serving = await startServer("edge-hand");
-  await load.ask({ kind: "connect", port: serving.port, connections: 20 });
-  await load.ask({ kind: "hang-up" });
+  await load.calls({ kind: "connect", port: serving.port, connections: 20 });
+  await load.calls({ kind: "hang-up" });
   const before = serving.memoryMb;
-  await load.ask({ kind: "connect", port: serving.port, connections: sizes.connections });
+  await load.calls({ kind: "connect", port: serving.port, connections: sizes.connections });
   const added = serving.memoryMb - before;
-  await load.ask({ kind: "hang-up" });
+  await load.calls({ kind: "hang-up" });
   serving.stop();
   report.table(
     `${sizes.connections} connections, each of which has made a call, on a node's port`,

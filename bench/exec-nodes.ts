@@ -1,5 +1,5 @@
 /** Who is measured by `bench exec`: one node by itself, or three on one PostgreSQL with a shared folder behind them. */
-import { fork, spawn, type ChildProcess } from "node:child_process";
+import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import {
   chmodSync,
@@ -22,6 +22,7 @@ import { freePort } from "#test/free-port.ts";
 import type { PostgresServer } from "#test/postgres.ts";
 import { isOpen } from "./edge-contestants.ts";
 import type { ExecAsked, ExecDid } from "./exec-load.ts";
+import { LoadProcess } from "./load-process.ts";
 import { processTimes } from "./measure.ts";
 
 export type SandboxKind = "bubblewrap" | "plain";
@@ -189,19 +190,9 @@ function childrenByParent(): ReadonlyMap<number, readonly number[]> {
   return found;
 }
 
-/** Whoever asks for actions, in a process of its own. */
-export class ExecLoad {
-  readonly #child = fork(join(import.meta.dirname, "exec-load.ts"), { execArgv: ["--max-semi-space-size=64"] });
-
-  async ask(asked: ExecAsked): Promise<ExecDid> {
-    const answer = once(this.#child, "message") as Promise<[{ did?: ExecDid; failed?: string }]>;
-    this.#child.send(asked);
-    const [{ did, failed }] = await answer;
-    if (!did) throw new Error(`${asked.kind}: ${failed}`);
-    return did;
-  }
-
-  stop(): void {
-    this.#child.kill();
+/** Whoever asks for actions. */
+export class ExecLoad extends LoadProcess<ExecAsked, ExecDid> {
+  constructor() {
+    super("exec-load.ts", ["--max-semi-space-size=64"]);
   }
 }
