@@ -4,6 +4,7 @@ import { grpcCode, GrpcError } from "#grpc/status.ts";
 import type { Authenticator } from "./authenticate.ts";
 import { Caller } from "./caller.ts";
 import type { Identified } from "./identified.ts";
+import { isLoopbackHost } from "./identity-config.ts";
 import { readPeerCertificate } from "./peer-certificate.ts";
 import type { Peer } from "./port.ts";
 import { authorize, type Action } from "./policy.ts";
@@ -21,6 +22,13 @@ export class Admission {
     this.#authenticator = authenticator;
     this.#clock = clock;
     this.#refused = refused;
+  }
+
+  /** Whether nothing speaks for the caller but that it is on this machine. */
+  isUnproven({ address, tls }: Peer, authorization: string | null): boolean {
+    return (
+      this.#authenticator.trustsItsMachine && tls === undefined && authorization === null && isLoopbackHost(address)
+    );
   }
 
   identify(peer: Peer, authorization: string | undefined): Identified | Promise<Identified> {

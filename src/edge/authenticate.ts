@@ -59,6 +59,11 @@ export class Authenticator {
     return this.#generation;
   }
 
+  /** Whether callers are believed for being on this machine, and for nothing else. */
+  get trustsItsMachine(): boolean {
+    return this.#known.anonymous?.loopbackOnly === true;
+  }
+
   /** Forgets everything that was found out under the old knowledge. */
   replace(known: Known): void {
     this.#known = known;

@@ -1,6 +1,7 @@
 /** What is served over plain HTTP, whichever version carries it. */
 import { Hono } from "hono";
 import type { Admission } from "./admission.ts";
+import { crossSiteProblem } from "./cross-site.ts";
 import { metricsContentType } from "./metrics-text.ts";
 import type { MetricsRegistry } from "./metrics-registry.ts";
 import { authorize, type Action } from "./policy.ts";
@@ -24,6 +25,12 @@ export function httpRoutes({ admission, registry, isReady, elsewhere }: RoutePor
   const routes = new Hono<Bindings>();
   routes.get("/livez", (context) => context.text("alive\n"));
   routes.get("/readyz", (context) => (isReady() ? context.text("ready\n") : context.text("not ready\n", 503)));
+  routes.use(async ({ req: { raw }, env: { peer } }, next) => {
+    const { method, url, headers } = raw;
+    const isUnproven = admission.isUnproven(peer, headers.get("authorization"));
+    const why = crossSiteProblem({ method, url, origin: headers.get("origin"), isUnproven });
+    return why === undefined ? await next() : problem(403, why);
+  });
   routes.get("/metrics", async (context) => {
     const refusal = await refusalOf(admission, context.env.peer, context.req.raw.headers, "metrics.read");
     if (refusal) return refused(refusal);

@@ -1,0 +1,31 @@
+/**
+ * A browser sends what any web page asks it to, from inside the network and with whatever proves who sits before it. So
+ * a page of another site could use a node that trusts its own machine. Pure.
+ */
+import { isIP } from "node:net";
+
+export type Asked = {
+  readonly method: string;
+  /** The address that was asked for, with the host that the caller believes it talks to. */
+  readonly url: string;
+  /** Which site's page it comes from, where a browser says so. */
+  readonly origin: string | null;
+  /** Whether it is believed for where it comes from: in clear, from this machine, with nothing to prove who it is. */
+  readonly isUnproven: boolean;
+};
+
+/** Why it is refused, or undefined. */
+export function crossSiteProblem({ method, url, origin, isUnproven }: Asked): string | undefined {
+  const asked = new URL(url);
+  // What only looks is let through: the browser does not show the answer to the page.
+  const changes = method !== "GET" && method !== "HEAD" && method !== "OPTIONS";
+  if (changes && origin !== null && URL.parse(origin)?.host !== asked.host)
+    return "a page of another site may not do this";
+  // A name can be made to lead here by whoever owns it: then the page and the node seem to be one site.
+  if (isUnproven && !isPlain(asked.hostname))
+    return `without credentials this node is called by its address or localhost, not ${asked.hostname.slice(0, 200)}`;
+  return undefined;
+}
+
+const isPlain = (host: string): boolean =>
+  host === "localhost" || host.endsWith(".localhost") || isIP(host.replace(/^\[(.*)\]$/, "$1")) !== 0;
