@@ -3,6 +3,7 @@ import { Fault } from "#base/fault.ts";
 import type { Random } from "#base/random.ts";
 import type { Publication, Publisher } from "#shard/outbox.ts";
 import type { Life } from "./machine.ts";
+import { refusedMsOf } from "./script.ts";
 import type { World } from "./world.ts";
 
 export type BoardConditions = {
@@ -21,6 +22,7 @@ export class Board {
   readonly #world: World;
   readonly #random: Random;
   readonly #known = new Set<string>();
+  readonly #firstAskedMs = new Map<string, number>();
   readonly #observe: (publication: Publication, by: Life) => void;
 
   constructor(world: World, random: Random, observe: (publication: Publication, by: Life) => void) {
@@ -40,6 +42,7 @@ export class Board {
     const travel = () => life.clock.sleep(latencyMs + random.fraction() * conditions.slowMs);
     return async (publication) => {
       await travel();
+      if (this.#isTooEarly(publication)) return "later";
       if (random.chance(conditions.refuseChance)) {
         if (random.chance(0.5)) return "later";
         throw new Fault("unavailable", "publish", { why: "the board refuses" });
@@ -52,5 +55,15 @@ export class Board {
       await travel();
       return "done";
     };
+  }
+
+  /** Some things nobody wants to know for a while, however calm it is. */
+  #isTooEarly({ publish }: Publication): boolean {
+    const refusedMs = refusedMsOf(publish);
+    if (refusedMs === 0) return false;
+    const { nowMs } = this.#world;
+    const firstMs = this.#firstAskedMs.get(publish) ?? nowMs;
+    this.#firstAskedMs.set(publish, firstMs);
+    return nowMs < firstMs + refusedMs;
   }
 }

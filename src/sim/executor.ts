@@ -167,9 +167,13 @@ export class Executor {
     const { task, token } = grant;
     const executor = this.habits.name;
     if (!started) {
+      const sentMono = this.#clock.monotonicMs();
       const got = await this.ask(shard, { kind: "start", executor, task, token });
       if (got?.kind !== "reply") return;
-    }
+      const { leaseMs } = got.reply as Replies["start"];
+      held.untilMono = Math.max(held.untilMono, sentMono + leaseMs);
+      // The request may have been held for longer than the lease is: then its shard is asked whether it still stands.
+    } else if (this.#clock.monotonicMs() >= held.untilMono) await this.#renew(shard);
     if (grant.planning) {
       const plan = await planFor(this, held);
       if (this.ports.random.chance(0.3)) await this.#clock.sleep(this.ports.random.below(3_000));

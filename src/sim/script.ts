@@ -13,6 +13,8 @@ export type TaskScript = {
   readonly steps: number;
   /** Whether its result is to be known outside. */
   readonly publish: boolean;
+  /** For how long nobody outside takes it. */
+  readonly refusedMs?: number;
 };
 
 export type PlanScript = {
@@ -29,8 +31,13 @@ export type PlanScript = {
 export type JobScript = { readonly plans: Readonly<Record<string, PlanScript>> };
 
 /** What an attempt wants to be known: its token tells whose word it is. */
-export const publishOf = (shard: number, { task, generation, token }: Grant): string =>
-  `${shard}/${task}/${generation} as ${token}`;
+export const publishOf = (shard: number, { task, generation, token, spec }: Grant): string =>
+  [`${shard}/${task}/${generation} as ${token}`, readTask(spec).refusedMs]
+    .filter((part) => part !== undefined)
+    .join(refused);
+
+const refused = ", refused for ";
+export const refusedMsOf = (publish: string): number => Number(publish.split(refused)[1] ?? 0);
 
 export const writeScript = (script: TaskScript | JobScript): string => JSON.stringify(script);
 export const readTask = (spec: string): TaskScript => JSON.parse(spec) as TaskScript;

@@ -182,6 +182,16 @@ export const shapes = {
         const script: TaskScript = { ...taskScript(c), failures: 1, reason: "preempted" };
         return job(c, [{ ...stage(c, "patient", { tasks: 1 }), tasks: taskSet(template, [script]) }]);
       },
+      () => {
+        // It fails long before anyone takes its first result.
+        const template: TaskTemplate = { ...templateOf(c, false), retryOn: "infrastructure" };
+        const shy: TaskScript = { ...taskScript(c), failures: 0, publish: true, refusedMs: farMs + 20_000 };
+        const doomed: TaskScript = { ...taskScript(c), failures: 1, reason: "user-failure" };
+        return job(c, [
+          { ...stage(c, "shy", { tasks: 1 }), tasks: taskSet(template, [shy]) },
+          { ...stage(c, "doomed", { tasks: 1 }), needs: [0], tasks: taskSet(template, [doomed]) },
+        ]);
+      },
     ];
     return c.random.pick(ways)();
   },

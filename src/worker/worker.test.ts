@@ -321,6 +321,20 @@ describe("a worker", () => {
     deepEqual(ran, ["5000"]);
   });
 
+  test("what is granted after a wait longer than its lease is run all the same", async () => {
+    const { client, clock, start, phase, ran } = await scene({ options: { pollMs: 10_000 } });
+    const begin = client.start;
+    client.start = async (...asked) => {
+      await clock.sleep(20);
+      return await begin(...asked);
+    };
+    start();
+    await clock.advance(9_000);
+    const { jobId } = await client.submit(order([stage(["100"], { effects: "outside", graceMs: 0, attemptsMax: 1 })]));
+    await clock.advance(1_000);
+    deepEqual([await phase(jobId), ran], ["SUCCEEDED", ["100"]]);
+  });
+
   test("W1: stops after lease and grace when nobody answers; at the lease with outside effects", async () => {
     for (const [effects, aliveAtMs, deadAtMs] of [
       ["pure", 8_000, 10_500],

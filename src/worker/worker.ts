@@ -251,7 +251,7 @@ class PollingWorker implements Worker {
 
   /** False when the shard could not be asked. */
   async #visit(shard: ShardId, pollers: number): Promise<boolean> {
-    const { client, executor, offers, clock } = this.#ports;
+    const { client, executor, offers } = this.#ports;
     const { signal } = this.#ask;
     const { pollMs } = this.#options;
     this.#reserving.add(shard);
@@ -263,7 +263,6 @@ class PollingWorker implements Worker {
       const waitMs = this.#rumours ? 0 : pollers < this.#ports.shards ? Math.min(pollMs, 500) : pollMs;
       const count = this.#free;
       if (count <= 0) return true;
-      const sentAtMs = clock.monotonicMs();
       const grants = await client.reserve(
         shard,
         { executor, offers, count, waitMs },
@@ -271,7 +270,7 @@ class PollingWorker implements Worker {
       );
       this.#visits.learn(shard, grants.length >= count ? 1 : 0);
       if (grants.length > 0) this.#rumours?.confirmed();
-      for (const granted of grants) this.#take(granted, sentAtMs);
+      for (const granted of grants) this.#take(granted);
       return true;
     } catch (error) {
       if (signal.aborted) return false;
@@ -298,9 +297,13 @@ class PollingWorker implements Worker {
     }
   }
 
-  #take(granted: Granted, sentAtMs: number): void {
+  /**
+   * The request may have been held for longer than the lease is. So time counts from now: nothing is run before its
+   * shard has answered once more, to `start`, that it is held; and from then on the lease counts from that question.
+   */
+  #take(granted: Granted): void {
     const { clock, executor } = this.#ports;
-    const holding = new Holding(granted, executor, clock, sentAtMs);
+    const holding = new Holding(granted, executor, clock, clock.monotonicMs());
     this.#renewals.add(holding);
     const isTaking = !this.#ask.signal.aborted;
     if (isTaking && this.#free > 0) this.#follow(this.#attempts, holding, this.#attempt(holding));
