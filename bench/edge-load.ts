@@ -18,6 +18,7 @@ import { decode } from "#wire/message.ts";
 import { chunkSizes, type ChunkSize } from "./peers/blobs.ts";
 import { runStreams, type StreamsAsked, type StreamsDid } from "./edge-streams-load.ts";
 import { bearer, prepareLoad, type Load } from "./h2-load.ts";
+import { answering } from "./load-process.ts";
 import { percentile } from "./measure.ts";
 
 export type Asked =
@@ -183,10 +184,4 @@ async function perform(asked: Asked): Promise<Did | StreamsDid> {
   }
 }
 
-process.on("disconnect", () => process.exit(0));
-process.on("message", (asked: Asked) => {
-  perform(asked).then(
-    (did) => process.send?.({ did }),
-    (error: unknown) => process.send?.({ failed: String(error) }),
-  );
-});
+answering(perform);

@@ -1,4 +1,4 @@
-/** Whoever makes the load, in a process of its own: it is told one thing at a time and answers what came of it. */
+/** Whoever makes load, in a process of its own: it is told one thing at a time and answers what came of it. */
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
@@ -18,7 +18,22 @@ export class LoadProcess<Asked extends { readonly kind: string }, Did> {
     return did;
   }
 
+  get pid(): number {
+    return this.#child.pid ?? 0;
+  }
+
   stop(): void {
     this.#child.kill();
   }
+}
+
+/** The other end: answers one question after the other, until whoever asks is gone. */
+export function answering<Asked>(perform: (asked: Asked) => Promise<unknown>): void {
+  process.on("disconnect", () => process.exit(0));
+  process.on("message", (asked: Asked) => {
+    perform(asked).then(
+      (did) => process.send?.({ did }),
+      (error: unknown) => process.send?.({ failed: String(error) }),
+    );
+  });
 }

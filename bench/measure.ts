@@ -9,7 +9,7 @@ export type ServerCpu = () => number | undefined;
 const clockTicks = 100;
 
 /** Counts the server, its helpers and its sessions, those that have ended included. */
-export async function serverCpu(server: PostgresServer): Promise<ServerCpu> {
+export async function serverCpu(server: Pick<PostgresServer, "url">): Promise<ServerCpu> {
   const client = new pg.Client(server.url());
   await client.connect();
   const { rows } = await client.query<{ pid: number }>("select pg_backend_pid() as pid");

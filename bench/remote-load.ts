@@ -6,9 +6,11 @@ import { systemClock } from "#app/system-clock.ts";
 import type { Digest } from "#base/digest.ts";
 import { createGrpcTransport } from "#shard/grpc-transport.ts";
 import { Asker } from "./asker.ts";
+import { answering } from "./load-process.ts";
 import { commitTasks, jobOf, nextNo, reserveTasks, submitJob } from "./work.ts";
 
 export type RemoteWork = {
+  readonly kind: "work";
   readonly address: string;
   readonly digests: readonly Digest[];
   readonly tasks: number;
@@ -70,10 +72,4 @@ async function executeAll(asker: Asker, { tasks, batch, executors }: Work): Prom
   return endedMono;
 }
 
-process.on("disconnect", () => process.exit(0));
-process.on("message", (work: RemoteWork) => {
-  perform(work).then(
-    (done) => process.send?.({ done }),
-    (error: unknown) => process.send?.({ failed: String(error) }),
-  );
-});
+answering(perform);

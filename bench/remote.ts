@@ -7,6 +7,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { systemClock } from "#app/system-clock.ts";
 import type { PostgresServer } from "#test/postgres.ts";
+import { LoadProcess } from "./load-process.ts";
 import { median, processCpuUs, serverCpu, type ServerCpu } from "./measure.ts";
 import { libraries, type Library } from "./peers/libraries.ts";
 import type { Peer } from "./peers/peer.ts";
@@ -29,7 +30,7 @@ export async function remote(
   const sizes = smoke ? brief : full;
   await using undo = new AsyncDisposableStack();
   const cpu = await serverCpu(server);
-  const load = undo.adopt(fork(join(import.meta.dirname, "remote-load.ts")), (child) => void child.kill());
+  const load = undo.adopt(new LoadProcess<RemoteWork, RemoteDone>("remote-load.ts"), (process) => process.stop());
   const startNode = async (history: History): Promise<RemoteNode> =>
     undo.use(await RemoteNode.start(await server.freshDatabase(), history));
   const byHand = undo.adopt(await skipLocked(await server.freshDatabase()), (peer) => peer.close());
@@ -79,7 +80,8 @@ async function quiet(busyUs: () => number): Promise<void> {
 }
 
 type History = "history" | "bare";
-type Work = Omit<RemoteWork, "address" | "digests">;
+type Work = Omit<RemoteWork, "kind" | "address" | "digests">;
+type Load = LoadProcess<RemoteWork, RemoteDone>;
 
 /** CPU of a task: of the node, of the PostgreSQL server, and of whoever asks. */
 type Rate = {
@@ -115,14 +117,11 @@ class RemoteNode implements Disposable {
     return new RemoteNode(child, reached);
   }
 
-  async measure(load: ChildProcess, work: Work, cpu: ServerCpu): Promise<Rate> {
-    const used = (): readonly number[] => [this.#child.pid ?? 0, load.pid ?? 0].map(processCpuUs);
+  async measure(load: Load, work: Work, cpu: ServerCpu): Promise<Rate> {
+    const used = (): readonly number[] => [this.#child.pid ?? 0, load.pid].map(processCpuUs);
     const [nodeBefore = 0, clientBefore = 0] = used();
     const storeBefore = cpu() ?? Number.NaN;
-    const answer = once(load, "message") as Promise<[{ done?: RemoteDone; failed?: string }]>;
-    load.send({ ...this.#reached, ...work } satisfies RemoteWork);
-    const [{ done, failed }] = await answer;
-    if (!done) throw new Error(`work from another process: ${failed}`);
+    const done = await load.ask({ kind: "work", ...this.#reached, ...work });
     const [nodeAfter = 0, clientAfter = 0] = used();
     const { tasks } = work;
     return {

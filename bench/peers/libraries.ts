@@ -6,18 +6,25 @@ import { pgBoss } from "./pg-boss.ts";
 
 export type Library = { readonly name: string; readonly found: Found };
 
+const finders: Readonly<Record<string, (freshDatabase: () => Promise<string>) => Promise<Found>>> = {
+  "graphile-worker": async (freshDatabase) => ({ peer: await graphileWorker(await freshDatabase()) }),
+  "pg-boss": async (freshDatabase) => ({ peer: await pgBoss(await freshDatabase()) }),
+  BullMQ: () => bullmq(),
+};
+
+export const libraryNames: readonly string[] = Object.keys(finders);
+
 /** Every library, or why it is not there. Each gets a database of its own on the same server. */
 export async function libraries(freshDatabase: () => Promise<string>): Promise<readonly Library[]> {
-  const failed = installPeers(["graphile-worker", "pg-boss", "bullmq", "ioredis"]);
-  const tries: readonly { readonly name: string; readonly find: () => Promise<Found> }[] = [
-    { name: "graphile-worker", find: async () => ({ peer: await graphileWorker(await freshDatabase()) }) },
-    { name: "pg-boss", find: async () => ({ peer: await pgBoss(await freshDatabase()) }) },
-    { name: "BullMQ", find: () => bullmq() },
-  ];
   const found: Library[] = [];
-  for (const { name, find } of tries)
-    found.push({ name, found: failed === undefined ? await find().catch(missing) : { missing: failed } });
+  for (const name of libraryNames) found.push(await library(name, freshDatabase));
   return found;
+}
+
+export async function library(name: string, freshDatabase: () => Promise<string>): Promise<Library> {
+  const failed = installPeers(["graphile-worker", "pg-boss", "bullmq", "ioredis"]);
+  if (failed !== undefined) return { name, found: { missing: failed } };
+  return { name, found: await (finders[name]?.(freshDatabase).catch(missing) ?? missing("no such library")) };
 }
 
 const missing = (error: unknown): Found => ({ missing: error instanceof Error ? error.message : String(error) });
