@@ -150,7 +150,7 @@ function tick(work: Work): Outcome {
   work.settle();
   more ||= !state.unsettled.isEmpty || state.locks.unsettled.size > 0;
   const nextDueInMs = Math.max(0, state.agenda.nextAtMs() - nowMs);
-  return work.done({ more, nextDueInMs });
+  return work.answer({ more, nextDueInMs });
 }
 
 /** Which request keys leave memory now. */
@@ -223,6 +223,10 @@ class Work {
 
   done(reply: Reply): Outcome {
     this.settle();
+    return this.answer(reply);
+  }
+
+  answer(reply: Reply): Outcome {
     return { ok: true, changes: this.#changes, events: this.#events ?? none, reply };
   }
 
