@@ -2,7 +2,8 @@
 import type { Granted } from "#shard/client-executor.ts";
 import { keyOf } from "#worker/holding.ts";
 import type { Resume } from "#worker/runner.ts";
-import type { Attempt, FoundRun, Sandbox } from "#worker/sandbox/sandbox.ts";
+import type { Attempt } from "#worker/sandbox/attempt.ts";
+import type { FoundRun, Sandbox } from "#worker/sandbox/sandbox.ts";
 import type { Running } from "#worker/process/spawner.ts";
 import type { Times } from "./run-times.ts";
 

@@ -2,7 +2,8 @@
 import { detail } from "#grpc/status.ts";
 import type { Any } from "#wire/generated/google/protobuf/any.ts";
 import { StringValue } from "#wire/generated/google/protobuf/wrappers.ts";
-import type { Ran, SandboxAbout } from "#worker/sandbox/sandbox.ts";
+import type { Ran } from "#worker/sandbox/command.ts";
+import type { SandboxAbout } from "#worker/sandbox/sandbox.ts";
 
 export function usageOf({ usage, ranMs, stdout, stderr, sandbox }: Ran, { users, network, groups }: SandboxAbout): Any {
   const { cpuMs, memoryPeakBytes, readBytes, writtenBytes } = usage;

@@ -25,7 +25,9 @@ import { Uploads } from "#worker/outputs/upload.ts";
 import type { EndReason } from "#worker/process/protocol.ts";
 import type { RunContext, Runner, RunOutcome, Runners } from "#worker/runner.ts";
 import { boxRoot } from "#worker/sandbox/box.ts";
-import type { Attempt, Ran, Sandbox } from "#worker/sandbox/sandbox.ts";
+import type { Attempt } from "#worker/sandbox/attempt.ts";
+import type { Ran } from "#worker/sandbox/command.ts";
+import type { Sandbox } from "#worker/sandbox/sandbox.ts";
 import type { KeptFolders } from "#worker/stage/kept-folders.ts";
 import type { LinkCache } from "#worker/stage/link-cache.ts";
 import { OutputParentTaken, stage } from "#worker/stage/stage.ts";
@@ -108,8 +110,6 @@ class ActionRun {
   readonly #blobs: BlobStore;
   readonly #times: Times;
   readonly #watched: WatchedAction | undefined;
-  /** What is done with inputs that were left as they were, once nobody looks at them any more. */
-  #giveBack = (): void => {};
 
   constructor(context: RunContext, ports: ActionPorts) {
     const spec = readSpec(context.task.spec);
@@ -135,14 +135,12 @@ class ActionRun {
       const resumed = this.#ports.resumable?.take(this.#context.task);
       const attempt = resumed?.attempt ?? (await this.#ports.sandbox.attempt(signal));
       return await this.#within(attempt, async () => {
-        const giveBack = resumed ? undefined : await this.#stage(read, attempt);
+        if (!resumed) await this.#stage(read, attempt);
         const running = resumed ? this.#resume(resumed) : this.#execute(read.command, attempt);
         const ran = await this.#ended(running, this.#live(attempt));
         const again = this.#again(ran);
         if (again) return again;
         if (ran.why === "disk-full") return await this.#tooMuchWritten(ran);
-        // Where something may be alive still, it may also have changed them yet.
-        if (giveBack && ran.note === undefined) this.#giveBack = giveBack;
         return await this.#done(await this.#collect(read.command, attempt, ran));
       });
     } catch (error) {
@@ -157,12 +155,8 @@ class ActionRun {
   async #within(attempt: Attempt, work: () => Promise<RunOutcome>): Promise<RunOutcome> {
     try {
       const outcome = await work();
-      const forget = (): void => {
-        this.#giveBack();
-        attempt.forget();
-      };
-      if (this.#context.afterwards) this.#context.afterwards(forget);
-      else forget();
+      if (this.#context.afterwards) this.#context.afterwards(() => attempt.forget());
+      else attempt.forget();
       return outcome;
     } catch (error) {
       attempt.forget();
@@ -172,7 +166,8 @@ class ActionRun {
     }
   }
 
-  async #stage({ command, inputRoot }: ReadAction, { folder, lane }: Attempt): Promise<() => void> {
+  async #stage({ command, inputRoot }: ReadAction, attempt: Attempt): Promise<void> {
+    const { folder, lane } = attempt;
     const { trees, links, kept } = this.#ports;
     this.#times.mark("inputFetchStart");
     const staged = await stage(
@@ -186,8 +181,8 @@ class ActionRun {
       { root: folder.root, uid: lane.uid, files: lane.uid === undefined ? "copy" : "link" },
       { trees: trees.forTenant(this.#context.task.tenant), links, blobs: this.#blobs, kept },
     );
+    attempt.staged(() => staged.giveBack());
     this.#times.mark("inputFetchCompleted");
-    return () => staged.giveBack();
   }
 
   async #execute(command: Command, attempt: Attempt): Promise<Ran> {

@@ -21,7 +21,8 @@ const special = new Set(["PWD", "OLDPWD", "SHLVL", "_", "IFS", "OPTIND", "PPID",
 
 export function orderText(start: StartRequest, options: OrderOptions): string {
   const { stdout, stderr, statusPath, cwd } = start;
-  const status = statusPath === undefined ? "" : ` 9>${quoted(statusPath)}`;
+  // Not emptied first: what it says was wiped out, and some file systems would write it to the disk at once.
+  const status = statusPath === undefined ? "" : ` 9<>${quoted(statusPath)}`;
   return [
     // Into one file, both keep their order.
     `exec >>${quoted(stdout.path)} 2>${stderr.path === stdout.path ? "&1" : `>${quoted(stderr.path)}`}${status}`,

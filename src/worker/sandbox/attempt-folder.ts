@@ -41,14 +41,9 @@ export function attemptFolderAt(path: string): AttemptFolder {
 export function makeAttemptFolder(home: string, uid: number | undefined): AttemptFolder {
   const folder = attemptFolderAt(join(attemptsIn(home), randomBytes(16).toString("hex")));
   mkdirSync(folder.path, { mode: 0o700 });
-  for (const path of [folder.stdout, folder.stderr, folder.status]) {
-    const fd = openSync(path, "wx", 0o600);
-    if (uid !== undefined) fchownSync(fd, uid, uid);
-    closeSync(fd);
-  }
-  mkdirSync(folder.root, { mode: 0o700 });
+  for (const path of [folder.stdout, folder.stderr, folder.status]) makeFile(path, uid);
+  makeRoot(folder, uid);
   if (uid !== undefined) {
-    chownSync(folder.root, uid, uid);
     // Passed through by the attempt's user, who can change nothing in it.
     chownSync(folder.path, process.getuid?.() ?? 0, uid);
     chmodSync(folder.path, 0o710);
@@ -56,22 +51,45 @@ export function makeAttemptFolder(home: string, uid: number | undefined): Attemp
   return folder;
 }
 
+/** To be written by the attempt's user. */
+export function makeFile(path: string, uid: number | undefined): void {
+  const fd = openSync(path, "wx", 0o600);
+  try {
+    if (uid !== undefined) fchownSync(fd, uid, uid);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+export function makeRoot({ root }: AttemptFolder, uid: number | undefined): void {
+  mkdirSync(root, { mode: 0o700 });
+  if (uid !== undefined) chownSync(root, uid, uid);
+}
+
 /**
  * Whatever was left in there, and however its rights were set. Call by call, with a rest every few milliseconds: that
  * takes half the time of the asynchronous calls, and holds up nobody. Links are not followed, names may be any bytes.
  */
 export async function removeFolder(path: string): Promise<void> {
-  const pace = new Pace();
-  await removeBelow(Buffer.from(path), pace);
+  await removeWhole(Buffer.from(path), new Pace());
+}
+
+/** The same with what is in it, and not with itself. */
+export async function emptyFolder(path: string): Promise<void> {
+  await removeBelow(Buffer.from(path), new Pace());
 }
 
 async function removeBelow(path: Buffer, pace: Pace): Promise<void> {
   for (const entry of entriesOf(path)) {
     const inside = Buffer.concat([path, slash, entry.name]);
-    if (entry.isDirectory()) await removeBelow(inside, pace);
+    if (entry.isDirectory()) await removeWhole(inside, pace);
     else unlinkSync(inside);
     if (pace.isLong()) await pace.rest();
   }
+}
+
+async function removeWhole(path: Buffer, pace: Pace): Promise<void> {
+  await removeBelow(path, pace);
   // The one call that may wait for the disk's journal.
   await rmdir(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== "ENOENT") throw error;

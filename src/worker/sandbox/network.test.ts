@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { canMakeNetworks } from "#worker/process/network.ts";
 import { rigClock, rigHome, text } from "#worker/process/rig.ts";
-import { Sandbox, type Command } from "./sandbox.ts";
+import type { Command } from "./command.ts";
+import { Sandbox } from "./sandbox.ts";
 
 /** One lane, so that one command comes after the other in the same. */
 class Rig implements AsyncDisposable {

@@ -10,7 +10,8 @@ import { freeBytes } from "#worker/process/disk-guard.ts";
 import { isAlive } from "#worker/process/proc.ts";
 import { rigClock, rigHome, text } from "#worker/process/rig.ts";
 import { boxFailure } from "./box.ts";
-import { Sandbox, type Command, type Ran, type SandboxOptions } from "./sandbox.ts";
+import type { Command, Ran } from "./command.ts";
+import { Sandbox, type SandboxOptions } from "./sandbox.ts";
 
 const isLinux = process.platform === "linux";
 const isRoot = process.getuid?.() === 0;

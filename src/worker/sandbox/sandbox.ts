@@ -11,18 +11,14 @@ import { join } from "node:path";
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import type { LaneLoan } from "#worker/process/lanes.ts";
-import type { End, GroupKind, Limits } from "#worker/process/protocol.ts";
+import type { GroupKind } from "#worker/process/protocol.ts";
 import type { SpawnedPorts } from "#worker/spawned-runner.ts";
 import { Spawner, type Found, type Running } from "#worker/process/spawner.ts";
-import {
-  attemptFolderAt,
-  attemptsIn,
-  makeAttemptFolder,
-  reclaimAttempts,
-  removeFolder,
-  type AttemptFolder,
-} from "./attempt-folder.ts";
+import { attemptFolderAt, attemptsIn, reclaimAttempts, type AttemptFolder } from "./attempt-folder.ts";
+import { AttemptFolders } from "./attempt-folders.ts";
+import { Attempt } from "./attempt.ts";
 import { boxFailure, boxWords } from "./box.ts";
+import type { Command, Ran } from "./command.ts";
 import { messageOf } from "./ending.ts";
 import { checkPassable, foldersAmong } from "./folders.ts";
 import { probeIsolation, type Isolation, type IsolationOptions } from "./isolation.ts";
@@ -58,94 +54,18 @@ export type SandboxAbout = {
   readonly missing: readonly string[];
 };
 
-export type Command = {
-  readonly tag: string;
-  readonly argv: readonly string[];
-  readonly env: Readonly<Record<string, string>>;
-  /** Below the attempt's root; "" is the root. It must exist, and no part of it may be a symbolic link. */
-  readonly workingDirectory: string;
-  readonly network: boolean;
-  readonly limits: Limits;
-  readonly timeoutMs: number;
-  readonly leaseMs: number;
-  /** Of each stream. */
-  readonly outputBytesMax: number;
-  readonly readOnly?: readonly (readonly [string, string])[];
-  /** What a later life of this node has to know to go on with it, for `adopt`. */
-  readonly note?: string;
-  /** How long it goes on when this node dies; for what is left of the lease, unless said. */
-  readonly orphanMs?: number;
-};
-
 /** Something that an earlier life of this node started: to be adopted, or dropped. */
 export type FoundRun = { readonly note: string; readonly folder: AttemptFolder; readonly running: Found };
 
-export type Ran = End & {
-  readonly sandbox: Isolation["kind"];
-  /** For people: why it ended as it did, where the exit code does not say. */
-  readonly message?: string;
-};
-
-export class Attempt implements AsyncDisposable {
-  readonly lane: LaneLoan;
-  readonly folder: AttemptFolder;
-  readonly #sandbox: Sandbox;
-  #running: Running | undefined;
-  #isForgotten = false;
-
-  constructor(lane: LaneLoan, folder: AttemptFolder, sandbox: Sandbox) {
-    this.lane = lane;
-    this.folder = folder;
-    this.#sandbox = sandbox;
-  }
-
-  /** Starts it. To be waited for by `sandbox.ended`. */
-  start(command: Command): Running {
-    return this.#sandbox.start(this, command);
-  }
-
-  async run(command: Command, signal?: AbortSignal): Promise<Ran> {
-    signal?.throwIfAborted();
-    return await this.follow(this.start(command), signal);
-  }
-
-  /** Until it ends, or until the signal ends it. It is remembered, for a later life, until `forget`. */
-  async follow(running: Running, signal?: AbortSignal): Promise<Ran> {
-    this.#running = running;
-    const stop = (): void => running.kill("cancelled");
-    signal?.addEventListener("abort", stop, { once: true });
-    if (signal?.aborted) stop();
-    try {
-      return await this.#sandbox.ended(running, this.folder);
-    } finally {
-      signal?.removeEventListener("abort", stop);
-    }
-  }
-
-  /** What it made has been dealt with. The folder goes in its own time. */
-  forget(): void {
-    if (this.#isForgotten) return;
-    this.#isForgotten = true;
-    this.#running?.forget();
-    this.#sandbox.discard(this.folder);
-  }
-
-  /** The lane is free at once. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.lane[Symbol.dispose]();
-    this.forget();
-  }
-}
-
 export class Sandbox implements AsyncDisposable {
   readonly about: SandboxAbout;
+  readonly folders: AttemptFolders;
   readonly #options: SandboxOptions;
   readonly #isolation: Isolation;
   readonly #spawner: Spawner;
   readonly #hidden: readonly string[];
   readonly #scratch: readonly string[];
   readonly #tmpBytes: number;
-  readonly #going = new Set<Promise<void>>();
   /** Of what was found, and not taken up yet. */
   readonly #reserved = new Map<string, LaneLoan>();
 
@@ -153,6 +73,8 @@ export class Sandbox implements AsyncDisposable {
     this.#options = options;
     this.#isolation = isolation;
     this.#spawner = spawner;
+    const { home, log } = options;
+    this.folders = new AttemptFolders({ home, boxed: isolation.kind === "bubblewrap", log });
     this.#hidden = foldersAmong([options.home, ...(options.hidden ?? [])]);
     this.#scratch = foldersAmong(["/run", "/var/tmp", "/tmp"]).filter((path) => path !== "/tmp");
     // Where groups count memory they count this as well; elsewhere all lanes together must not take it all.
@@ -206,7 +128,7 @@ export class Sandbox implements AsyncDisposable {
       this.#reserved.get(running.id)?.[Symbol.dispose]();
       this.#reserved.delete(running.id);
       running.forget();
-      this.discard(folder);
+      this.folders.remove(folder);
     };
     running.end.then(gone, gone);
   }
@@ -243,7 +165,7 @@ export class Sandbox implements AsyncDisposable {
   async attempt(signal?: AbortSignal): Promise<Attempt> {
     const lane = await this.#spawner.lanes.lend(signal);
     try {
-      return new Attempt(lane, makeAttemptFolder(this.#options.home, lane.uid), this);
+      return new Attempt(lane, this.folders.take(lane.uid), this);
     } catch (error) {
       lane[Symbol.dispose]();
       throw error;
@@ -295,17 +217,10 @@ export class Sandbox implements AsyncDisposable {
     return { ...end, sandbox: kind, ...(message === undefined ? {} : { message }) };
   }
 
-  discard(folder: AttemptFolder): void {
-    const going = removeFolder(folder.path)
-      .catch((error: unknown) => this.#options.log(`remove ${folder.path}: ${String(error)}`))
-      .finally(() => this.#going.delete(going));
-    this.#going.add(going);
-  }
-
   /** Without `quit`, what runs goes on until its lease ends. */
   async close(options: { readonly quit: boolean }): Promise<void> {
     await this.#spawner.close(options);
-    await Promise.all(this.#going);
+    await this.folders.close();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -6,10 +6,11 @@
  *    cannot write to; whatever it does to a folder, to its names, rights or attributes, changes that folder's ctime,
  *    which nobody can set. It is kept for the same user, out of everybody's reach meanwhile.
  */
-import { chmodSync, lstatSync, mkdirSync, renameSync, rmSync } from "node:fs";
+import { mkdirSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import type { Digest } from "#base/digest.ts";
 import { removeFolder } from "#worker/sandbox/attempt-folder.ts";
+import { isAsStamped, stampOf, tellsChanges, type Stamp } from "#worker/stamp.ts";
 
 /** A folder with everything below it, as it was laid out. */
 export type LaidFolder = {
@@ -22,7 +23,6 @@ export type LaidFolder = {
   readonly stamps: Map<string, Stamp>;
 };
 
-type Stamp = { readonly ino: number; readonly ctimeMs: number };
 type Kept = LaidFolder & { readonly path: string };
 
 export type KeptFoldersOptions = {
@@ -122,36 +122,7 @@ export class KeptFolders {
 
 const keyOf = (uid: number, digest: Digest): string => `${uid} ${digest}`;
 
-function stampOf(path: string): Stamp {
-  const { ino, ctimeMs } = lstatSync(path);
-  return { ino, ctimeMs };
-}
-
 function isAsLaid({ stamps }: LaidFolder, at: string): boolean {
-  for (const [path, { ino, ctimeMs }] of stamps) {
-    const found = lstatSync(join(at, path), { throwIfNoEntry: false });
-    if (!found?.isDirectory() || found.ino !== ino || found.ctimeMs !== ctimeMs) return false;
-  }
+  for (const [path, stamp] of stamps) if (!isAsStamped(join(at, path), stamp)) return false;
   return true;
-}
-
-const triesForClock = 64;
-
-/**
- * Before Linux 6.13, times of files are those of the last tick, so that a change soon after another does not show.
- * Since then, what was looked at gets a time of its own with the next change.
- */
-function tellsChanges(folder: string): boolean {
-  const probe = join(folder, "probe");
-  mkdirSync(probe);
-  try {
-    for (let tries = 0; tries < triesForClock; tries += 1) {
-      const { ctimeMs } = lstatSync(probe);
-      chmodSync(probe, tries % 2 === 0 ? 0o700 : 0o711);
-      if (lstatSync(probe).ctimeMs === ctimeMs) return false;
-    }
-    return true;
-  } finally {
-    rmSync(probe, { recursive: true });
-  }
 }

@@ -1,0 +1,179 @@
+/**
+ * Folders of attempts, made when one is wanted. To make and to remove one takes twenty calls and several commits of
+ * the file system, so one that was left as it was is emptied and used again for the same user's next attempt.
+ *
+ * Z1 A folder is used again only where everything that what ran could reach is new, or the same as before by its
+ *    stamp; that is looked at when it is taken, because only then nothing else of its user can be alive.
+ */
+import { closeSync, fstatSync, ftruncateSync, mkdirSync, openSync, rmdirSync, unlinkSync, writeSync } from "node:fs";
+import { isAsStamped, stampOf, tellsChanges, type Stamp } from "#worker/stamp.ts";
+import {
+  attemptsIn,
+  emptyFolder,
+  makeAttemptFolder,
+  makeFile,
+  makeRoot,
+  removeFolder,
+  type AttemptFolder,
+} from "./attempt-folder.ts";
+
+export type AttemptFoldersOptions = {
+  readonly home: string;
+  /** What runs cannot reach the file that its sandbox writes to. */
+  readonly boxed: boolean;
+  readonly log: (line: string) => void;
+  /** For each user: one is still being told of while the next is at work. */
+  readonly sparesMax?: number;
+};
+
+type FileName = "stdout" | "stderr" | "status";
+
+type Known = {
+  readonly uid: number;
+  readonly files: Map<FileName, Stamp>;
+  whole: Stamp;
+  /** When it is empty, or with its inputs. */
+  root: Stamp | undefined;
+};
+
+const sparesMaxDefault = 3;
+
+export class AttemptFolders {
+  readonly #options: AttemptFoldersOptions;
+  /** Where the file system's clock is too coarse, nobody could tell what was changed. */
+  readonly #areReused: boolean;
+  readonly #reached: readonly FileName[];
+  readonly #known = new Map<AttemptFolder, Known>();
+  readonly #spares = new Map<number, AttemptFolder[]>();
+  readonly #distrusted = new Set<number>();
+  readonly #going = new Set<Promise<void>>();
+
+  constructor(options: AttemptFoldersOptions) {
+    this.#options = options;
+    this.#reached = options.boxed ? ["stdout", "stderr"] : ["stdout", "stderr", "status"];
+    mkdirSync(attemptsIn(options.home), { recursive: true, mode: 0o711 });
+    this.#areReused = tellsChanges(attemptsIn(options.home));
+  }
+
+  /** Nothing of the user's is alive. */
+  take(uid: number | undefined): AttemptFolder {
+    if (uid === undefined || !this.#areReused || this.#distrusted.has(uid))
+      return makeAttemptFolder(this.#options.home, uid);
+    const spares = this.#spares.get(uid) ?? [];
+    for (let spare = spares.pop(); spare; spare = spares.pop()) {
+      if (this.#isAsLeft(spare)) return spare;
+      this.remove(spare);
+    }
+    const folder = makeAttemptFolder(this.#options.home, uid);
+    const files = new Map(this.#reached.map((name) => [name, stampOf(folder[name])]));
+    this.#known.set(folder, { uid, files, whole: stampOf(folder.path), root: undefined });
+    return folder;
+  }
+
+  /** Its inputs are there: from here on every change to the root itself shows. */
+  seal(folder: AttemptFolder): void {
+    const known = this.#known.get(folder);
+    if (known) known.root = stampOf(folder.root);
+  }
+
+  /** Once nothing of what ran is alive; with what takes inputs out of it that are used elsewhere. */
+  giveBack(folder: AttemptFolder, takeInputs: () => void): void {
+    const known = this.#known.get(folder);
+    const isSame = known?.root !== undefined && isAsStamped(folder.root, known.root);
+    takeInputs();
+    if (!known || this.#distrusted.has(known.uid) || !isAsStamped(folder.path, known.whole)) return this.remove(folder);
+    this.#follow(folder, async () => {
+      await emptyFolder(folder.root);
+      const spares = this.#spares.get(known.uid) ?? [];
+      if (spares.length >= (this.#options.sparesMax ?? sparesMaxDefault)) return this.remove(folder);
+      clear(folder, known, isSame);
+      spares.push(folder);
+      this.#spares.set(known.uid, spares);
+    });
+  }
+
+  /** Something of the user's may be alive, and stay so, and know where its folders are: none is used again. */
+  distrust(uid: number | undefined): void {
+    if (uid === undefined) return;
+    this.#distrusted.add(uid);
+    this.#drop(uid);
+  }
+
+  remove(folder: AttemptFolder): void {
+    this.#known.delete(folder);
+    this.#follow(folder, () => removeFolder(folder.path));
+  }
+
+  /** Nothing is left to be done. */
+  async settled(): Promise<void> {
+    while (this.#going.size > 0) await Promise.all(this.#going);
+  }
+
+  /** Spares are gone. */
+  async close(): Promise<void> {
+    await this.settled();
+    for (const uid of this.#spares.keys()) this.#drop(uid);
+    await this.settled();
+  }
+
+  #drop(uid: number): void {
+    for (const spare of this.#spares.get(uid)?.splice(0) ?? []) this.remove(spare);
+  }
+
+  #isAsLeft(folder: AttemptFolder): boolean {
+    const { whole, root, files } = this.#known.get(folder) ?? {};
+    return (
+      whole !== undefined &&
+      root !== undefined &&
+      isAsStamped(folder.path, whole) &&
+      isAsStamped(folder.root, root) &&
+      files?.entries().every(([name, stamp]) => isAsStamped(folder[name], stamp)) === true
+    );
+  }
+
+  #follow(folder: AttemptFolder, work: () => Promise<void>): void {
+    const going = work()
+      .catch((error: unknown) => {
+        this.#options.log(`clear ${folder.path}: ${String(error)}`);
+        // Whoever starts next takes it away.
+        this.#known.delete(folder);
+      })
+      .finally(() => this.#going.delete(going));
+    this.#going.add(going);
+  }
+}
+
+/** What is not as it was is made anew. */
+function clear(folder: AttemptFolder, known: Known, isRootSame: boolean): void {
+  const { uid, files } = known;
+  if (!isRootSame) {
+    rmdirSync(folder.root);
+    makeRoot(folder, uid);
+  }
+  for (const [name, stamp] of files) {
+    if (isAsStamped(folder[name], stamp)) continue;
+    unlinkSync(folder[name]);
+    makeFile(folder[name], uid);
+    files.set(name, stampOf(folder[name]));
+  }
+  if (!files.has("status")) blank(folder.status);
+  known.root = stampOf(folder.root);
+  known.whole = stampOf(folder.path);
+}
+
+const statusBytesMax = 4_096;
+
+/**
+ * Only the sandbox itself can write to it. It is written over with nothing, not emptied: some file systems (ext4) would
+ * put it on the disk the next time.
+ */
+function blank(path: string): void {
+  const fd = openSync(path, "r+");
+  try {
+    const { size } = fstatSync(fd);
+    if (size > statusBytesMax) ftruncateSync(fd, 0);
+    else if (size > 0) writeSync(fd, Buffer.alloc(size, " "), 0, size, 0);
+  } finally {
+    closeSync(fd);
+  }
+}

@@ -1,0 +1,79 @@
+/** One attempt in a sandbox: its folder, its lane, and what runs there. */
+import type { LaneLoan } from "#worker/process/lanes.ts";
+import type { Running } from "#worker/process/spawner.ts";
+import type { AttemptFolder } from "./attempt-folder.ts";
+import type { AttemptFolders } from "./attempt-folders.ts";
+import type { Command, Ran } from "./command.ts";
+
+/** Of the sandbox. */
+export type AttemptPorts = {
+  readonly folders: AttemptFolders;
+  start(attempt: Attempt, command: Command): Running;
+  ended(running: Running, folder: AttemptFolder): Promise<Ran>;
+};
+
+export class Attempt implements AsyncDisposable {
+  readonly lane: LaneLoan;
+  readonly folder: AttemptFolder;
+  readonly #ports: AttemptPorts;
+  #running: Running | undefined;
+  #takeInputs: (() => void) | undefined;
+  /** It ended, and nothing of it is alive. */
+  #isQuiet = false;
+  #isForgotten = false;
+
+  constructor(lane: LaneLoan, folder: AttemptFolder, ports: AttemptPorts) {
+    this.lane = lane;
+    this.folder = folder;
+    this.#ports = ports;
+  }
+
+  /** Its inputs are there; in the end those that it left as they were are taken out of it. */
+  staged(takeInputs: () => void): void {
+    this.#takeInputs = takeInputs;
+    this.#ports.folders.seal(this.folder);
+  }
+
+  /** Starts it. To be waited for by `sandbox.ended`. */
+  start(command: Command): Running {
+    return this.#ports.start(this, command);
+  }
+
+  async run(command: Command, signal?: AbortSignal): Promise<Ran> {
+    signal?.throwIfAborted();
+    return await this.follow(this.start(command), signal);
+  }
+
+  /** Until it ends, or until the signal ends it. It is remembered, for a later life, until `forget`. */
+  async follow(running: Running, signal?: AbortSignal): Promise<Ran> {
+    this.#running = running;
+    const stop = (): void => running.kill("cancelled");
+    signal?.addEventListener("abort", stop, { once: true });
+    if (signal?.aborted) stop();
+    try {
+      const ran = await this.#ports.ended(running, this.folder);
+      this.#isQuiet = ran.note === undefined;
+      if (!this.#isQuiet) this.#ports.folders.distrust(this.lane.uid);
+      return ran;
+    } finally {
+      signal?.removeEventListener("abort", stop);
+    }
+  }
+
+  /** What it made has been dealt with. The folder goes, or is used again, in its own time. */
+  forget(): void {
+    if (this.#isForgotten) return;
+    this.#isForgotten = true;
+    this.#running?.forget();
+    const { folders } = this.#ports;
+    // Where something may be alive still, it may also change them yet.
+    if (this.#takeInputs && this.#isQuiet) folders.giveBack(this.folder, this.#takeInputs);
+    else folders.remove(this.folder);
+  }
+
+  /** The lane is free at once. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.lane[Symbol.dispose]();
+    this.forget();
+  }
+}
