@@ -92,27 +92,32 @@ export class ActionCacheService {
 
   async #get({ key, fn }: Asked, blobs: BlobStore, wanted: GetActionResultRequest): Promise<Uint8Array> {
     const entry = await this.#ports.index.get(key);
-    if (!entry) throw new Missed({ kind: "never-stored" });
-    if (await this.#trust.isRevoked(key, entry)) throw new Missed({ kind: "revoked" });
+    if (!entry) throw new Missed({ kind: "never-stored" }, 0);
+    if (await this.#trust.isRevoked(key, entry)) throw new Missed({ kind: "revoked" }, entry.version);
     const bytes = await this.#stored(entry, blobs);
-    const closure = await this.#closureOf(entry.digest, bytes, fn, blobs);
+    const closure = await this.#closureOf(entry, bytes, fn, blobs);
     const [missing] = closure.size > 0 ? await blobs.missing(closure.digests()) : [];
-    if (missing !== undefined) throw new Missed({ kind: "incomplete", missing });
+    if (missing !== undefined) throw new Missed({ kind: "incomplete", missing }, entry.version);
     if (!wantsInline(wanted)) return bytes;
     const result = decode(ActionResult, bytes);
     return encode(ActionResult, await inlined(result, wanted, { fn, blobs, resultBytes: bytes.length }));
   }
 
-  async #stored({ digest }: Entry, blobs: BlobStore): Promise<Uint8Array> {
+  async #stored({ digest, version }: Entry, blobs: BlobStore): Promise<Uint8Array> {
     try {
       return await wholeBlob(blobs, digest);
     } catch (error) {
-      throw isFault(error, "not-found") ? new Missed({ kind: "incomplete", missing: digest }) : error;
+      throw isFault(error, "not-found") ? new Missed({ kind: "incomplete", missing: digest }, version) : error;
     }
   }
 
   /** What is stored and cannot be read, or names a tree that is gone, is as good as none. */
-  async #closureOf(name: Digest, bytes: Uint8Array, fn: DigestFunction, blobs: BlobStore): Promise<Closure> {
+  async #closureOf(
+    { digest: name, version }: Entry,
+    bytes: Uint8Array,
+    fn: DigestFunction,
+    blobs: BlobStore,
+  ): Promise<Closure> {
     const known = this.#closures.get(name, fn);
     if (known) return known;
     try {
@@ -120,11 +125,18 @@ export class ActionCacheService {
       this.#closures.keep(name, closure);
       return closure;
     } catch (error) {
-      if (isFault(error, "not-found")) throw new Missed({ kind: "incomplete", missing: lostOf(error, name) });
+      if (isFault(error, "not-found")) throw new Missed({ kind: "incomplete", missing: lostOf(error, name) }, version);
       if (!isFault(error, "invalid") && !isGrpcError(error, grpcCode.invalidArgument)) throw error;
       this.#ports.report("read a stored action result", error);
-      throw new Missed({ kind: "incomplete", missing: name });
+      throw new Missed({ kind: "incomplete", missing: name }, version);
     }
+  }
+
+  /** Whether another result was stored since a lookup found none that could be served (`missedVersionOf`). */
+  async isNewer(request: Pick<GetActionResultRequest, ActionName>, version: number, call: BuildCall): Promise<boolean> {
+    const { key } = this.#asked(request, call);
+    const entry = this.#ports.index.prompt?.(key) ?? (await this.#ports.index.get(key));
+    return (entry?.version ?? 0) > version;
   }
 
   async update(request: RawUpdate, call: BuildCall): Promise<Uint8Array> {
@@ -144,10 +156,7 @@ export class ActionCacheService {
     return bytes;
   }
 
-  #asked(
-    request: Pick<GetActionResultRequest, "instanceName" | "actionDigest" | "digestFunction">,
-    { caller }: BuildCall,
-  ): Asked {
+  #asked(request: Pick<GetActionResultRequest, ActionName>, { caller }: BuildCall): Asked {
     const instance = servedInstance(request.instanceName, this.#ports.settings);
     const action = digestOfWire(request.actionDigest, functionOf(request.digestFunction), "action_digest");
     const { fn = "sha256", hash = "", sizeBytes = 0 } = parseDigest(action) ?? {};
@@ -155,6 +164,8 @@ export class ActionCacheService {
     return { key, fn, instance, action };
   }
 }
+
+type ActionName = "instanceName" | "actionDigest" | "digestFunction";
 
 type Asked = {
   readonly key: EntryKey;
@@ -166,16 +177,22 @@ type Asked = {
 /** Whatever the reason, the caller hears the same: there is nothing that it could do about it. */
 class Missed extends GrpcError {
   readonly reason: MissReason;
+  /** Of the entry that was looked at; 0: there was none. */
+  readonly version: number;
 
-  constructor(reason: MissReason) {
+  constructor(reason: MissReason, version: number) {
     super(grpcCode.notFound, "no result of this action is known, or not all of it is here any more");
     this.reason = reason;
+    this.version = version;
   }
 }
 
 /** Of what `get` threw: why there was no result; undefined where that is not what it says. */
 export const missReasonOf = (thrown: unknown): MissReason | undefined =>
   thrown instanceof Missed ? thrown.reason : undefined;
+
+/** Likewise: which entry of the index was looked at. */
+export const missedVersionOf = (thrown: unknown): number => (thrown instanceof Missed ? thrown.version : 0);
 
 /** The store names what it did not find. */
 const lostOf = ({ facts }: Fault, otherwise: Digest): Digest =>

@@ -7,6 +7,7 @@ import { randomUUID } from "node:crypto";
 import { parseDigest } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
 import { grpcCode } from "#grpc/status.ts";
+import { isRejected } from "#shard/rejected.ts";
 import {
   ExecutionStage_Value as Stage,
   type ExecuteRequest,
@@ -14,7 +15,7 @@ import {
   type WaitExecutionRequest,
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import type { Operation } from "#wire/generated/google/longrunning/operations.ts";
-import { missReasonOf, type ActionCacheService } from "./action-cache.ts";
+import { missedVersionOf, missReasonOf, type ActionCacheService } from "./action-cache.ts";
 import { need } from "./caller.ts";
 import { digestOfWire, functionOf } from "./digests.ts";
 import { servedInstance, storeOf, type BuildCall, type BuildPorts } from "./door.ts";
@@ -25,7 +26,7 @@ import { refusalOfWork } from "./execution-refusals.ts";
 import { cachedResponse, readResponse, type Inline } from "./execution-response.ts";
 import { cachedName, operationName } from "./operation-names.ts";
 import { OperationsService, type Found } from "./operations.ts";
-import { planAction, planOrder, type ActionSpec, type Asked } from "./plan.ts";
+import { planAction, planJoining, planOrder, type ActionSpec, type Asked } from "./plan.ts";
 import { notFound } from "./refusals.ts";
 import type { RanBecause } from "./run-outcome.ts";
 import { aboutSpec, ExecutionFollower, viewCached, viewOperation } from "./view.ts";
@@ -56,9 +57,11 @@ export class ExecutionService {
     const instance = servedInstance(request.instanceName, this.#ports.settings);
     const action = digestOfWire(request.actionDigest, functionOf(request.digestFunction), "action_digest");
     const { fn = "sha256" } = parseDigest(action) ?? {};
-    const { response, because } = await this.#cached(request, call);
+    const { response, because, version } = await this.#cached(request, call);
     if (response) return yield viewCached(cachedName(instance, action), action, response);
     const spec = await this.#plan({ instance, action, fn, because }, call);
+    const meanwhile = await this.#cachedSince(version, request, call);
+    if (meanwhile) return yield viewCached(cachedName(instance, action), action, meanwhile);
     const priority = request.executionPolicy?.priority ?? 0;
     const subscriber = randomUUID();
     const jobId = await this.#submit(spec, { tenant: caller.tenant, priority, subscriber }, call);
@@ -79,10 +82,7 @@ export class ExecutionService {
   }
 
   /** 68: only what was there before is told as cached. */
-  async #cached(
-    request: ExecuteRequest,
-    call: BuildCall,
-  ): Promise<{ readonly response?: ExecuteResponse; readonly because?: RanBecause }> {
+  async #cached(request: ExecuteRequest, call: BuildCall): Promise<Looked> {
     if (request.skipCacheLookup) return { because: { kind: "skip-cache-lookup" } };
     if (!call.caller.may("action-cache.read")) return { because: { kind: "may-not-read" } };
     try {
@@ -90,8 +90,17 @@ export class ExecutionService {
     } catch (error) {
       const because = missReasonOf(error);
       if (!because) throw error;
-      return { because };
+      return { because, version: missedVersionOf(error) };
     }
+  }
+
+  /**
+   * A job's result is known before the job ends, and an equal order joins it until then. So whoever finds none just
+   * before it submits starts nothing that was just being finished while its inputs were looked for.
+   */
+  async #cachedSince(version: number | undefined, request: ExecuteRequest, call: BuildCall) {
+    if (version === undefined || !(await this.#results.isNewer(request, version, call))) return undefined;
+    return (await this.#cached(request, call)).response;
   }
 
   async #plan(asked: Pick<Asked, "instance" | "action" | "fn" | "because">, call: BuildCall): Promise<ActionSpec> {
@@ -112,18 +121,18 @@ export class ExecutionService {
     }
   }
 
-  /**
-   * Who waits again counts again. There is no joining by name: the same order finds the job by its merge key.
-   * Should the job have ended just now, the order makes a new one, which nobody wants.
-   */
-  async #join({ spec, job, jobId }: Found, call: BuildCall): Promise<string> {
+  /** Who waits again counts again. There is no joining by name: the same order finds the job by its merge key. */
+  async #join({ spec, job }: Found, call: BuildCall): Promise<string> {
     const subscriber = randomUUID();
     if (!spec) return subscriber;
-    const { client } = this.#execution;
     const wishes = { tenant: job.view.tenant, priority: 0, subscriber };
-    const order = { ...planOrder(spec, wishes), priority: job.view.priority };
-    const submitted = await client.submit(order, { signal: call.signal });
-    if (submitted.jobId !== jobId && submitted.created) await client.cancel(submitted.jobId, "joined too late");
+    const order = { ...planJoining(spec, wishes), priority: job.view.priority };
+    try {
+      await this.#execution.client.submit(order, { signal: call.signal });
+    } catch (error) {
+      // It has ended just now, and is told as it is.
+      if (!noneToJoin.some((kind) => isRejected(error, kind))) throw refusalOfWork(error);
+    }
     return subscriber;
   }
 
@@ -186,6 +195,16 @@ export class ExecutionService {
       .catch((error: unknown) => this.#ports.report("leave an action", error));
   }
 }
+
+/** What an order that begins nothing is refused with when there is nothing to join. */
+const noneToJoin = ["evidence-missing", "queue-full", "shard-full"] as const;
+
+type Looked = {
+  readonly response?: ExecuteResponse;
+  readonly because?: RanBecause;
+  /** Of the entry that could not be served, 0 where there was none; left out where nobody looked. */
+  readonly version?: number;
+};
 
 type Waiting = {
   readonly jobId: string;

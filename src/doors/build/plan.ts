@@ -1,6 +1,6 @@
 /** Pure: an action to be executed becomes a job of one task. */
 import { createHash } from "node:crypto";
-import type { Digest, DigestFunction } from "#base/digest.ts";
+import { digestText, type Digest, type DigestFunction } from "#base/digest.ts";
 import type { TaskTemplate } from "#kernel/model.ts";
 import type { Order } from "#shard/client.ts";
 import type {
@@ -156,6 +156,17 @@ export function planOrder(spec: ActionSpec, { tenant, priority, subscriber }: Wi
     ],
   };
 }
+
+/**
+ * An order that joins an equal job and begins none. What it claims to have already nobody has vouched for, and cannot:
+ * it is the blob of no bytes that anyone knows. So the kernel (K3) takes the order only where it makes nothing new.
+ */
+export function planJoining(spec: ActionSpec, wishes: Wishes): Order {
+  const result = { digests: [nobodysBlob], payload: "" };
+  return { ...planOrder(spec, wishes), reuse: [{ stage: "action", key: "action", spec: "", result }] };
+}
+
+const nobodysBlob = digestText("sha256", "0".repeat(64), 1);
 
 const nameLengthMax = 250;
 /** No job is kept for longer than five weeks. */

@@ -1,0 +1,185 @@
+/** Asked for again just as it ends, an action is not run once more: by Execute, and by WaitExecution. */
+import { deepEqual, equal } from "node:assert/strict";
+import { after, describe, test } from "node:test";
+import { realClock as clock } from "#test/real-clock.ts";
+import type { Digest } from "#base/digest.ts";
+import { digestOf } from "#blobs/hashing.ts";
+import { createMemoryIndex } from "#blobs/memory-index.ts";
+import { createMemoryStore } from "#blobs/memory-store.ts";
+import type { BlobStore, Store } from "#blobs/store.ts";
+import type { Granted } from "#shard/client-executor.ts";
+import { testCluster } from "#shard/client-testing.ts";
+import {
+  Action,
+  ActionResult,
+  Command,
+  Directory,
+  ExecuteResponse,
+  type ExecuteRequest,
+} from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
+import type { Operation } from "#wire/generated/google/longrunning/operations.ts";
+import { decode, encode } from "#wire/message.ts";
+import { ActionCacheService } from "./action-cache.ts";
+import { wireOf } from "./digests.ts";
+import type { BuildCall, BuildPorts } from "./door.ts";
+import { executionSettingsDefault } from "./execution-settings.ts";
+import { ExecutionService } from "./execution.ts";
+import { taskLabel } from "./plan.ts";
+import { buildPublisher, publicationText } from "./publish.ts";
+import { outcomeText } from "./run-outcome.ts";
+import { buildSettingsDefault } from "./settings.ts";
+import { TenantTrees } from "./tenant-trees.ts";
+import { TrustRules } from "./trust-rules.ts";
+
+const enough = new AbortController();
+const call: BuildCall = {
+  caller: { tenant: "mill", principal: "miller", may: () => true },
+  headers: { get: () => undefined },
+  signal: enough.signal,
+  metadata: undefined,
+};
+
+const noCommand = { environmentVariables: [], outputFiles: [], outputDirectories: [], outputNodeProperties: [] };
+const made: ActionResult = {
+  outputFiles: [],
+  outputFileSymlinks: [],
+  outputSymlinks: [],
+  outputDirectories: [],
+  outputDirectorySymlinks: [],
+  exitCode: 0,
+  stdoutRaw: Buffer.from("flour"),
+  stderrRaw: Buffer.alloc(0),
+};
+
+/** The real kernel and door over stores in memory; `before` is what happens just before a thing is done. */
+async function rig(before: { inputs?: () => Promise<void>; submit?: () => Promise<void> } = {}) {
+  const { client, shards } = await testCluster(clock);
+  const inner = createMemoryStore({ clock, sizeBytesMax: 1e6 });
+  const index = createMemoryIndex();
+  const { blobs } = inner.forTenant("mill");
+  const put = async (bytes: Uint8Array): Promise<Digest> => {
+    await blobs.write(digestOf(bytes), bytes);
+    return digestOf(bytes);
+  };
+  const looking: BlobStore = {
+    ...blobs,
+    async missing(digests) {
+      await before.inputs?.();
+      return await blobs.missing(digests);
+    },
+  };
+  const store: Store = { ...inner, forTenant: () => ({ ...inner.forTenant("mill"), blobs: looking }) };
+  const ports: BuildPorts = { clock, store, index, settings: buildSettingsDefault, report: () => {} };
+  const results = new ActionCacheService(ports, new TrustRules(index));
+  const execution = {
+    client: {
+      ...client,
+      async submit(...order: Parameters<typeof client.submit>) {
+        await before.submit?.();
+        return await client.submit(...order);
+      },
+    },
+    settings: executionSettingsDefault,
+    trees: new TenantTrees(),
+    hasWorkers: () => true,
+  };
+  const service = new ExecutionService(ports, execution, results);
+  const command: Command = {
+    ...noCommand,
+    arguments: ["mill"],
+    workingDirectory: "",
+    outputPaths: [],
+    outputDirectoryFormat: 0,
+  };
+  const grain = { name: "grain", digest: wireOf(await put(Buffer.from("rye"))), isExecutable: false };
+  const root: Directory = { files: [grain], directories: [], symlinks: [] };
+  const action = await put(
+    encode(Action, {
+      commandDigest: wireOf(await put(encode(Command, command))),
+      inputRootDigest: wireOf(await put(encode(Directory, root))),
+      doNotCache: false,
+      salt: new Uint8Array(),
+    }),
+  );
+
+  /** Somebody takes the work, does it, and it is made known: then the job has ended. */
+  async function finish(granted: Granted): Promise<void> {
+    const response = { result: made, cachedResult: false, serverLogs: new Map(), message: "" };
+    const kept = await put(encode(ExecuteResponse, response));
+    const publication = { space: "ac/sha256", name: action, principal: "w", atMs: clock.wallMs(), first: true };
+    const publish = publicationText({ ...publication, digest: await put(encode(ActionResult, made)) });
+    const outcome = { instance: "", action, response: kept, code: 0, exitCode: 0 };
+    const result = { digests: [kept], payload: outcomeText(outcome), publish };
+    await client.commit({ executor: "w", ...granted }, result);
+    const about = { shard: 0, job: granted.job, task: granted.task, generation: granted.generation };
+    await buildPublisher(index)({ ...about, tenant: "mill", door: "build", publish, result }, call.signal);
+    await shards[0]?.request({ kind: "command", shard: 0, command: { kind: "published", ...about } });
+  }
+  const taken = async (): Promise<Granted> => {
+    const [granted] = await client.reserve(0, { executor: "w", offers: [taskLabel], count: 1, start: true });
+    if (!granted) throw new Error("there is nothing to do");
+    return granted;
+  };
+  const request: ExecuteRequest = {
+    instanceName: "",
+    skipCacheLookup: false,
+    actionDigest: wireOf(action),
+    digestFunction: 0,
+    inlineStdout: false,
+    inlineStderr: false,
+    inlineOutputFiles: [],
+  };
+  const jobs = (): number => shards[0]?.state.jobs.size ?? 0;
+  return { service, request, taken, finish, jobs };
+}
+
+async function answer(stream: AsyncGenerator<Operation>): Promise<ExecuteResponse> {
+  let last: Operation | undefined;
+  for await (const operation of stream) last = operation;
+  equal(last?.done, true);
+  if (last?.result?.kind !== "response") throw new Error("it ended without a response");
+  return decode(ExecuteResponse, last.result.value.value);
+}
+
+describe("an action that is asked for again", { timeout: 20_000 }, () => {
+  after(() => enough.abort());
+
+  test("while its inputs are looked for, its result becomes known: that is the answer", async () => {
+    let inputs = async (): Promise<void> => {};
+    const { service, request, taken, finish, jobs } = await rig({ inputs: () => inputs() });
+    const first = service.execute(request, call);
+    await first.next();
+    const granted = await taken();
+    inputs = async () => {
+      inputs = async () => {};
+      await finish(granted);
+    };
+    deepEqual(await answer(service.execute(request, call)), { ...(await answer(first)), cachedResult: true });
+    equal(jobs(), 1);
+  });
+
+  test("by its name just as it ends: nothing new begins, and the answer is told", async () => {
+    let submit = async (): Promise<void> => {};
+    const { service, request, taken, finish, jobs } = await rig({ submit: () => submit() });
+    const first = service.execute(request, call);
+    const begun = await first.next();
+    const granted = await taken();
+    submit = () => finish(granted);
+    const waited = await answer(service.wait({ name: begun.value?.name ?? "" }, call));
+    deepEqual(waited, await answer(first));
+    equal(jobs(), 1);
+  });
+
+  test("by its name while it runs: whoever waits counts, although the first has left", async () => {
+    const { service, request, taken, finish, jobs } = await rig();
+    const first = service.execute(request, call);
+    const begun = await first.next();
+    const granted = await taken();
+    const waiting = service.wait({ name: begun.value?.name ?? "" }, call);
+    await waiting.next();
+    await first.return(undefined);
+    await finish(granted);
+    equal((await answer(waiting)).result?.exitCode, 0);
+    equal(jobs(), 1);
+  });
+});
