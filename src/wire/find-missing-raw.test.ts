@@ -36,6 +36,8 @@ function ask(request: Uint8Array, there: ReadonlySet<string>): readonly Digest[]
   return decode(FindMissingBlobsResponse, Buffer.from(answerRaw(raw, knowing(there)))).missingBlobDigests;
 }
 
+const plain = ({ hash: hex, sizeBytes }: Digest): string => `${hex}/${sizeBytes}`;
+
 describe("FindMissingBlobs without messages", () => {
   test("finds what the generated code finds, each digest once", () => {
     const digest = fc.record(
@@ -65,6 +67,21 @@ describe("FindMissingBlobs without messages", () => {
       }),
     );
   });
+
+  for (const hexLength of [40, 96, 128])
+    test(`hashes of ${hexLength} digits are found, too`, () => {
+      const one = fc.record({ hash: hash(hexLength), sizeBytes: fc.integer({ min: 1 }) });
+      const digests = fc.uniqueArray(one, { selector: plain });
+      fc.assert(
+        fc.property(digests, (blobDigests) => {
+          const request = encode(FindMissingBlobsRequest, { instanceName: "", blobDigests, digestFunction: 0 });
+          const there = new Set(blobDigests.filter((_, i) => i % 2 === 0).map(plain));
+          const wanted = blobDigests.filter((digest) => !there.has(plain(digest)));
+          const answer = Buffer.from(answerRaw(decode(rawFindMissingRequest, request), knowing(there, hexLength)));
+          deepEqual(decode(FindMissingBlobsResponse, answer).missingBlobDigests.map(plain), wanted.map(plain));
+        }),
+      );
+    });
 
   test("many thousands, all of them missing, some of them twice", () => {
     const one = (i: number): Digest => ({ hash: i.toString(16).padStart(64, "0"), sizeBytes: 1 + (i % 7) });

@@ -14,7 +14,7 @@ import { readLarge } from "./large-blobs.ts";
 import { lendFile } from "./lend-file.ts";
 import { packedNow, readPacked, writePacked } from "./packed-blobs.ts";
 import { kinds } from "./record.ts";
-import { flags, noEntry } from "./table.ts";
+import { flags, groupMax, noEntry } from "./table.ts";
 import { verifyEntry } from "./verify.ts";
 
 export type TenantView = {
@@ -218,12 +218,9 @@ async function pin(
   return { digests, pinnedForMs: forMs };
 }
 
-/** More room than this is not kept for the next call. */
-const entriesKeptMax = 64 * 1024;
-
 function promptOf(core: Core, view: TenantView, find: (parts: DigestParts) => number): Prompt {
   const key: Key = new Uint32Array(keyWords);
-  let entries = new Int32Array(0);
+  const entries = new Int32Array(groupMax);
   const { holdings } = core;
   const { table } = holdings;
   return {
@@ -246,13 +243,16 @@ function promptOf(core: Core, view: TenantView, find: (parts: DigestParts) => nu
           if (this.has(fn, hashes, i * step, sizes[i] ?? 0)) found[i] = 1;
         return;
       }
-      if (entries.length < count || entries.length > entriesKeptMax) entries = new Int32Array(Math.max(1_024, count));
-      table.findMany(new Uint32Array(hashes.buffer, hashes.byteOffset, count * keyWords), count, number, entries);
-      for (let i = 0; i < count; i += 1) {
-        const entry = entries[i] ?? noEntry;
-        if (entry === noEntry || table.sizeOf(entry) !== sizes[i] || !holdings.maySee(entry, tenant)) continue;
-        core.touchRoughly(entry);
-        found[i] = 1;
+      const keys = new Uint32Array(hashes.buffer, hashes.byteOffset, count * keyWords);
+      for (let from = 0; from < count; from += groupMax) {
+        const some = Math.min(groupMax, count - from);
+        table.findGroup(keys, from, some, number, entries);
+        for (let i = 0; i < some; i += 1) {
+          const entry = entries[i] as number;
+          if (entry === noEntry || table.sizeOf(entry) !== sizes[from + i] || !holdings.maySee(entry, tenant)) continue;
+          core.touchRoughly(entry);
+          found[from + i] = 1;
+        }
       }
     },
     sizeOf(fn, hash) {

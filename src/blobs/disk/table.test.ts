@@ -2,7 +2,7 @@ import { deepEqual, equal, ok } from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { keyFromBytes, keyFromHex, keyWords, type Key } from "./key.ts";
-import { flags, noEntry, Table } from "./table.ts";
+import { flags, groupMax, noEntry, Table } from "./table.ts";
 
 /** Few first words, so that keys crowd each other. */
 const keyOf = (name: number): Key => Uint32Array.of(name % 5, 0, 0, 0, 0, 0, 0, name);
@@ -27,6 +27,26 @@ test("a table finds what was added and not removed, however keys crowd each othe
         equal(table.count, model.size);
       }
       for (const [name, entry] of model) deepEqual([...table.key(entry)], [...keyOf(name)]);
+    }),
+  );
+});
+
+test("a group is found as each one by itself is", () => {
+  const names = fc.array(fc.nat(300), { maxLength: groupMax });
+  fc.assert(
+    fc.property(fc.uniqueArray(fc.nat(300)), names, fc.nat(5), (there, asked, before) => {
+      const table = new Table();
+      for (const name of there) table.add(keyOf(name), 0);
+      const keys = new Uint32Array((before + asked.length) * keyWords);
+      asked.forEach((name, i) => keys.set(keyOf(name), (before + i) * keyWords));
+      for (const fn of [0, 1]) {
+        const entries = new Int32Array(groupMax);
+        table.findGroup(keys, before, asked.length, fn, entries);
+        deepEqual(
+          [...entries.subarray(0, asked.length)],
+          asked.map((name) => table.find(keyOf(name), fn)),
+        );
+      }
     }),
   );
 });

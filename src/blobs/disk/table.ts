@@ -12,7 +12,8 @@ const chunkBits = 13;
 export const entriesPerChunk = 1 << chunkBits;
 const inChunk = entriesPerChunk - 1;
 const loadMax = 0.7;
-const groupMax = 64;
+/** As many as are looked up together. */
+export const groupMax = 64;
 
 /** Words of an entry; 0-7 are the key. */
 const sizeLow = 8;
@@ -57,6 +58,7 @@ export class Table {
   #end = 0;
   #free = noEntry;
   #count = 0;
+  readonly #likely = new Int32Array(groupMax);
   /** Of no use to anybody, and in sight of everybody, so that what was fetched counts as used. */
   seen = 0;
 
@@ -84,45 +86,57 @@ export class Table {
   }
 
   /**
-   * Many at once, `keyWords` words each: gives entries, or `noEntry`. A slot, and then an entry, is most often not in
-   * the processor's caches; those of a whole group are asked for before the first one is needed, so that they come
-   * together instead of each being waited for.
+   * Up to `groupMax` at once, `keyWords` words each, beginning with the key numbered `from`: gives entries, or
+   * `noEntry`. A slot, and then an entry, is most often not in the processor's caches; those of the whole group are
+   * asked for before the first one is needed, so that they come together instead of each being waited for. They are at
+   * hand until the next group, so that is when to look at the entries.
    */
-  findMany(keys: Uint32Array, count: number, fn: number, entries: Int32Array): void {
-    for (let from = 0; from < count; from += groupMax) {
-      const to = Math.min(count, from + groupMax);
-      this.#fetchGroup(keys, from, to, entries);
-      for (let i = from; i < to; i += 1) entries[i] = this.#findAt(keys, i * keyWords, fn);
+  findGroup(keys: Uint32Array, from: number, count: number, fn: number, entries: Int32Array): void {
+    const slots = this.#slots;
+    const mask = this.#mask;
+    this.#fetchEntries(this.#fetchSlots(keys, from, count));
+    for (let i = 0; i < count; i += 1) {
+      const at = (from + i) * keyWords;
+      const first = keys[at] as number;
+      let slot = first & mask;
+      let entry = (slots[2 * slot + 1] as number) - 1;
+      while (entry !== noEntry && !(slots[2 * slot] === first && this.#isAt(entry, keys, at, fn))) {
+        slot = (slot + 1) & mask;
+        entry = (slots[2 * slot + 1] as number) - 1;
+      }
+      entries[i] = entry;
     }
   }
 
-  #fetchGroup(keys: Uint32Array, from: number, to: number, entries: Int32Array): void {
+  /** How many of the group are likely to be there: their entries are in `#likely`. Without a branch for each. */
+  #fetchSlots(keys: Uint32Array, from: number, count: number): number {
     const slots = this.#slots;
     const mask = this.#mask;
+    const likely = this.#likely;
+    for (let i = 0, at = from * keyWords; i < count; i += 1, at += keyWords)
+      likely[i] = slots[2 * ((keys[at] as number) & mask) + 1] as number;
+    let found = 0;
+    for (let i = 0, at = from * keyWords; i < count; i += 1, at += keyWords) {
+      const first = keys[at] as number;
+      const differs = (slots[2 * (first & mask)] as number) ^ first;
+      likely[found] = likely[i] as number;
+      found += ((differs | -differs) >>> 31) ^ 1;
+    }
+    return found;
+  }
+
+  #fetchEntries(count: number): void {
+    const likely = this.#likely;
     const chunks = this.#chunks;
-    for (let i = from; i < to; i += 1) entries[i] = slots[2 * ((keys[i * keyWords] as number) & mask) + 1] as number;
     let seen = 0;
-    for (let i = from; i < to; i += 1) {
-      const first = keys[i * keyWords] as number;
-      if (slots[2 * (first & mask)] !== first) continue;
-      const entry = (entries[i] as number) - 1;
+    for (let i = 0; i < count; i += 1) {
+      const entry = (likely[i] as number) - 1;
       const chunk = chunks[entry >>> chunkBits];
       if (!chunk) continue;
       const base = (entry & inChunk) * entryWords;
       seen ^= (chunk[base] as number) ^ (chunk[base + memory] as number);
     }
     this.seen = seen;
-  }
-
-  #findAt(keys: Uint32Array, at: number, fn: number): number {
-    const slots = this.#slots;
-    const mask = this.#mask;
-    const first = keys[at] as number;
-    for (let slot = first & mask; ; slot = (slot + 1) & mask) {
-      const number = slots[2 * slot + 1] as number;
-      if (number === 0) return noEntry;
-      if (slots[2 * slot] === first && this.#isAt(number - 1, keys, at, fn)) return number - 1;
-    }
   }
 
   #isAt(entry: number, keys: Uint32Array, at: number, fn: number): boolean {
