@@ -1,5 +1,6 @@
 /** A real node behind its port: the work protocol for operators, members, executors and strangers. */
 import { deepEqual, equal, match, notEqual, ok, rejects } from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -7,9 +8,12 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { Random } from "#base/random.ts";
 import { isFault } from "#base/fault.ts";
+import { parseJob } from "#base/ids.ts";
 import { tokenSha256 } from "#edge/bearer.ts";
+import { grpcCode } from "#grpc/status.ts";
 import type { CommandOf } from "#kernel/command.ts";
-import { createClient, type WorkClient } from "#shard/client.ts";
+import type { PlanSpec, StageSpec, TaskSet } from "#kernel/model.ts";
+import { createClient, type Order, type WorkClient } from "#shard/client.ts";
 import { createGrpcTransport, type GrpcTransport } from "#shard/grpc-transport.ts";
 import { isRejected } from "#shard/rejected.ts";
 import { createRouter } from "#shard/router.ts";
@@ -25,6 +29,7 @@ const secrets = {
   anna: "anna-secret-0123456789-0123456789-0123456789",
   berta: "berta-secret-0123456789-0123456789-012345678",
   runner: "runner-secret-0123456789-0123456789-01234567",
+  namesake: "namesake-secret-0123456789-0123456789-0123456",
 } as const;
 
 const tokens = [
@@ -32,9 +37,49 @@ const tokens = [
   { name: "anna", tenant: "a", roles: ["member"], sha256: tokenSha256(secrets.anna) },
   { name: "berta", tenant: "b", roles: ["member"], sha256: tokenSha256(secrets.berta) },
   { name: "runner", tenant: "a", roles: ["executor"], sha256: tokenSha256(secrets.runner) },
+  { name: "runner", tenant: "b", roles: ["executor"], sha256: tokenSha256(secrets.namesake) },
 ];
 
 const never = new AbortController().signal;
+
+/** Work for executors of one's own. */
+const ownOrder = (work: Pick<StageSpec, "tasks"> | Pick<StageSpec, "plan">): Order => ({
+  shardKey: randomUUID(),
+  tenant: "a",
+  door: "own",
+  name: "own work",
+  payloadHash: "hash",
+  priority: 0,
+  spec: "the spec",
+  deadlineMs: 60_000,
+  stages: [{ name: "one", needs: [], after: "success", failFast: true, mayFail: false, parallelMax: 0, ...work }],
+});
+
+const ownPlan = (kind: string): PlanSpec => ({
+  kind,
+  requires: ["plan=own"],
+  leaseMs: 10_000,
+  attemptsMax: 3,
+  deadlineMs: 60_000,
+});
+
+const ownTasks = (kind: string): TaskSet => ({
+  template: {
+    kind,
+    requires: ["own=work"],
+    leaseMs: 10_000,
+    attemptsMax: 3,
+    retryOn: "infrastructure",
+    backoffMs: 100,
+    backoffMsMax: 1_000,
+    queueMs: 60_000,
+    attemptMs: 60_000,
+    effects: "pure",
+    speculate: false,
+    graceMs: 0,
+  },
+  tasks: [{ key: "1", spec: "" }],
+});
 
 describe("where a node's port is", () => {
   const small = { cluster: { shards: 1 }, journal: { kind: "memory" }, blobs: { kind: "memory" } } as const;
@@ -128,7 +173,7 @@ describe("a node's port", () => {
   }
 
   test("takes a job over gRPC, runs it, and tells how it goes", async () => {
-    const work = clientFor("anna");
+    const work = clientFor("ops");
     const { jobId, created } = await work.submit(
       orderFromCommand(["/bin/sh", "-c", "echo over gRPC"], { tenant: "a" }),
     );
@@ -142,7 +187,7 @@ describe("a node's port", () => {
   });
 
   test("keeps tenants apart", async () => {
-    const order = orderFromCommand(["/bin/sh", "-c", "true"], { tenant: "a" });
+    const order = ownOrder({ tasks: ownTasks("own.work") });
     const { jobId } = await clientFor("anna").submit(order);
     const berta = clientFor("berta");
     await rejects(berta.job(jobId), (error) => isRejected(error, "job-unknown") || isFault(error, "not-found"));
@@ -179,11 +224,70 @@ describe("a node's port", () => {
     deepEqual(mine.kind === "reply" && mine.reply, { grants: [] });
     await rejects(reserve({ executor: "somebody" }), (error) => isFault(error));
     await rejects(reserve({ tenant: "b" }), (error) => isFault(error));
-    await rejects(clientFor("runner").submit(orderFromCommand(["true"], { tenant: "a" })), (error) => isFault(error));
+    const order = ownOrder({ tasks: ownTasks("own.work") });
+    await rejects(clientFor("runner").submit(order), (error) => isFault(error));
     await rejects(clientFor("anna").reserve(0, { executor: "anna", offers: ["x=y"], count: 1 }), (error) =>
       isFault(error),
     );
   });
+
+  const denied = (error: unknown): boolean => isFault(error) && error.facts["status"] === grpcCode.permissionDenied;
+
+  test("runs commands as its own user for operators only, whoever planned them", async () => {
+    const command = orderFromCommand(["/bin/sh", "-c", "true"], { tenant: "a" });
+    await rejects(clientFor("anna").submit(command), denied);
+    const gate = command.stages.map((stage) => ({ ...stage, tasks: undefined, plan: ownPlan("shell.gate") }));
+    await rejects(clientFor("anna").submit({ ...command, stages: gate as never }), denied);
+    const { jobId } = await clientFor("anna").submit(ownOrder({ plan: ownPlan("own.plan") }));
+    const runner = clientFor("runner");
+    const [claim] = await reserved(runner, jobId, "plan=own");
+    ok(claim);
+    const plan = { kind: "tasks", set: ownTasks("shell.command") } as const;
+    await rejects(runner.recordPlan({ ...claim, executor: "runner" }, plan), denied);
+    await runner.recordPlan({ ...claim, executor: "runner" }, { kind: "skip", reason: "nothing to do" });
+  });
+
+  test("leaves it to the build door to say who asked for an action", async () => {
+    for (const door of ["build", "builds"])
+      await rejects(clientFor("anna").submit({ ...ownOrder({ tasks: ownTasks("own.work") }), door }), denied);
+  });
+
+  test("tells executors of the same name apart by their tenants", async () => {
+    const { jobId } = await clientFor("anna").submit(ownOrder({ tasks: ownTasks("own.work") }));
+    const [runner, namesake] = [clientFor("runner"), clientFor("namesake")];
+    const [claim] = await reserved(runner, jobId, "own=work");
+    ok(claim);
+    const mine = { ...claim, executor: "runner" };
+    const { shard } = claim;
+    deepEqual((await namesake.renew(shard, "runner", [])).held, []);
+    await rejects(namesake.commit(mine, { payload: "forged", digests: [] }), (error) => isRejected(error));
+    equal((await runner.renew(shard, "runner", [])).held.length, 1);
+    equal(await runner.commit(mine, { payload: "genuine", digests: [] }), true);
+    const invalidate = { kind: "invalidate", task: claim.task, generation: claim.generation, reason: "mine" } as const;
+    const request = { kind: "command", shard, command: invalidate } as const;
+    const refused = await transportFor("namesake").request(address(), request, never);
+    deepEqual(refused.kind === "rejected" && refused.rejection.kind, "task-unknown");
+    equal((await clientFor("anna").job(claim.jobId)).view.tasks[0]?.result?.payload, "genuine");
+  });
+
+  test("shows nobody the inputs of another tenant's plan", async () => {
+    const { jobId } = await clientFor("anna").submit(ownOrder({ plan: ownPlan("own.plan") }));
+    const [runner, namesake] = [clientFor("runner"), clientFor("namesake")];
+    const [claim] = await reserved(runner, jobId, "plan=own");
+    ok(claim);
+    await rejects(namesake.planInputs({ ...claim, executor: "runner" }), (error) => isRejected(error, "task-unknown"));
+    equal((await runner.planInputs({ ...claim, executor: "runner" })).spec, "the spec");
+  });
+
+  function reserved(client: WorkClient, jobId: string, offer: string) {
+    return client.reserve(parseJob(jobId)?.shard ?? 0, {
+      executor: "runner",
+      offers: [offer],
+      count: 1,
+      start: true,
+      waitMs: 5_000,
+    });
+  }
 
   test("stops although somebody waits for work, and tells them so", async () => {
     const config = Config.parse({

@@ -2,6 +2,9 @@
  * Who may ask what of a shard: every request of the work protocol as an action of the one policy table. Whoever is of
  * one tenant is narrowed to it: what it may not see is answered as if it were not there.
  */
+import { buildsDoor } from "#doors/build/builds/plan-build.ts";
+import { door as buildDoor } from "#doors/build/plan.ts";
+import { kinds as shellKinds } from "#doors/shell/plan.ts";
 import type { Admission, Admitted } from "#edge/admission.ts";
 import type { Action } from "#edge/policy.ts";
 import { allTenants } from "#edge/principal.ts";
@@ -56,8 +59,13 @@ export function workPolicy(admission: Admission): Narrow<Admitted> {
     const { kind } = asked;
     if (isInternal(kind) || !Object.hasOwn(commandActions, kind)) return asked; // for the host to refuse
     const tenant = judge(principal, commandActions[kind as AskedKind], "tenant" in asked ? asked.tenant : undefined);
-    if ("executor" in asked) ownName(principal, asked.executor);
-    return tenant !== undefined && narrowed.has(kind) ? { ...asked, tenant } : asked;
+    if (asked.kind === "submit") {
+      ownDoor(principal, asked.door);
+      for (const { tasks, plan } of asked.stages) ownKind(principal, tasks?.template.kind ?? plan?.kind);
+    }
+    if (asked.kind === "record-plan" && asked.plan.kind === "tasks") ownKind(principal, asked.plan.set.template.kind);
+    const named = "executor" in asked ? { ...asked, executor: ownName(principal, asked.executor) } : asked;
+    return tenant !== undefined && narrowed.has(kind) ? { ...named, tenant } : named;
   }
 
   return {
@@ -78,6 +86,20 @@ export function workPolicy(admission: Admission): Narrow<Admitted> {
           return request;
       }
     },
+    first(principal, request) {
+      if (!principal || principal.tenant === allTenants) return [];
+      const { shard } = request;
+      const { tenant } = principal;
+      const asked =
+        request.kind === "command" ? [request.command] : request.kind === "commands" ? request.commands : [];
+      const queries = asked.flatMap((one): Query[] => {
+        if (one.kind === "invalidate") return [{ kind: "task", task: one.task, tenant }];
+        return one.kind === "leave" ? [{ kind: "job", job: one.job, tenant, tasksMax: 0 }] : [];
+      });
+      if (request.kind === "query" && request.query.kind === "plan-inputs")
+        queries.push({ kind: "task", task: request.query.task, tenant });
+      return queries.map((query) => ({ kind: "query", shard, query }));
+    },
     watch(principal, request) {
       const tenant = judge(principal, "work.read", request.tenant);
       return tenant === undefined ? request : { ...request, tenant };
@@ -88,12 +110,32 @@ export function workPolicy(admission: Admission): Narrow<Admitted> {
 /** Commands whose tenant may be left out, and then means all of them. */
 const narrowed: ReadonlySet<CommandKind> = new Set(["cancel", "signal", "reserve"]);
 
-/** A claim is its executor's own: nobody speaks in another's name. */
-function ownName(principal: Admitted, executor: string): void {
-  if (!principal || principal.roles.has("operator")) return;
-  if (executor === principal.name || String(executor).startsWith(`${principal.name}/`)) return;
-  throw new GrpcError(
-    grpcCode.permissionDenied,
-    `${principal.name} may call itself ${principal.name} or ${principal.name}/..., and not otherwise`,
-  );
+/**
+ * A claim is its executor's own: nobody speaks in another's name. Two tenants may each have one of the same name, so
+ * whoever is of one tenant is known with the tenant before its name, which no tenant's name can be mistaken for.
+ */
+function ownName(principal: Admitted, executor: string): string {
+  if (!principal || principal.roles.has("operator")) return executor;
+  const { name, tenant } = principal;
+  if (executor === name || String(executor).startsWith(`${name}/`))
+    return tenant === allTenants ? executor : `${tenant}:${executor}`;
+  throw denied(`${name} may call itself ${name} or ${name}/..., and not otherwise`);
 }
+
+const doorsOfTheirOwn: ReadonlySet<string> = new Set([buildDoor, buildsDoor]);
+
+/** Their jobs say who asked and what is published: that is the door's word, and nobody else's. */
+function ownDoor(principal: Admitted, door: string): void {
+  if (principal?.roles.has("operator") || !doorsOfTheirOwn.has(door)) return;
+  throw denied(`jobs of the door ${door} are made by its own calls, such as Execute and SubmitBuild`);
+}
+
+const asTheNode: ReadonlySet<string> = new Set(Object.values(shellKinds));
+
+/** These run as the node's own user, who can read what all tenants have. */
+function ownKind(principal: Admitted, kind: string | undefined): void {
+  if (principal?.roles.has("operator") || kind === undefined || !asTheNode.has(kind)) return;
+  throw denied(`${kind} runs as the node itself: that is for operators; others run actions, in a sandbox`);
+}
+
+const denied = (message: string): GrpcError => new GrpcError(grpcCode.permissionDenied, message);

@@ -5,7 +5,7 @@ import { grpcCode, GrpcError } from "#grpc/status.ts";
 import type { ServerCall } from "#grpc/server-call.ts";
 import type { AnyHandler } from "#grpc/service.ts";
 import { Work } from "#wire/generated/millrace/work/v1/work.ts";
-import type { ShardRequest, ShardService, WatchRequest } from "./protocol.ts";
+import type { ShardRequest, ShardResponse, ShardService, WatchRequest } from "./protocol.ts";
 import { workCalls, type WorkCall } from "./work-calls.ts";
 import { writeMap, type PartitionMap } from "./work-map.ts";
 import { statusOfFault, type Status } from "./work-rejections.ts";
@@ -26,6 +26,8 @@ export type WorkServing<P> = {
 
 export type Narrow<P> = {
   request(principal: P, request: ShardRequest): ShardRequest;
+  /** What must not be refused before it is looked at: that what it names is the caller's to name. */
+  first(principal: P, request: ShardRequest): readonly ShardRequest[];
   watch(principal: P, request: WatchRequest): WatchRequest;
 };
 
@@ -40,19 +42,32 @@ function handlerOf<P>(work: WorkCall, serving: WorkServing<P>): AnyHandler<P> {
   return (message, call) => {
     const asked = orRefused(() => work.readRequest(message));
     const request = serving.narrow?.request(call.principal, asked) ?? asked;
-    return serviceFor(call, serving)
-      .request(request, call.signal)
-      .then(
-        (response) => {
-          const answered = work.writeResponse(request, response);
-          if (answered.ok) return answered.message;
-          throw errorOf(answered.status);
-        },
-        (error: unknown) => {
-          throw isFault(error) ? errorOf(statusOfFault(error)) : error;
-        },
-      );
+    const first = serving.narrow?.first(call.principal, request) ?? [];
+    return inTurn(first, request, serviceFor(call, serving), call.signal).then(
+      (response) => {
+        const answered = work.writeResponse(request, response);
+        if (answered.ok) return answered.message;
+        throw errorOf(answered.status);
+      },
+      (error: unknown) => {
+        throw isFault(error) ? errorOf(statusOfFault(error)) : error;
+      },
+    );
   };
+}
+
+/** The answer to the request, or to the first of what comes before it that is not answered well. */
+async function inTurn(
+  first: readonly ShardRequest[],
+  request: ShardRequest,
+  service: ShardService,
+  signal: AbortSignal,
+): Promise<ShardResponse> {
+  for (const one of first) {
+    const response = await service.request(one, signal);
+    if (response.kind !== "answer") return response;
+  }
+  return await service.request(request, signal);
 }
 
 async function* watch<P>(asked: WatchRequest, call: ServerCall<P>, serving: WorkServing<P>): AsyncGenerator<unknown> {

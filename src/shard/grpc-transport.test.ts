@@ -64,6 +64,7 @@ test("what a caller may not ask reaches no shard", async () => {
         if (principal !== "friend") throw new GrpcError(grpcCode.permissionDenied, "not you");
         return request;
       },
+      first: () => [],
       watch: (_principal, request) => request,
     },
   });
@@ -73,6 +74,31 @@ test("what a caller may not ask reaches no shard", async () => {
   equal(asked, 0);
   deepEqual(await friend.request(opened.address, ask(0), never), stats(1));
   await Promise.all([stranger.close(), friend.close()]);
+  await opened.close();
+});
+
+test("what has to be looked up before a request is, and the request waits for a good answer", async () => {
+  const asked: string[] = [];
+  const rejection = { kind: "task-unknown", task: 9 } as const;
+  const opened = await listening({
+    service: service({
+      request: async (request) => {
+        asked.push(request.kind === "query" ? request.query.kind : request.kind);
+        return asked.length === 1 ? { kind: "rejected", stamp: { epoch: 3, seq: 7 }, rejection } : stats(1);
+      },
+    }),
+    narrow: {
+      request: (_principal, request) => request,
+      first: (_principal, { shard }) => [{ kind: "query", shard, query: { kind: "task", task: 9 } }],
+      watch: (_principal, request) => request,
+    },
+  });
+  const transport = createGrpcTransport({ clock: realClock });
+  const refused = await transport.request(opened.address, ask(0), never);
+  deepEqual(refused.kind === "rejected" && refused.rejection, rejection);
+  deepEqual(await transport.request(opened.address, ask(0), never), stats(1));
+  deepEqual(asked, ["task", "task", "executors"]);
+  await transport.close();
   await opened.close();
 });
 
