@@ -7,6 +7,7 @@ import * as grpc from "@grpc/grpc-js";
 import { GrpcClient } from "#grpc/client.ts";
 import { grpcCode } from "#grpc/status.ts";
 import { connectH2 } from "#h2/client.ts";
+import { notInstalled, runProgram } from "#h2/testing.ts";
 import { realClock as clock } from "#test/real-clock.ts";
 import { decode, encode } from "#wire/message.ts";
 import { Health, HealthCheckRequest, HealthCheckResponse } from "#wire/generated/grpc/health/v1/health.ts";
@@ -73,6 +74,27 @@ describe("one port", () => {
     await missing.text();
   });
 
+  test("hangs up on what is neither HTTP/1.1 nor HTTP/2, and tells bad HTTP/1.1 so", async () => {
+    const said = (bytes: string): Promise<string> =>
+      new Promise((resolve) => {
+        let heard = "";
+        const socket = connect(port, "127.0.0.1", () => socket.write(bytes));
+        socket.on("data", (part) => (heard += part.toString("latin1")));
+        socket.on("error", () => {});
+        socket.on("close", () => resolve(heard.split("\r\n")[0] ?? ""));
+      });
+    equal(await said("INVALID CONNECTION PREFACE\r\n\r\n"), "");
+    equal(await said("\u0000\u0001nonsense\r\n\r\n"), "");
+    equal(await said("PRI * HTTP/2.1\r\n\r\n"), "HTTP/1.1 400 Bad Request");
+    equal(await said("BREW /pot HTTP/1.1\r\n\r\n"), "HTTP/1.1 400 Bad Request");
+    equal(await said("\r\nGET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"), "HTTP/1.1 200 OK");
+  });
+
+  test("h2spec, all of it and strictly, against everything at once", { skip: notInstalled("h2spec") }, async () => {
+    const said = await runProgram("h2spec", "--strict", "-h", "127.0.0.1", "-p", String(port));
+    match(said, /(\d+) tests, \1 passed, 0 skipped, 0 failed/, said.slice(-3_000));
+  });
+
   test("speaks HTTP/2 with the same routes", async () => {
     equal((await over2(port, "/livez")).body, "alive\n");
     equal((await over2(port, "/nothing")).status, 404);
@@ -117,18 +139,6 @@ describe("one port", () => {
     match(text, /millrace_edge_calls_total\{method="\/grpc\.health\.v1\.Health\/Check",code="ok"\} \d/);
     match(text, /millrace_edge_connections_total\{protocol="h2"\} [1-9]/);
     match(text, /millrace_edge_connections_total\{protocol="http\/1\.1"\} [1-9]/);
-  });
-
-  test("lets nobody keep it waiting for the first byte, nor fall over nonsense", async () => {
-    const socket = connect(port, "127.0.0.1");
-    socket.write("\u0000\u0001nonsense\r\n\r\n");
-    const said = await new Promise<string>((resolve) => {
-      let text = "";
-      socket.on("data", (part) => (text += part.toString()));
-      socket.on("close", () => resolve(text));
-    });
-    match(said, /^HTTP\/1\.1 400/);
-    equal(await (await fetch(`http://127.0.0.1:${port}/livez`)).text(), "alive\n");
   });
 
   test("answers grpc-js", async () => {

@@ -91,6 +91,7 @@ export async function openPort(options: PortOptions): Promise<Port> {
     const limitMs = options.firstBytesMs ?? firstBytesMsDefault;
     sniff(socket, clock, limitMs, (kind, firstBytes) => {
       if (kind === "h2") return adoptH2(socket, firstBytes);
+      if (kind === "neither") return void socket.destroy();
       socket.unshift(firstBytes);
       adoptHttp1(socket);
     });

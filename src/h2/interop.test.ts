@@ -1,6 +1,5 @@
 // Over real sockets on this machine: Node's own HTTP/2, nghttp2's tools and curl, against ours, in both directions.
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import * as http2 from "node:http2";
 import { connect as connectSocket, createServer, type AddressInfo, type Socket } from "node:net";
@@ -15,7 +14,7 @@ import type { HeaderPairs } from "./hpack-encoder.ts";
 import { looksLikeHttp2 } from "./preface.ts";
 import { H2Socket } from "./socket.ts";
 import type { Stream } from "./stream.ts";
-import { echoServer, isInstalled, selfSigned, type EchoServer } from "./testing.ts";
+import { echoServer, notInstalled, runProgram, selfSigned, type EchoServer } from "./testing.ts";
 import { realClock } from "#test/real-clock.ts";
 
 const bounded = { timeout: 30_000 };
@@ -308,17 +307,6 @@ describe("our client and our server", bounded, () => {
   });
 });
 
-/** Runs a program to its end. */
-async function run(program: string, ...args: readonly string[]): Promise<string> {
-  const child = spawn(program, [...args], { stdio: ["ignore", "pipe", "pipe"], timeout: 20_000 });
-  const chunks: Buffer[] = [];
-  for (const out of [child.stdout, child.stderr]) out.on("data", (chunk: Buffer) => chunks.push(chunk));
-  await once(child, "close");
-  return Buffer.concat(chunks).toString("latin1");
-}
-
-const missing = (program: string): string | false => !isInstalled(program) && `needs ${program}: it is not installed`;
-
 describe("tools of others against our server", bounded, () => {
   let server: EchoServer;
   before(async () => {
@@ -326,9 +314,9 @@ describe("tools of others against our server", bounded, () => {
   });
   after(async () => await server.close());
 
-  test("curl", { skip: missing("curl") }, async () => {
+  test("curl", { skip: notInstalled("curl") }, async () => {
     const url = `http://${host}:${server.port}/echo`;
-    const said = await run(
+    const said = await runProgram(
       "curl",
       "-sS",
       "--http2-prior-knowledge",
@@ -341,9 +329,9 @@ describe("tools of others against our server", bounded, () => {
     equal(said, "hello200 2");
   });
 
-  test("curl over TLS", { skip: missing("curl") || needsOpenssl }, async () => {
+  test("curl over TLS", { skip: notInstalled("curl") || needsOpenssl }, async () => {
     const secure = await echoServer(realClock, { tls: { ...certificate } });
-    const said = await run(
+    const said = await runProgram(
       "curl",
       "-sSk",
       "-d",
@@ -356,7 +344,7 @@ describe("tools of others against our server", bounded, () => {
     await secure.close();
   });
 
-  test("h2spec, all of it and strictly", { skip: missing("h2spec") }, async () => {
+  test("h2spec, all of it and strictly", { skip: notInstalled("h2spec") }, async () => {
     // It wants an answer with content, sent when the request is complete.
     const answering = await echoServer(realClock, {
       onRequest(stream, _headers, ended) {
@@ -365,19 +353,19 @@ describe("tools of others against our server", bounded, () => {
         return { onData: (_stream, _bytes, last) => last && answer(), onTrailers: answer, onReset() {} };
       },
     });
-    const said = await run("h2spec", "--strict", "-h", host, "-p", String(answering.port));
+    const said = await runProgram("h2spec", "--strict", "-h", host, "-p", String(answering.port));
     match(said, /(\d+) tests, \1 passed, 0 skipped, 0 failed/, said.slice(-3_000));
     await answering.close();
   });
 
-  test("nghttp", { skip: missing("nghttp") }, async () => {
-    const said = await run("nghttp", "-v", `http://${host}:${server.port}/echo`);
+  test("nghttp", { skip: notInstalled("nghttp") }, async () => {
+    const said = await runProgram("nghttp", "-v", `http://${host}:${server.port}/echo`);
     match(said, /:status: 200/);
     match(said, /x-ended: well/);
   });
 
-  test("h2load: 20,000 requests, 4 connections of 64 streams", { skip: missing("h2load") }, async () => {
-    const said = await run(
+  test("h2load: 20,000 requests, 4 connections of 64 streams", { skip: notInstalled("h2load") }, async () => {
+    const said = await runProgram(
       "h2load",
       "-n20000",
       "-c4",

@@ -1,5 +1,6 @@
 /** What the tests of this room share: a server that echoes, and a certificate. */
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -86,7 +87,18 @@ export function selfSigned(): Certificate | undefined {
 }
 
 /** Whether a program can be run here, for tests that skip without it. */
-export const isInstalled = (program: string): boolean => spawnSync(program, ["--version"]).error === undefined;
+/** Why a test that needs the program is skipped, or false. */
+export const notInstalled = (program: string): string | false =>
+  spawnSync(program, ["--version"]).error !== undefined && `needs ${program}: it is not installed`;
+
+/** Runs a program to its end; answers all that it said. */
+export async function runProgram(program: string, ...args: readonly string[]): Promise<string> {
+  const child = spawn(program, [...args], { stdio: ["ignore", "pipe", "pipe"], timeout: 20_000 });
+  const chunks: Buffer[] = [];
+  for (const out of [child.stdout, child.stderr]) out.on("data", (chunk: Buffer) => chunks.push(chunk));
+  await once(child, "close");
+  return Buffer.concat(chunks).toString("latin1");
+}
 
 /** Bytes in use after everything that can be freed has been. */
 export function heldBytes(): number {
