@@ -16,8 +16,8 @@ export type Link = {
   readonly welcome: Welcome;
   /** From here on; what was told before is told now. */
   listen(hear: (told: Told) => void): void;
-  /** False when nobody hears it. */
-  send(request: Request): boolean;
+  /** All at once, in this order. False when nobody hears it. */
+  send(...requests: readonly Request[]): boolean;
   leave(): Promise<void>;
   readonly closed: Promise<void>;
 };
@@ -71,7 +71,7 @@ function startLauncher({ home, socket }: LinkOptions): { exited?: string } {
   try {
     const path = fileURLToPath(new URL("./launcher.ts", import.meta.url));
     const args: LauncherArguments = [home, socket];
-    const flags = ["--max-old-space-size=128", "--max-semi-space-size=1", "--v8-pool-size=1", "--no-warnings"];
+    const flags = ["--max-old-space-size=128", "--max-semi-space-size=4", "--v8-pool-size=1", "--no-warnings"];
     const child = spawn(process.execPath, [...flags, path, ...args], {
       cwd: "/",
       env: { PATH: process.env["PATH"] ?? "/usr/bin:/bin", UV_THREADPOOL_SIZE: "1" },
@@ -152,9 +152,10 @@ class SocketLink implements Link {
     for (const told of this.#told.splice(0)) hear(told);
   }
 
-  send(request: Request): boolean {
+  send(...requests: readonly Request[]): boolean {
     if (this.#socket.destroyed) return false;
-    this.#socket.write(frameOf(request));
+    const [first, ...more] = requests.map(frameOf);
+    if (first) this.#socket.write(more.length === 0 ? first : Buffer.concat([first, ...more]));
     return true;
   }
 

@@ -18,6 +18,8 @@ export type OrderOptions = {
 const name = /^[A-Za-z_][A-Za-z0-9_]*$/;
 /** Shells keep these for themselves: some cannot be set, some mean something. */
 const special = new Set(["PWD", "OLDPWD", "SHLVL", "_", "IFS", "OPTIND", "PPID", "PS4", "UID", "EUID", "LINENO"]);
+/** What means nothing to the program that gives rights up, nor to its libraries; of others nobody can be sure. */
+const harmless = /^(PATH|HOME|USER|LOGNAME|SHELL|TERM|TMPDIR|TMP|TEMP|(BAZEL|TEST|RUNFILES|MILLRACE)_[A-Z0-9_]*)$/;
 
 export function orderText(start: StartRequest, options: OrderOptions): string {
   const { stdout, stderr, statusPath, cwd } = start;
@@ -40,12 +42,12 @@ function commandLines({ argv, env }: StartRequest, { cleanShell, dropTo }: Order
   const names = Object.keys(env);
   const command = argv.map(quoted).join(" ");
   const isPlain = !argv[0]?.startsWith("-") && names.every((key) => name.test(key) && !special.has(key));
-  if (cleanShell && isPlain && dropTo === undefined) {
-    const exported = names.map((key) => `${key}=${quoted(env[key] ?? "")}`).join(" ");
-    return [...(exported === "" ? [] : [`export ${exported}`]), `exec ${command}`];
-  }
-  // Variables such as LD_PRELOAD are a program in themselves: they are set when the user's rights are gone, not before.
   const drop = dropTo === undefined ? "" : `${dropWords(dropTo).join(" ")} `;
+  // Variables such as LD_PRELOAD are a program in themselves: they are set when the user's rights are gone, not before.
+  if (cleanShell && isPlain && (dropTo === undefined || names.every((key) => harmless.test(key)))) {
+    const exported = names.map((key) => `${key}=${quoted(env[key] ?? "")}`).join(" ");
+    return [...(exported === "" ? [] : [`export ${exported}`]), `exec ${drop}${command}`];
+  }
   const variables = names.map((key) => quoted(`${key}=${env[key]}`)).join(" ");
   // env(1) would take such a program for a variable.
   const hidden = argv[0]?.includes("=") ? `/bin/sh -c 'exec "$0" "$@"' ` : "";

@@ -34,6 +34,8 @@ export type Found = Running & {
 };
 
 const defaultLeaseMs = 30_000;
+const forgetMs = 100;
+const forgottenMax = 100;
 
 export class Spawner implements AsyncDisposable {
   readonly lanes: Lanes;
@@ -48,6 +50,9 @@ export class Spawner implements AsyncDisposable {
   readonly #life = randomBytes(6).toString("hex");
   #isClosed = false;
   #cancelRenewal: () => void = () => {};
+  /** Not said yet. */
+  readonly #forgotten: Request[] = [];
+  #cancelForgetting: (() => void) | undefined;
   #renewEveryMs = 0;
 
   private constructor(options: SpawnerOptions, link: Link) {
@@ -105,6 +110,7 @@ export class Spawner implements AsyncDisposable {
     this.#isClosed = true;
     this.#cancelRenewal();
     if (quit) this.#send({ op: "quit" });
+    else this.#send();
     await (quit ? this.#link.closed : this.#link.leave());
     for (const followed of this.#runs.values()) this.#lose(followed, "the spawner was closed");
   }
@@ -126,8 +132,8 @@ export class Spawner implements AsyncDisposable {
       signal: (name) => void this.#send({ op: "signal", id, signal: name }),
       kill: (why) => void this.#send({ op: "kill", id, why }),
       forget: () => {
-        void this.#send({ op: "forget", id });
         this.#runs.delete(id);
+        this.#forgetSoon(id);
       },
     };
     if (end) ended.resolve(end);
@@ -174,8 +180,18 @@ export class Spawner implements AsyncDisposable {
     followed.settle.reject(new Fault("unavailable", "run process", { tag: followed.tag, why }));
   }
 
-  #send(request: Request): boolean {
-    return this.#link.send(request);
+  /** Goes with whatever is said next: a message wakes the launcher, and this one is in no hurry. */
+  #forgetSoon(id: string): void {
+    this.#forgotten.push({ op: "forget", id });
+    if (this.#forgotten.length >= forgottenMax) this.#send();
+    else this.#cancelForgetting ??= this.#options.clock.after(forgetMs, () => void this.#send());
+  }
+
+  /** What is forgotten goes first: the folder of a run may be the next one's. */
+  #send(...requests: readonly Request[]): boolean {
+    this.#cancelForgetting?.();
+    this.#cancelForgetting = undefined;
+    return this.#link.send(...this.#forgotten.splice(0), ...requests);
   }
 
   #renewLater(): void {

@@ -154,6 +154,17 @@ describe("folders that are kept (Y3)", { skip }, () => {
     deepEqual(listing((await rig.stage(twice)).root), ["x/ 755", "x/f 444 1", "y/ 755", "y/f 444 1"]);
   });
 
+  test("of the same folder a few are kept: for the next before the last one's is given back", async () => {
+    using rig = await opened();
+    const all = await Promise.all(Array.from({ length: 5 }, () => rig.stage({ "a/f": "1" })));
+    const inos = all.map(({ root }) => ino(root, "a"));
+    for (const staged of all) staged.giveBack();
+    const next = await Promise.all(Array.from({ length: 5 }, () => rig.stage({ "a/f": "1" })));
+    const again = next.map(({ root }) => ino(root, "a")).filter((each) => inos.includes(each));
+    equal(new Set(again).size, 3);
+    equal(rig.kept.entries, 0);
+  });
+
   test("no more is kept than may be: what was kept the longest goes", async () => {
     using rig = await opened({ entriesMax: 4 });
     const first = await rig.stage({ "a/f": "1" });

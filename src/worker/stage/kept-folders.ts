@@ -34,6 +34,8 @@ export type KeptFoldersOptions = {
 };
 
 const entriesMaxDefault = 200_000;
+/** Of one folder for one user: the last action's is still in use when the next one is laid out. */
+const copiesMax = 3;
 
 export class KeptFolders {
   readonly #folder: string;
@@ -41,7 +43,8 @@ export class KeptFolders {
   readonly #bytesMax: number;
   readonly #log: (line: string) => void;
   /** The least recently kept first. */
-  readonly #kept = new Map<string, Kept>();
+  readonly #kept = new Set<Kept>();
+  readonly #copies = new Map<string, Kept[]>();
   #entries = 0;
   #bytes = 0;
   #lastNo = 0;
@@ -68,7 +71,7 @@ export class KeptFolders {
 
   /** Moves one to where it is wanted. */
   take(uid: number, digest: Digest, to: string): LaidFolder | undefined {
-    const kept = this.#kept.get(keyOf(uid, digest));
+    const kept = this.#copies.get(keyOf(uid, digest))?.at(-1);
     if (!kept) return undefined;
     this.#forget(kept);
     try {
@@ -90,8 +93,9 @@ export class KeptFolders {
   /** Once nothing of what could change it is alive. What has changed is left where it is. */
   giveBack(laid: LaidFolder, at: string): void {
     const key = keyOf(laid.uid, laid.digest);
+    const copies = this.#copies.get(key) ?? [];
     const isTooMuch = laid.entries > this.#entriesMax || laid.bytes > this.#bytesMax;
-    if (this.#kept.has(key) || isTooMuch || !isAsLaid(laid, at)) return;
+    if (copies.length >= copiesMax || isTooMuch || !isAsLaid(laid, at)) return;
     this.#lastNo += 1;
     const path = join(this.#folder, String(this.#lastNo));
     try {
@@ -99,24 +103,31 @@ export class KeptFolders {
     } catch (error) {
       return this.#log(`keep ${at}: ${String(error)}`);
     }
-    this.#kept.set(key, { ...laid, path });
+    const kept = { ...laid, path };
+    this.#kept.add(kept);
+    this.#copies.set(key, copies);
+    copies.push(kept);
     this.#entries += laid.entries;
     this.#bytes += laid.bytes;
     this.#makeRoom();
   }
 
   #makeRoom(): void {
-    for (const kept of this.#kept.values()) {
+    for (const kept of this.#kept) {
       if (this.#entries <= this.#entriesMax && this.#bytes <= this.#bytesMax) return;
       this.#forget(kept);
       removeFolder(kept.path).catch((error: unknown) => this.#log(`remove ${kept.path}: ${String(error)}`));
     }
   }
 
-  #forget({ uid, digest, entries, bytes }: Kept): void {
-    this.#kept.delete(keyOf(uid, digest));
-    this.#entries -= entries;
-    this.#bytes -= bytes;
+  #forget(kept: Kept): void {
+    const key = keyOf(kept.uid, kept.digest);
+    const others = (this.#copies.get(key) ?? []).filter((copy) => copy !== kept);
+    if (others.length > 0) this.#copies.set(key, others);
+    else this.#copies.delete(key);
+    this.#kept.delete(kept);
+    this.#entries -= kept.entries;
+    this.#bytes -= kept.bytes;
   }
 }
 

@@ -1,0 +1,65 @@
+/** What a lane's shell is told for which process. */
+import { equal } from "node:assert/strict";
+import { test } from "node:test";
+import { orderText } from "./order.ts";
+import type { StartRequest } from "./protocol.ts";
+
+const start: StartRequest = {
+  op: "start",
+  id: "1",
+  tag: "test",
+  lane: 0,
+  argv: ["/bin/echo", "it's"],
+  env: {},
+  cwd: "/work",
+  stdout: { path: "/out", bytesMax: 1 },
+  stderr: { path: "/err", bytesMax: 1 },
+  limits: {},
+  timeoutMs: 0,
+  leaseMs: 1_000,
+  sealed: false,
+};
+const options = { cleanShell: true, grouped: [], othersMax: 0 };
+const setpriv =
+  "/usr/bin/setpriv --reuid=7 --regid=7 --clear-groups --no-new-privs --inh-caps=-all --bounding-set=-all";
+
+type Case = readonly [what: string, more: Partial<StartRequest>, how: Partial<typeof options & { dropTo: number }>];
+
+const cases: readonly (readonly [...Case, lastLines: string])[] = [
+  ["a command by itself", {}, {}, "exec '/bin/echo' 'it'\\''s'"],
+  [
+    "with variables",
+    { env: { A: "1", LD_PRELOAD: "x" } },
+    {},
+    "export A='1' LD_PRELOAD='x'\nexec '/bin/echo' 'it'\\''s'",
+  ],
+  ["as another user", {}, { dropTo: 7 }, `exec ${setpriv} '/bin/echo' 'it'\\''s'`],
+  [
+    "as another user, with variables that mean nothing on the way",
+    { env: { PATH: "/bin", TEST_TMPDIR: "/t" } },
+    { dropTo: 7 },
+    `export PATH='/bin' TEST_TMPDIR='/t'\nexec ${setpriv} '/bin/echo' 'it'\\''s'`,
+  ],
+  ...["LD_PRELOAD", "GLIBC_TUNABLES", "LANG", "LC_ALL", "PATH_X", "xTEST_A", "TESTING"].map(
+    (key) =>
+      [
+        `as another user, with ${key}, which is set only then`,
+        { env: { PATH: "/bin", [key]: "1" } },
+        { dropTo: 7 },
+        `exec ${setpriv} /usr/bin/env -i 'PATH=/bin' '${key}=1' '/bin/echo' 'it'\\''s'`,
+      ] as const,
+  ),
+  [
+    "in a shell that hands on what it likes",
+    { env: { PATH: "/bin" } },
+    { cleanShell: false },
+    "exec /usr/bin/env -i 'PATH=/bin' '/bin/echo' 'it'\\''s'",
+  ],
+];
+
+for (const [what, more, how, last] of cases)
+  test(`an order: ${what}`, () => {
+    const text = orderText({ ...start, ...more }, { ...options, ...how });
+    const after = "unset PWD OLDPWD\n";
+    equal(text.slice(text.indexOf(after) + after.length), `${last}\n`);
+  });
