@@ -66,6 +66,9 @@ export type WorkClient = ExecutorClient & {
 export function createClient(ports: ClientPorts): WorkClient {
   const { router, directory, random } = ports;
   const { command, query } = askers(router);
+  /** How many there are is set when a cluster is made, and asking for it is a journey to the journal. */
+  let shardsKnown: number | undefined;
+  const shardsOf = async (): Promise<number> => (shardsKnown ??= (await directory.cluster()).shards);
 
   async function job(jobId: string, options: AskOptions & { readonly tasksMax?: number } = {}): Promise<Job> {
     const ref = jobRef(jobId);
@@ -89,8 +92,7 @@ export function createClient(ports: ClientPorts): WorkClient {
     job,
 
     async submit({ shardKey, ...order }, options) {
-      const { shards } = await directory.cluster();
-      const shard = shardOf(shardKey, shards);
+      const shard = shardOf(shardKey, shardsKnown ?? (await shardsOf()));
       const reply = await command(shard, { ...order, kind: "submit" }, options);
       return { jobId: formatJob(shard, reply.job), created: reply.created, merged: reply.merged };
     },
@@ -126,7 +128,7 @@ export function createClient(ports: ClientPorts): WorkClient {
     },
 
     async setTenant(tenant, standing, options) {
-      const { shards } = await directory.cluster();
+      const shards = await shardsOf();
       const home = shardOf(tenant, shards);
       for (let shard = 0; shard < shards; shard += 1)
         await command(shard, { kind: "set-tenant", tenant, ...standing, home }, options);

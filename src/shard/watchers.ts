@@ -74,7 +74,9 @@ export class Watcher {
 export class Watchers {
   readonly #limits: WatcherLimits;
   readonly #byJob = new Map<number, Set<Watcher>>();
-  #ring: DurableEvents[] = [];
+  /** What is before `#ringFrom` has been let go of: taking it out one by one would move all the others each time. */
+  #ring: (DurableEvents | undefined)[] = [];
+  #ringFrom = 0;
   #ringBytes = 0;
   /** The ring holds every batch after this one. */
   #ringAfter: Seq | undefined;
@@ -106,18 +108,20 @@ export class Watchers {
     this.#ringAfter ??= durable.stamp.seq - 1;
     this.#ring.push(durable);
     this.#ringBytes += durable.sizeBytes;
-    let dropped = 0;
     while (
-      this.#ring.length - dropped > this.#limits.ringBatchesMax ||
-      (this.#ringBytes > this.#limits.ringBytesMax && dropped < this.#ring.length)
+      this.#ring.length - this.#ringFrom > this.#limits.ringBatchesMax ||
+      this.#ringBytes > this.#limits.ringBytesMax
     ) {
-      const oldest = this.#ring[dropped];
+      const oldest = this.#ring[this.#ringFrom];
       if (!oldest) break;
       this.#ringBytes -= oldest.sizeBytes;
       this.#ringAfter = oldest.stamp.seq;
-      dropped += 1;
+      this.#ring[this.#ringFrom] = undefined;
+      this.#ringFrom += 1;
     }
-    if (dropped > 0) this.#ring.splice(0, dropped);
+    if (this.#ringFrom * 2 <= this.#ring.length) return;
+    this.#ring.splice(0, this.#ringFrom);
+    this.#ringFrom = 0;
   }
 
   publish(durable: DurableEvents): void {
@@ -142,8 +146,9 @@ export class Watchers {
   /** From here on the watcher gets what is published; first what it missed since `after`. */
   resume(watcher: Watcher, after: Stamp, now: { readonly stamp: Stamp; readonly ended: boolean }): void {
     this.#add(watcher);
-    for (const { stamp, events, jobs } of this.#ring) {
-      if (stamp.seq <= after.seq) continue;
+    for (const durable of this.#ring) {
+      if (!durable || durable.stamp.seq <= after.seq) continue;
+      const { stamp, events, jobs } = durable;
       const missed = events.filter((_, i) => jobs[i] === watcher.request.job);
       if (missed.length > 0) this.#tell(watcher, stamp, missed);
     }
