@@ -2,9 +2,10 @@
 import { orAborted } from "#base/abort.ts";
 import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
-import { Seen } from "#doors/build/why/seen.ts";
 import type { ExecutionPorts } from "#doors/build/execution-ports.ts";
+import { idleMsDefault } from "#doors/build/http/body.ts";
 import { buildSettingsDefault } from "#doors/build/settings.ts";
+import { Seen } from "#doors/build/why/seen.ts";
 import { startEdge, type Edge } from "#edge/edge.ts";
 import { Log } from "#edge/log.ts";
 import type { MetricsRegistry } from "#edge/metrics-registry.ts";
@@ -139,15 +140,18 @@ async function serve({ edge, build }: Config, listen: readonly string[], parts: 
       const peersServed: typeof peersAlone = (...asked) => peersAlone(...asked) ?? drainServed(...asked);
       meshMetrics(registry, peers);
       if (!cache) return peersServed;
+      const limits = { bytesMax: build.blobMax, idleMs: idleMsDefault };
       const report = (error: unknown): void => trouble("serve an HTTP cache", error);
       const cachesServed = composeHttpCaches(
-        { ...cache, ...counted("http"), clock, report, limits: { bytesMax: build.blobMax } },
+        { ...cache, ...counted("http"), clock, report, limits },
         admission,
         registry,
       );
       const { upkeep } = cache;
       const adminServed =
-        upkeep && seen ? composeCacheAdmin({ ...cache, upkeep, seen, clock, report }, admission) : () => undefined;
+        upkeep && seen
+          ? composeCacheAdmin({ ...cache, upkeep, seen, clock, report, limits }, admission)
+          : () => undefined;
       const execution = until(cache.execution, leaving.signal);
       const buildPorts = { ...cache, clock, report, settings: { ...buildSettingsDefault, ...settings.settings } };
       const buildsServed = execution

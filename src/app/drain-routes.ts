@@ -2,9 +2,9 @@
 import { isFault } from "#base/fault.ts";
 import { parseDurationMs } from "#base/units.ts";
 import type { Admission } from "#edge/admission.ts";
-import { authorize, type Action } from "#edge/policy.ts";
+import type { Action } from "#edge/policy.ts";
 import type { Peer } from "#edge/port.ts";
-import { refusalStatus } from "#edge/refusal-status.ts";
+import { problem, refused } from "#edge/problem.ts";
 import type { ServeElsewhere } from "#edge/routes.ts";
 import type { Drain, DrainView } from "./drain.ts";
 
@@ -37,12 +37,8 @@ async function answer(
 ): Promise<Response> {
   const action = needs[request.method];
   if (!action) return problem(405, "GET, POST and DELETE are answered here", { allow: "GET, POST, DELETE" });
-  const known = await admission.identify(peer, request.headers.get("authorization") ?? undefined);
-  const judged = known.ok ? authorize(known.principal, action) : known;
-  if (!judged.ok) {
-    const { http, challenge } = refusalStatus(judged.refusal);
-    return problem(http, judged.refusal.message, challenge === undefined ? {} : { "www-authenticate": challenge });
-  }
+  const judged = await admission.judge(peer, request.headers, action);
+  if (!judged.ok) return refused(judged.refusal);
   try {
     return await act(request.method, query, drain);
   } catch (error) {
@@ -67,6 +63,3 @@ async function act(method: string, query: URLSearchParams, drain: Drain): Promis
 
 const shown = (view: DrainView, status = 200): Response =>
   Response.json(view, { status, headers: { "cache-control": "no-store" } });
-
-const problem = (status: number, title: string, headers: Readonly<Record<string, string>> = {}): Response =>
-  Response.json({ status, title }, { status, headers: { "content-type": "application/problem+json", ...headers } });

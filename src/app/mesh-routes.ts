@@ -1,9 +1,7 @@
 /** GET /peers: who is in the mesh, as this node sees it. */
 import type { Admission } from "#edge/admission.ts";
-import { authorize } from "#edge/policy.ts";
 import type { Peer } from "#edge/port.ts";
-import { refusalStatus } from "#edge/refusal-status.ts";
-import type { Refusal } from "#edge/refusal.ts";
+import { problem, refused } from "#edge/problem.ts";
 import type { ServeElsewhere } from "#edge/routes.ts";
 import type { PeersView } from "./compose-mesh.ts";
 
@@ -23,19 +21,9 @@ async function answer(
 ): Promise<Response> {
   if (request.method !== "GET" && request.method !== "HEAD")
     return problem(405, "only GET is answered here", { allow: "GET, HEAD" });
-  const known = await admission.identify(peer, request.headers.get("authorization") ?? undefined);
-  if (!known.ok) return refused(known.refusal);
-  const judged = authorize(known.principal, "cluster.read");
+  const judged = await admission.judge(peer, request.headers, "cluster.read");
   if (!judged.ok) return refused(judged.refusal);
   const view = peers();
   if (!view) return problem(404, "this node is in no mesh: start it with --join or a mesh section");
   return Response.json(view, { headers: { "cache-control": "no-store" } });
 }
-
-function refused(refusal: Refusal): Response {
-  const { http, challenge } = refusalStatus(refusal);
-  return problem(http, refusal.message, challenge === undefined ? {} : { "www-authenticate": challenge });
-}
-
-const problem = (status: number, title: string, headers: Readonly<Record<string, string>> = {}): Response =>
-  Response.json({ status, title }, { status, headers: { "content-type": "application/problem+json", ...headers } });

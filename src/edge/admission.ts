@@ -56,6 +56,14 @@ export class Admission {
     return known.principal;
   }
 
+  /** Who asks over plain HTTP, if they may do it: in all tenants, for what is a tenant's. */
+  async judge(peer: Peer, headers: Headers, action: Action): Promise<Judged> {
+    const known = await this.identify(peer, headers.get("authorization") ?? undefined);
+    if (!known.ok) return known;
+    const judged = authorize(known.principal, action);
+    return judged.ok ? known : judged;
+  }
+
   /** Throws unless the principal may do it there. */
   require(principal: Admitted, action: Action, tenant?: string): void {
     const judged = authorize(principal, action, tenant);
@@ -68,5 +76,9 @@ export class Admission {
     return new GrpcError(code || grpcCode.permissionDenied, refusal.message);
   }
 }
+
+export type Judged =
+  | { readonly ok: true; readonly principal: Principal }
+  | { readonly ok: false; readonly refusal: Refusal };
 
 export type Admitted = Principal | undefined;

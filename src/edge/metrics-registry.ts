@@ -41,10 +41,11 @@ export class MetricsRegistry {
     this.#beforeText.push(look);
   }
 
-  text(): string {
+  /** All of it, or without what was counted for other tenants than this one. */
+  text(tenant?: string): string {
     for (const look of this.#beforeText) look();
     let text = "";
-    for (const family of this.#families.values()) text += family.text();
+    for (const family of this.#families.values()) text += family.text(tenant);
     return text;
   }
 
@@ -95,12 +96,15 @@ class BoundedFamily<Series extends Counter | Gauge | Histogram> implements Famil
     return this.#series.get(other) ?? this.#bind(other);
   }
 
-  text(): string {
+  text(tenant?: string): string {
     const { name, help } = this.#description;
     let text = metricHead(name, this.#kind, help);
+    const isByTenant = tenant !== undefined && this.#labels.includes(tenantLabel);
+    const own = isByTenant ? labelsText([tenantLabel], [short(tenant)]) : "";
     for (const [labels, series] of this.#series)
-      text +=
-        series instanceof Histogram ? histogramText(name, labels, series) : sampleText(name, labels, series.value);
+      if (!isByTenant || `,${labels},`.includes(`,${own},`))
+        text +=
+          series instanceof Histogram ? histogramText(name, labels, series) : sampleText(name, labels, series.value);
     return text;
   }
 
@@ -111,5 +115,6 @@ class BoundedFamily<Series extends Counter | Gauge | Histogram> implements Famil
   }
 }
 
+const tenantLabel = "tenant";
 const labelLengthMax = 200;
 const short = (value: string): string => (value.length > labelLengthMax ? value.slice(0, labelLengthMax) : value);

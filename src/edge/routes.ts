@@ -4,10 +4,9 @@ import type { Admission } from "./admission.ts";
 import { crossSiteProblem } from "./cross-site.ts";
 import { metricsContentType } from "./metrics-text.ts";
 import type { MetricsRegistry } from "./metrics-registry.ts";
-import { authorize, type Action } from "./policy.ts";
 import type { Peer } from "./port.ts";
-import { refusalStatus } from "./refusal-status.ts";
-import type { Refusal } from "./refusal.ts";
+import { allTenants } from "./principal.ts";
+import { problem, refused } from "./problem.ts";
 
 export type RoutePorts = {
   readonly admission: Admission;
@@ -32,9 +31,11 @@ export function httpRoutes({ admission, registry, isReady, elsewhere }: RoutePor
     return why === undefined ? await next() : problem(403, why);
   });
   routes.get("/metrics", async (context) => {
-    const refusal = await refusalOf(admission, context.env.peer, context.req.raw.headers, "metrics.read");
-    if (refusal) return refused(refusal);
-    return new Response(registry.text(), { headers: { "content-type": metricsContentType } });
+    const judged = await admission.judge(context.env.peer, context.req.raw.headers, "metrics.read");
+    if (!judged.ok) return refused(judged.refusal);
+    const { tenant } = judged.principal;
+    const text = registry.text(tenant === allTenants ? undefined : tenant);
+    return new Response(text, { headers: { "content-type": metricsContentType } });
   });
   routes.notFound(({ req, env }) => elsewhere?.(req.raw, env.peer) ?? problem(404, "there is nothing at this address"));
   routes.onError((error) => {
@@ -42,26 +43,3 @@ export function httpRoutes({ admission, registry, isReady, elsewhere }: RoutePor
   });
   return routes;
 }
-
-async function refusalOf(
-  admission: Admission,
-  peer: Peer,
-  headers: Headers,
-  action: Action,
-): Promise<Refusal | undefined> {
-  const known = await admission.identify(peer, headers.get("authorization") ?? undefined);
-  if (!known.ok) return known.refusal;
-  const judged = authorize(known.principal, action);
-  return judged.ok ? undefined : judged.refusal;
-}
-
-function refused(refusal: Refusal): Response {
-  const { http, challenge } = refusalStatus(refusal);
-  const response = problem(http, refusal.message);
-  if (challenge !== undefined) response.headers.set("www-authenticate", challenge);
-  return response;
-}
-
-/** Errors as RFC 9457 has them. */
-const problem = (status: number, title: string): Response =>
-  Response.json({ status, title }, { status, headers: { "content-type": "application/problem+json" } });

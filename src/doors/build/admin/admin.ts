@@ -7,8 +7,9 @@ import { isDigest, parseDigest } from "#base/digest.ts";
 import type { ActionIndex } from "#blobs/action-index.ts";
 import type { Store } from "#blobs/store.ts";
 import type { Upkeep } from "#blobs/upkeep.ts";
+import { bodyOf, tooLarge, type BodyLimits } from "#doors/build/http/body.ts";
 import type { HttpCaller, Identify } from "#doors/build/http/caller.ts";
-import { asRefusal, HttpRefusal, methodNotAllowed, requireFor } from "#doors/build/http/refusal.ts";
+import { asRefusal, decoded, HttpRefusal, methodNotAllowed, requireFor } from "#doors/build/http/refusal.ts";
 import { parseRule } from "./rule-request.ts";
 import type { TrustRules } from "#doors/build/trust-rules.ts";
 import { tell } from "#doors/build/why/difference.ts";
@@ -23,6 +24,8 @@ export type AdminPorts = {
   readonly trust: TrustRules;
   readonly clock: Clock;
   readonly caller: Identify;
+  /** Of what is uploaded. */
+  readonly limits: BodyLimits;
   readonly report: (error: unknown) => void;
 };
 
@@ -54,7 +57,7 @@ async function answer(ports: AdminPorts, request: Request, url: URL): Promise<Re
     case "entries":
       return await entries(ports, call);
     case "blobs":
-      return await blobs(ports, call, decodeURIComponent(rest.join("/")));
+      return await blobs(ports, call, decoded(rest.join("/")));
     case "gc":
       return await gc(ports, call);
     case "verify":
@@ -118,7 +121,7 @@ function limitOf(url: URL, otherwise: number): number {
   throw new HttpRefusal(400, `limit: write a number from 1 to ${entriesMax}`);
 }
 
-async function blobs({ store }: AdminPorts, call: Call, digest: string): Promise<Response> {
+async function blobs({ store, limits, clock }: AdminPorts, call: Call, digest: string): Promise<Response> {
   only(call, "GET", "PUT");
   const parts = parseDigest(digest);
   if (!parts) throw new HttpRefusal(400, "a blob is named HASH/SIZE, or FUNCTION:HASH/SIZE");
@@ -131,7 +134,8 @@ async function blobs({ store }: AdminPorts, call: Call, digest: string): Promise
     return new Response(body, { headers: { "content-length": `${parts.sizeBytes}`, "content-type": octets } });
   }
   requireFor(call.caller, "blobs.write");
-  await held.write(digest, call.request.body ?? new Uint8Array(0));
+  if (parts.sizeBytes > limits.bytesMax) throw tooLarge(limits.bytesMax);
+  await held.write(digest, bodyOf(call.request, limits, clock));
   return new Response(undefined, { status: 204 });
 }
 

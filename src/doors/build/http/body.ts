@@ -11,6 +11,8 @@ export type BodyLimits = {
   readonly idleMs: number;
 };
 
+export const idleMsDefault = 60_000;
+
 /** The bytes of the body with its content coding taken off. Throws HttpRefusal. */
 export function bodyOf(request: Request, limits: BodyLimits, clock: Clock): AsyncGenerator<Uint8Array> {
   const announced = contentLength(request);

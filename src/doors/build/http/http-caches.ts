@@ -6,7 +6,7 @@ import type { Clock } from "#base/clock.ts";
 import type { ActionIndex } from "#blobs/action-index.ts";
 import type { Store } from "#blobs/store.ts";
 import { bazel } from "./bazel.ts";
-import type { BodyLimits } from "./body.ts";
+import { idleMsDefault, type BodyLimits } from "./body.ts";
 import { TrustRules } from "#doors/build/trust-rules.ts";
 import type { Identify } from "./caller.ts";
 import { ccache } from "./ccache.ts";
@@ -56,7 +56,7 @@ export function httpCaches(options: HttpCachesOptions): HttpCaches {
       memoryBytesMax: 64 * MiB,
       fileBytesMax: limits.spoolBytesMax ?? 32 * 1024 * MiB,
     }),
-    limits: { bytesMax: limits.bytesMax ?? 4 * 1024 * MiB, idleMs: limits.idleMs ?? 60_000 },
+    limits: { bytesMax: limits.bytesMax ?? 4 * 1024 * MiB, idleMs: limits.idleMs ?? idleMsDefault },
   };
   return (request) => {
     const url = new URL(request.url);

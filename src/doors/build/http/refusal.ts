@@ -48,5 +48,14 @@ export function requireFor(caller: HttpCaller, ...needs: readonly Need[]): void 
   }
 }
 
+/** A part of an address as it was meant. */
+export function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch (error) {
+    throw new HttpRefusal(400, "the address is not written as addresses are", {}, error);
+  }
+}
+
 export const methodNotAllowed = (allow: string): HttpRefusal =>
   new HttpRefusal(405, `only ${allow} can be asked of this address`, { allow });
