@@ -196,6 +196,7 @@ type WorkerFacts = Partial<ReturnType<Worker["status"]>> & { readonly actions: n
 function joinParts(parts: Parts, workerFacts: () => WorkerFacts) {
   const { config, name, journal, stored, tcp, clock, random, observers, log } = parts;
   const { blobs, pins, index } = stored;
+  const published = buildPublisher(index, () => clock.wallMs());
   const calls = {
     ...directoryCalls(journal, () => node.status()),
     ...readyCalls(() => node),
@@ -214,7 +215,7 @@ function joinParts(parts: Parts, workerFacts: () => WorkerFacts) {
     cluster: { shards: config.cluster.shards, clusterId: config.cluster.name },
     keeper: { leaseMs: config.cluster.ownerLease },
     retention: { keepMs: config.history.keep },
-    publisher: publisherOf({ [buildDoor]: buildPublisher(index), [buildsDoor]: buildPublisher(index) }, log),
+    publisher: publisherOf({ [buildDoor]: published, [buildsDoor]: published }, log),
     facts: () => {
       const { slots = 0, running = 0, actions } = workerFacts();
       return { version, pid: process.pid, slots, running, actions };

@@ -43,11 +43,11 @@ describe("a node's HTTP addresses", () => {
     await rm(path, { recursive: true });
   });
 
-  const ask = (who: Who, address: string, init: RequestInit = {}): Promise<Response> =>
-    fetch(`http://127.0.0.1:${node.edgePorts[0]}${address}`, {
-      ...init,
-      headers: { ...init.headers, authorization: `Bearer ${tokenOf(who)}` },
-    });
+  const ask = (who: Who, address: string, init: RequestInit = {}): Promise<Response> => {
+    const headers = new Headers(init.headers);
+    headers.set("authorization", `Bearer ${tokenOf(who)}`);
+    return fetch(`http://127.0.0.1:${node.edgePorts[0]}${address}`, { ...init, headers });
+  };
   const put = (bytes: Buffer): Promise<Response> =>
     ask("anna", `/api/cache/blobs/${createHash("sha256").update(bytes).digest("hex")}/${bytes.length}`, {
       method: "PUT",

@@ -198,9 +198,12 @@ export const missedVersionOf = (thrown: unknown): number => (thrown instanceof M
 const lostOf = ({ facts }: Fault, otherwise: Digest): Digest =>
   typeof facts["digest"] === "string" ? facts["digest"] : otherwise;
 
+/** What all of them begin with. */
+export const resultSpaces = "ac/";
+
 /** Instances have results of their own, and so has every digest function. */
 export const spaceOf = (fn: DigestFunction, instance: string): string =>
-  instance === "" ? `ac/${fn}` : `ac/${fn}/${instance}`;
+  instance === "" ? `${resultSpaces}${fn}` : `${resultSpaces}${fn}/${instance}`;
 
 /** A result that names what is not there would break the build of whoever gets it. */
 async function wholeOrRefused(result: ActionResult, fn: DigestFunction, blobs: BlobStore): Promise<Closure> {

@@ -20,6 +20,7 @@ import {
 import type { Operation } from "#wire/generated/google/longrunning/operations.ts";
 import { decode, encode } from "#wire/message.ts";
 import { ActionCacheService } from "./action-cache.ts";
+import type { BuildAction } from "./caller.ts";
 import { wireOf } from "./digests.ts";
 import type { BuildCall, BuildPorts } from "./door.ts";
 import { executionSettingsDefault } from "./execution-settings.ts";
@@ -112,7 +113,10 @@ async function rig(before: { inputs?: () => Promise<void>; submit?: () => Promis
     const result = { digests: [kept], payload: outcomeText(outcome), publish };
     await client.commit({ executor: "w", ...granted }, result);
     const about = { shard: 0, job: granted.job, task: granted.task, generation: granted.generation };
-    await buildPublisher(index)({ ...about, tenant: "mill", door: "build", publish, result }, call.signal);
+    await buildPublisher(index, () => clock.wallMs())(
+      { ...about, tenant: "mill", door: "build", publish, result },
+      call.signal,
+    );
     await shards[0]?.request({ kind: "command", shard: 0, command: { kind: "published", ...about } });
   }
   const taken = async (): Promise<Granted> => {
@@ -168,6 +172,21 @@ describe("an action that is asked for again", { timeout: 20_000 }, () => {
     const waited = await answer(service.wait({ name: begun.value?.name ?? "" }, call));
     deepEqual(waited, await answer(first));
     equal(jobs(), 1);
+  });
+
+  test("by its name by one who may only look: it is told, and nothing is asked for in its name", async () => {
+    let submits = 0;
+    const { service, request, taken, finish } = await rig({ submit: async () => void (submits += 1) });
+    const first = service.execute(request, call);
+    const begun = await first.next();
+    const granted = await taken();
+    const caller = { ...call.caller, may: (action: BuildAction) => action === "work.read" };
+    const waiting = service.wait({ name: begun.value?.name ?? "" }, { ...call, caller });
+    await waiting.next();
+    await finish(granted);
+    equal((await answer(waiting)).result?.exitCode, 0);
+    equal(submits, 1);
+    await answer(first);
   });
 
   test("by its name while it runs: whoever waits counts, although the first has left", async () => {

@@ -124,7 +124,8 @@ export class ExecutionService {
   /** Who waits again counts again. There is no joining by name: the same order finds the job by its merge key. */
   async #join({ spec, job }: Found, call: BuildCall): Promise<string> {
     const subscriber = randomUUID();
-    if (!spec) return subscriber;
+    // Who may only look keeps nothing alive.
+    if (!spec || !call.caller.may("work.submit")) return subscriber;
     const wishes = { tenant: job.view.tenant, priority: 0, subscriber };
     const order = { ...planJoining(spec, wishes), priority: job.view.priority };
     try {

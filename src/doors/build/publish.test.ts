@@ -2,15 +2,17 @@ import { deepEqual, equal } from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { ActionIndex } from "#blobs/action-index.ts";
 import { createMemoryIndex } from "#blobs/memory-index.ts";
+import { TrustRules, trustSpace } from "./trust-rules.ts";
 import { buildPublisher, publicationText, type Publication } from "./publish.ts";
 
 const key = { tenant: "mill", space: "ac/sha256", name: `${"a".repeat(64)}/1` };
 const digest = (letter: string): string => `${letter.repeat(64)}/2`;
 const publication: Publication = { ...key, digest: digest("b"), principal: "miller", atMs: 100 };
+const nowMs = 1_000;
 const result = { payload: "", digests: [] };
 const about = { shard: 0, tenant: "mill", door: "build", job: 1, task: 1, generation: 1, result };
 const publish = (index: ActionIndex, more: Partial<Publication> = {}) =>
-  buildPublisher(index)(
+  buildPublisher(index, () => nowMs)(
     { ...about, publish: publicationText({ ...publication, ...more }) },
     new AbortController().signal,
   );
@@ -58,7 +60,30 @@ describe("a result is published", () => {
     const index = createMemoryIndex();
     const signal = new AbortController().signal;
     for (const text of ["", "{}", "nonsense", JSON.stringify({ ...publication, digest: "x" })])
-      equal(await buildPublisher(index)({ ...about, publish: text }, signal), "done");
+      equal(await buildPublisher(index, () => nowMs)({ ...about, publish: text }, signal), "done");
     equal(await index.get(key), undefined);
+  });
+
+  test("as a result of an action only: whoever brings it cannot write what else is in the index", async () => {
+    const index = createMemoryIndex();
+    const rules = new TrustRules(index);
+    const by = { principal: "ops", atMs: 1 };
+    const id = await rules.revoke("mill", { kind: "principal", principal: "miller", untilMs: 500, why: "" }, by);
+    for (const more of [
+      { space: trustSpace, name: id },
+      { space: "gradle", name: key.name },
+      { name: "../../up" },
+      { principal: 7 as unknown as string },
+      { atMs: Number.NaN },
+    ])
+      equal(await publish(index, more), "done");
+    equal((await rules.list("mill")).length, 1);
+    equal((await index.list({ tenant: "mill", limit: 10 })).entries.length, 2, "the rule and its head");
+  });
+
+  test("T1: with no later time than now, or no rule could take it back", async () => {
+    const index = createMemoryIndex();
+    await publish(index, { atMs: nowMs + 1e9 });
+    equal((await index.get(key))?.atMs, nowMs);
   });
 });

@@ -5,9 +5,11 @@
  * E1 What was published after a result was made is never replaced by it, nor is the first by one that was asked for
  *    when there was none: an action may be run twice, its result is published once.
  */
+import { z } from "zod";
 import { isDigest, type Digest } from "#base/digest.ts";
 import type { ActionIndex, EntryKey } from "#blobs/action-index.ts";
 import type { Publisher } from "#shard/outbox.ts";
+import { resultSpaces } from "./action-cache.ts";
 
 export type Publication = {
   readonly space: string;
@@ -24,11 +26,13 @@ export const publicationText = (publication: Publication): string => JSON.string
 const triesMax = 10;
 
 export const buildPublisher =
-  (index: ActionIndex): Publisher =>
+  (index: ActionIndex, wallMs: () => number): Publisher =>
   async ({ tenant, publish }) => {
     const publication = readPublication(publish);
     if (!publication) return "done";
-    const { space, name, digest, principal, atMs, first = false } = publication;
+    const { space, name, digest, principal, first = false } = publication;
+    // What says that it is from the future could be neither replaced nor taken back.
+    const atMs = Math.min(publication.atMs, wallMs());
     const key: EntryKey = { tenant, space, name };
     for (let tries = 0; tries < triesMax; tries += 1) {
       const current = await index.get(key);
@@ -39,11 +43,21 @@ export const buildPublisher =
     return "later";
   };
 
+/** Executors write it, and those need not be ours: it names a result of an action, and nothing else in the index. */
+const Publication = z.object({
+  space: z.string().max(300).startsWith(resultSpaces),
+  name: z.string().regex(/^[0-9a-f]{16,128}\/\d{1,16}$/),
+  digest: z.string().refine(isDigest),
+  principal: z.string().max(300),
+  atMs: z.int().min(0),
+  first: z.boolean().optional(),
+});
+
 /** What is not ours to read makes no sense, and never will. */
 function readPublication(text: string): Publication | undefined {
   try {
-    const publication = JSON.parse(text) as Publication;
-    return isDigest(publication.digest) ? publication : undefined;
+    const { first, ...publication } = Publication.parse(JSON.parse(text));
+    return { ...publication, ...(first !== undefined && { first }) };
   } catch {
     return undefined;
   }
