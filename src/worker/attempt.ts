@@ -12,7 +12,7 @@ import type { ExecutorClient } from "#shard/client-executor.ts";
 import { isRejected } from "#shard/rejected.ts";
 import { Stopped, type Holding } from "./holding.ts";
 import { Reports } from "./reports.ts";
-import type { Output, Planners, RunOutcome, Runners } from "./runner.ts";
+import type { Output, Planners, Runner, RunOutcome, Runners } from "./runner.ts";
 
 export type AttemptPorts = {
   readonly client: ExecutorClient;
@@ -36,35 +36,63 @@ export type Ending =
 
 /** Runs the attempt to its end, whatever that is. Nothing is said of it yet (W2). */
 export async function endingOf(holding: Holding, ports: AttemptPorts): Promise<Ending> {
-  const { granted, claim, signal } = holding;
-  try {
-    const sentAtMs = ports.clock.monotonicMs();
-    const { leaseMs } = await ports.client.start(claim, { deadlineMs: Math.max(1, holding.leftMs), signal });
-    holding.renewed(sentAtMs, leaseMs);
-  } catch (error) {
-    return holding.stopped ? stoppedEnding(holding) : { kind: "silent", why: `not started: ${String(error)}` };
-  }
+  const { granted } = holding;
+  const refused = startOf(holding, ports);
+  const runner = runnerOf(holding, ports);
+  const early = runner?.prepares ? undefined : await refused;
+  if (early) return early;
   const cancelTimer = ports.clock.after(granted.attemptMs, () => holding.stop("timed-out"));
   const reports = new Reports(ports.client, ports.clock, holding);
   try {
-    const run = granted.planning ? plan(holding, ports) : runTask(holding, reports, ports);
+    const run = granted.planning ? plan(holding, ports) : runTask(holding, { runner, reports, refused }, ports);
     const ending = await orStuck(run, holding, ports);
     await reports.flush();
-    return holding.stopped === undefined ? ending : stoppedEnding(holding);
+    // One that prepared, and came to its end that way, has not waited for it.
+    return (await refused) ?? (holding.stopped === undefined ? ending : stoppedEnding(holding));
   } catch (error) {
-    return holding.stopped === undefined ? thrownEnding(error) : stoppedEnding(holding);
+    return (await refused) ?? (holding.stopped === undefined ? thrownEnding(error) : stoppedEnding(holding));
   } finally {
     cancelTimer();
   }
 }
 
-async function runTask(holding: Holding, reports: Reports, { runners, blobs, clock }: AttemptPorts): Promise<Ending> {
+/** Undefined when it is started. Never rejects. */
+async function startOf(holding: Holding, { clock, client }: AttemptPorts): Promise<Ending | undefined> {
+  const { claim, signal } = holding;
+  try {
+    const sentAtMs = clock.monotonicMs();
+    const { leaseMs } = await client.start(claim, { deadlineMs: Math.max(1, holding.leftMs), signal });
+    holding.renewed(sentAtMs, leaseMs);
+    return undefined;
+  } catch (error) {
+    return holding.stopped ? stoppedEnding(holding) : { kind: "silent", why: `not started: ${String(error)}` };
+  }
+}
+
+function runnerOf({ granted }: Holding, { runners }: AttemptPorts): Runner | undefined {
+  return !granted.planning && Object.hasOwn(runners, granted.kind) ? runners[granted.kind] : undefined;
+}
+
+type TaskRun = {
+  readonly runner: Runner | undefined;
+  readonly reports: Reports;
+  readonly refused: Promise<Ending | undefined>;
+};
+
+async function runTask(
+  holding: Holding,
+  { runner, reports, refused }: TaskRun,
+  { blobs, clock }: AttemptPorts,
+): Promise<Ending> {
   const { granted: task, signal } = holding;
-  const runner = Object.hasOwn(runners, task.kind) ? runners[task.kind] : undefined;
   if (!runner)
     return { kind: "failed", reason: "executor-lost", message: `this worker has no runner for ${task.kind}` };
   const afterwards = (done: () => void): void => holding.afterwards(done);
-  return await runner({ task, signal, blobs, clock, report: (step) => reports.add(step), afterwards });
+  const started = async (): Promise<void> => {
+    if (await refused) holding.stop("lost");
+    signal.throwIfAborted();
+  };
+  return await runner({ task, signal, blobs, clock, started, report: (step) => reports.add(step), afterwards });
 }
 
 async function plan(holding: Holding, { planners, client, blobs, clock }: AttemptPorts): Promise<Ending> {

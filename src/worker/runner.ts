@@ -12,6 +12,11 @@ export type RunContext = {
   readonly signal: AbortSignal;
   readonly blobs: BlobStore;
   readonly clock: Clock;
+  /**
+   * When its shard has answered that the claim is held. Known from the beginning, but for runners that prepare: those
+   * do nothing before it that anybody could notice. Rejects when it is not held.
+   */
+  readonly started?: () => Promise<void>;
   /** Said on to the shard in batches, in order. Costs nothing here. */
   readonly report: (step: Step) => void;
   /** Done when nothing more will be said of the attempt: until then a later life of this process may have to say it. */
@@ -39,7 +44,10 @@ export type Resume = {
   readonly drop: () => void;
 };
 
-export type Runner = (context: RunContext) => Promise<RunOutcome>;
+export type Runner = ((context: RunContext) => Promise<RunOutcome>) & {
+  /** It is called before the claim is known to be held, and waits for `started` itself. */
+  readonly prepares?: boolean;
+};
 
 /** Says what a stage's tasks are. Its inputs never change, so asked again it says the same. */
 export type Planner = (inputs: PlanInputs, context: Omit<RunContext, "report" | "afterwards">) => Promise<Plan> | Plan;

@@ -11,7 +11,7 @@ import { testCluster } from "#shard/client-testing.ts";
 import type { Granted } from "#shard/client-executor.ts";
 import type { Order } from "#shard/client.ts";
 import { ReadyDesk, type ReadyShard } from "#shard/ready-desk.ts";
-import type { Planners, Resume, RunOutcome, Runners } from "./runner.ts";
+import type { Planners, Resume, RunContext, RunOutcome, Runners } from "./runner.ts";
 import type { WorkSource, WorkSources } from "./sources.ts";
 import { createWorker, type WorkerOptions } from "./worker.ts";
 
@@ -323,7 +323,7 @@ describe("a worker", () => {
 
   test("what is granted after a wait longer than its lease is run all the same", async () => {
     const { client, clock, start, phase, ran } = await scene({ options: { pollMs: 10_000 } });
-    const begin = client.start;
+    const begin = client.start.bind(client);
     client.start = async (...asked) => {
       await clock.sleep(20);
       return await begin(...asked);
@@ -333,6 +333,62 @@ describe("a worker", () => {
     const { jobId } = await client.submit(order([stage(["100"], { effects: "outside", graceMs: 0, attemptsMax: 1 })]));
     await clock.advance(1_000);
     deepEqual([await phase(jobId), ran], ["SUCCEEDED", ["100"]]);
+  });
+
+  test("a runner that prepares does so while its claim is being confirmed, and no other runner does", async () => {
+    const seen: string[] = [];
+    const runner = async ({ started }: RunContext): Promise<RunOutcome> => {
+      seen.push("prepared");
+      await started?.();
+      seen.push("ran");
+      return { kind: "done", payload: "" };
+    };
+    const { client, clock, start, phase } = await scene({
+      runners: { early: Object.assign(runner, { prepares: true }), late: async (context) => await runner(context) },
+    });
+    const begin = client.start.bind(client);
+    client.start = async (...asked) => {
+      seen.push("asked");
+      await clock.sleep(20);
+      seen.push("started");
+      return await begin(...asked);
+    };
+    start();
+    for (const kind of ["early", "late"]) {
+      const { jobId } = await client.submit(order([stage([""], { kind })], kind));
+      await clock.advance(1_000);
+      equal(await phase(jobId), "SUCCEEDED");
+    }
+    deepEqual(seen, ["asked", "prepared", "started", "ran", "asked", "started", "prepared", "ran"]);
+  });
+
+  test("what was prepared for a claim that is not held is not run, and nothing is said of it", async () => {
+    const seen: string[] = [];
+    const runner = async ({ started, signal }: RunContext): Promise<RunOutcome> => {
+      seen.push("prepared");
+      await started?.().catch((error: unknown) => {
+        seen.push(`stopped: ${signal.aborted}`);
+        throw error;
+      });
+      return { kind: "done", payload: "ran" };
+    };
+    const { client, clock, start, log, phase } = await scene({
+      runners: { early: Object.assign(runner, { prepares: true }) },
+    });
+    const begin = client.start.bind(client);
+    let refusals = 0;
+    client.start = async (...asked) => {
+      refusals += 1;
+      if (refusals === 1) throw new Fault("stale", "start", { why: "somebody else has it" });
+      return await begin(...asked);
+    };
+    start();
+    const { jobId } = await client.submit(order([stage([""], { kind: "early" })]));
+    await clock.advance(1_000);
+    deepEqual(seen, ["prepared", "stopped: true"]);
+    ok(log.some((line) => line.includes("not started")));
+    await clock.advance(20_000);
+    equal(await phase(jobId), "SUCCEEDED", "its lease ran out, and it was tried again");
   });
 
   test("W1: stops after lease and grace when nobody answers; at the lease with outside effects", async () => {

@@ -46,6 +46,10 @@ export class Resumable {
     return [...this.#found].map(([key, { kept }]) => ({ granted: kept.task, drop: () => this.#drop(key) }));
   }
 
+  knows(task: Granted): boolean {
+    return this.#found.has(keyOf(task));
+  }
+
   /** The attempt as it stands, if it is one of these; it is then its caller's. */
   take(task: Granted): Resumed | undefined {
     const found = this.#found.get(keyOf(task));

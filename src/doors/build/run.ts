@@ -67,9 +67,8 @@ export type ActionPorts = {
   readonly streams?: Streams | undefined;
 };
 
-export const actionRunner =
-  (ports: ActionPorts): Runner =>
-  async (context) => {
+export function actionRunner(ports: ActionPorts): Runner {
+  const runner = async (context: RunContext): Promise<RunOutcome> => {
     const run = new ActionRun(context, ports);
     try {
       return await run.run();
@@ -77,6 +76,9 @@ export const actionRunner =
       run.ended();
     }
   };
+  // Inputs are laid out while the claim is being confirmed.
+  return Object.assign(runner, { prepares: true });
+}
 
 export const actionRunners = (ports: ActionPorts): Runners => ({ [actionKind]: actionRunner(ports) });
 
@@ -132,10 +134,11 @@ class ActionRun {
     const { signal } = this.#context;
     try {
       const read = await readAction(this.#spec.action, this.#spec.fn, this.#blobs);
-      const resumed = this.#ports.resumable?.take(this.#context.task);
+      const resumed = await this.#resumed();
       const attempt = resumed?.attempt ?? (await this.#ports.sandbox.attempt(signal));
       return await this.#within(attempt, async () => {
         if (!resumed) await this.#stage(read, attempt);
+        await this.#context.started?.();
         const running = resumed ? this.#resume(resumed) : this.#execute(read.command, attempt);
         const ran = await this.#ended(running, this.#live(attempt));
         const again = this.#again(ran);
@@ -149,6 +152,15 @@ class ActionRun {
       if (!status) throw error;
       return await this.#done({ status, message: "", result: undefined, digests: [] });
     }
+  }
+
+  /** Taken up only when it is known to be ours still; otherwise whoever keeps it ends it. */
+  async #resumed(): Promise<Resumed | undefined> {
+    const { resumable } = this.#ports;
+    const { task, started } = this.#context;
+    if (!resumable?.knows(task)) return undefined;
+    await started?.();
+    return resumable.take(task);
   }
 
   /** Others may have the lane at once. Files stay until the result is told: a later life could not tell it without. */
