@@ -21,8 +21,11 @@ export const BuildConfig = z.strictObject({
   fetchFrom: z
     .array(Prefix)
     .max(1_000)
-    .default([])
-    .describe("What addresses of remote assets must begin with to be fetched; redirects, too. None: none are."),
+    .optional()
+    .describe(
+      "What addresses of remote assets must begin with to be fetched; redirects, too. Left out: none are fetched, or " +
+        "any where nobody but this machine may call.",
+    ),
   execute: z.boolean().default(true).describe("Whether actions may be executed, and not only their results cached."),
   actionTimeout: Duration({ min: "1s" })
     .prefault("1h")

@@ -12,6 +12,7 @@ import { executionSettingsDefault, type ExecutionSettings } from "#doors/build/e
 import { serveBuild, type ServedPorts } from "#doors/build/serve.ts";
 import { buildSettingsDefault, type BuildSettings } from "#doors/build/settings.ts";
 import type { Admitted } from "#edge/admission.ts";
+import { isThisMachineOnly, type Identity } from "#edge/identity-config.ts";
 import { authorize, type Action } from "#edge/policy.ts";
 import type { Principal } from "#edge/principal.ts";
 import type { Journal } from "#journal/journal.ts";
@@ -61,10 +62,13 @@ export function composeBuild(
   return new Map(paths.map((path) => [path, "service.describe"]));
 }
 
-export const buildSettings = ({ instances, blobMax, fetchFrom }: BuildConfig) => ({
+export const buildSettings = ({ instances, blobMax, fetchFrom }: BuildConfig, identity: Identity) => ({
   settings: { instances, blobBytesMax: blobMax },
-  assets: { allow: fetchFrom },
+  assets: { allow: fetchFrom ?? (isThisMachineOnly(identity) ? anywhere : []) },
 });
+
+/** Whoever is on this machine reaches all that the node does by themselves: there is nothing to keep from them. */
+const anywhere = ["https://", "http://"];
 
 type ExecutionParts = Pick<ExecutionPorts, "client" | "trees" | "live"> & WorkersParts;
 type WorkersParts = {

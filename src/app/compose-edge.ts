@@ -95,7 +95,7 @@ async function serve({ edge, build }: Config, listen: readonly string[], parts: 
   const looked =
     metrics && ((tenant: string, outcome: "hit" | "miss") => metrics.stored.looked("build", tenant, outcome));
   const settings = {
-    ...buildSettings(build),
+    ...buildSettings(build, edge.identity),
     ...(seen && { seen }),
     ...(looked && { looked }),
     clock,

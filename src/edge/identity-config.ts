@@ -214,6 +214,10 @@ export type CertificateConfig = Identity["certificates"][number];
 export const isAuthenticating = (identity: Identity): boolean =>
   identity.tokens.length > 0 || identity.issuers.length > 0 || identity.certificates.length > 0;
 
+/** Whether nobody but this machine may call, whoever is on it, as an operator. */
+export const isThisMachineOnly = (identity: Identity): boolean =>
+  identity.anonymous === undefined && !isAuthenticating(identity);
+
 /** Why a node with these settings must not listen there, or undefined. `host` undefined is a Unix socket. */
 export function whyNotListen(
   host: string | undefined,
