@@ -42,6 +42,8 @@ describe("a setting", () => {
       deepEqual([config.cluster.name, config.cluster.shards], ["mill", 4]);
       equal((await readConfig({ file, env })).worker.slots, 3);
       equal((await readConfig({ file })).worker.slots, 2);
+      await writeFile(file, "worker\n");
+      match(await problem({ file, env }), /expected object/);
     } finally {
       await rm(folder, { recursive: true });
     }

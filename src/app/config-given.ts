@@ -66,13 +66,10 @@ function hint(name: string, known: readonly string[], before: string): string {
 
 const wrong = (why: string): Fault => new Fault("invalid", "read configuration", { why });
 
-/** What a file says, with what was given put over it. Later ones win. */
-export function withGiven(
-  base: unknown,
-  given: readonly Given[],
-  settings: ReadonlyMap<string, Setting>,
-): Record<string, unknown> {
-  const root = { ...(isObject(base) ? base : {}) };
+/** What a file says, with what was given put over it. Later ones win. A file without settings is as it is: wrong. */
+export function withGiven(base: unknown, given: readonly Given[], settings: ReadonlyMap<string, Setting>): unknown {
+  if (!isObject(base)) return base;
+  const root = { ...base };
   for (const { setting, value } of given) {
     const steps = setting.path.split(".");
     const last = steps.pop() ?? "";

@@ -4,20 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { isFault } from "#base/fault.ts";
-import { Config, hidePassword, readConfig, withoutSecrets } from "./config.ts";
+import { hidePassword, readConfig, withoutSecrets } from "./config.ts";
 import { edgeAddressDefault } from "./edge-config.ts";
-import { checkText } from "./yaml-file.ts";
-
-const check = (text: string): Config => checkText(text, Config, { doing: "read configuration", file: "c.yaml" });
-const problem = (text: string): string => {
-  try {
-    check(text);
-    return "none";
-  } catch (error) {
-    ok(isFault(error, "invalid"), String(error));
-    return String(error.facts["why"]);
-  }
-};
+import { check, problem } from "./config-testing.ts";
 
 describe("the configuration", () => {
   test("needs none: everything has a default, and the default stays on this machine", () => {
@@ -33,6 +22,11 @@ describe("the configuration", () => {
     const config = check("cluster: { ownerLease: 1.5s }\nblobs: { kind: memory, sizeMax: 2GiB }\n");
     equal(config.cluster.ownerLease, 1_500);
     deepEqual(config.blobs, { kind: "memory", sizeMax: 2 * 1024 ** 3 });
+  });
+
+  test("says how a duration and a size are written, whatever stands there instead", () => {
+    match(problem("cluster: { ownerLease: 5 }"), /^cluster\.ownerLease \(line 1\): write a number and a unit, such as/);
+    match(problem("blobs: { kind: memory, sizeMax: [] }"), /blobs\.sizeMax \(line 1\): write a number and a unit/);
   });
 
   test("refuses a typo, with its path, its line and what was meant", () => {

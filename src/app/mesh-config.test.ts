@@ -1,24 +1,13 @@
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
-import { isFault } from "#base/fault.ts";
 import { encodeTags } from "#mesh/tags.ts";
-import { Config, withoutSecrets } from "./config.ts";
+import { withoutSecrets } from "./config.ts";
 import { MeshConfig, withJoin } from "./mesh-config.ts";
 import { factsFor } from "./mesh-facts.ts";
 import { peerOf, tagsOf } from "./mesh-tags.ts";
-import { checkText } from "./yaml-file.ts";
+import { check, problem } from "./config-testing.ts";
 
 const key = Buffer.from(new Uint8Array(32).fill(1)).toString("base64");
-const check = (text: string): Config => checkText(text, Config, { doing: "read configuration", file: "c.yaml" });
-const problem = (text: string): string => {
-  try {
-    check(text);
-    return "none";
-  } catch (error) {
-    ok(isFault(error, "invalid"), String(error));
-    return String(error.facts["why"]);
-  }
-};
 
 describe("the mesh's configuration", () => {
   test("left out, there is no mesh; empty, it is one on this machine", () => {

@@ -24,17 +24,26 @@ export function explainJson(error: unknown): string {
 
 const next = (command: string | undefined): readonly string[] => (command === undefined ? [] : [`next: ${command}`]);
 
+const files: Readonly<Record<string, string>> = {
+  "read job file": "millrace help job submit",
+  "read build file": "millrace help build submit",
+  "read configuration": "millrace help up",
+};
+
 function remedyOf({ code, doing, facts }: Fault): string | undefined {
-  if (doing === "find node")
+  if (doing === "find node" && code === "unavailable")
     return facts["address"] === undefined
-      ? "start one with: npm start"
-      : "start it with: npm start, or name another with --node";
+      ? "start one with: millrace up"
+      : "start it with: millrace up, or name another with --node";
+  if (code === "unavailable" && facts["server"] !== undefined)
+    return "start it with: millrace up, or name another with --server";
+  if (facts["status"] === 401) return "say who asks: MILLRACE_TOKEN=... millrace ...";
   if (doing === "lock data folder" && code === "exhausted")
     return "millrace nodes, or start another with: millrace up --data FOLDER";
   if (doing === "listen" && code === "exhausted" && facts["port"] !== undefined)
     return "choose another host:port in edge.listen (port 0: any that is free), or end what is there";
   if (doing === "read job id" || doing === "find owner") return "millrace job list";
-  if (doing === "read job file" && code === "not-found") return "millrace help job submit";
+  if (code === "not-found" && doing in files) return files[doing];
   if (code === "unavailable" || code === "unknown-outcome") return "millrace shards";
   return undefined;
 }

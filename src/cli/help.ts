@@ -16,6 +16,17 @@ export function helpAll(table: readonly Command[]): readonly string[] {
   ];
 }
 
+/** Commands that begin with the same word. */
+export function helpGroup(commands: readonly Command[]): readonly string[] {
+  const width = Math.max(...commands.map(({ name }) => name.length)) + 2;
+  const [first] = commands;
+  return [
+    ...commands.map(({ name, about }) => `  ${name.padEnd(width)}${about}`),
+    "",
+    `next: millrace help ${first?.name ?? ""}`,
+  ];
+}
+
 export function helpOne({ name, about, words, flags, examples }: Command): readonly string[] {
   return [
     `millrace ${name}${words === "" ? "" : ` ${words}`}`,

@@ -109,8 +109,18 @@ describe("the commands", () => {
     equal(await runLine(["nodes"], world), 1);
     deepEqual(notes, [
       "find node: unavailable (data=/d why=no node is running there)",
-      "next: start one with: npm start",
+      "next: start one with: millrace up",
     ]);
+  });
+
+  test("a server is named by its address, and one that is not there is said as such", async () => {
+    const { run } = await scene();
+    const wrong = await run("cache", "stat", "--server", "localhost");
+    deepEqual(wrong.notes, [
+      "find node: invalid (server=localhost why=write its address, such as http://127.0.0.1:8980)",
+    ]);
+    const gone = await run("cache", "stat", "--server", "http://127.0.0.1:1");
+    equal(gone.notes[1], "next: start it with: millrace up, or name another with --server");
   });
 
   test("help and version need no node", async () => {
@@ -119,5 +129,8 @@ describe("the commands", () => {
     match((await run("help", "job", "submit")).out.join("\n"), /--priority NUMBER/);
     match((await run("version")).out[0] ?? "", /^\d+\.\d+\.\d+/);
     equal((await run("help", "job", "sumbit")).code, 2);
+    const group = await run("help", "cache");
+    equal(group.code, 0);
+    match(group.out.join("\n"), /cache stat +Say how full .*next: millrace help cache stat$/s);
   });
 });

@@ -11,8 +11,10 @@ export async function runLine(args: readonly string[], world: World): Promise<Ex
       world.out((await import("#app/version.ts")).version);
       return 0;
     case "help": {
-      const { helpAll, helpOne } = await import("./help.ts");
-      for (const each of parsed.topic ? helpOne(parsed.topic) : helpAll(table)) world.out(each);
+      const { helpAll, helpGroup, helpOne } = await import("./help.ts");
+      const { topic } = parsed;
+      const lines = topic === undefined ? helpAll(table) : "name" in topic ? helpOne(topic) : helpGroup(topic);
+      for (const each of lines) world.out(each);
       return 0;
     }
     case "wrong":

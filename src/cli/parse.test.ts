@@ -30,6 +30,7 @@ describe("a command line", () => {
     equal(said("submit"), 'there is no command "submit" | millrace job submit');
     equal(said("ndoes"), 'there is no command "ndoes" | millrace nodes');
     equal(said("frobnicate"), 'there is no command "frobnicate" | millrace help');
+    equal(said("cache --help"), "help");
     equal(said("job"), "job: say what to do: submit, list, show, watch, cancel, why, signal | millrace help");
   });
 

@@ -5,7 +5,7 @@ import type { Command, Flags, Invocation } from "./command.ts";
 
 export type Parsed =
   | { readonly kind: "run"; readonly command: Command; readonly invocation: Invocation<Flags> }
-  | { readonly kind: "help"; readonly topic: Command | undefined }
+  | { readonly kind: "help"; readonly topic: Command | readonly Command[] | undefined }
   | { readonly kind: "version" }
   | { readonly kind: "wrong"; readonly problem: string; readonly next: string };
 
@@ -62,6 +62,8 @@ function unknownCommand(args: readonly string[], table: readonly Command[]): Par
   const words = args.filter((word) => !word.startsWith("-")).slice(0, 2);
   const [group = ""] = words;
   const inGroup = table.filter(({ name }) => name.startsWith(`${group} `));
+  if (inGroup.length > 0 && words[1] === undefined && (args.includes("--help") || args.includes("-h")))
+    return { kind: "help", topic: inGroup };
   if (inGroup.length > 0) {
     const known = inGroup.map(({ name }) => name.slice(group.length + 1));
     const meant = words[1] === undefined ? undefined : nearest(words[1], known);

@@ -20,6 +20,8 @@ export function serverOf({ server, token, data }: ServerFlagValues, env: NodeJS.
   const published = given === undefined ? publishedEdge(folder) : undefined;
   if (given === undefined && published === undefined)
     throw new Fault("unavailable", "find node", { data: folder.path, why: "no node is running there" });
+  if (given !== undefined && !/^https?:\/\/[^/\s]/.test(given))
+    throw new Fault("invalid", "find node", { server: given, why: "write its address, such as http://127.0.0.1:8980" });
   const said = token ?? (env["MILLRACE_TOKEN"] || undefined);
   return {
     base: (given ?? `http://${published}`).replace(/\/+$/, ""),

@@ -57,7 +57,7 @@ test(
     try {
       const none = start("job", "list");
       equal(await none.ended, 1);
-      match(none.text, /no node is running there\)\nnext: start one with: npm start/);
+      match(none.text, /no node is running there\)\nnext: start one with: millrace up/);
 
       const first = start("up");
       await first.says("Ctrl-C stops it");

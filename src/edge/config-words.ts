@@ -15,7 +15,7 @@ function measured(parse: (text: string) => number | undefined, help: string, { m
   const least = (min === undefined ? undefined : parse(min)) ?? 0;
   const most = (max === undefined ? undefined : parse(max)) ?? Number.POSITIVE_INFINITY;
   const range = max === undefined ? `write at least ${min}` : `write something between ${min ?? 0} and ${max}`;
-  return z.string().transform((text, context) => {
+  return z.string({ error: help }).transform((text, context) => {
     const value = parse(text);
     if (value === undefined) context.addIssue({ code: "custom", message: help });
     else if (value < least || value > most) context.addIssue({ code: "custom", message: range });
