@@ -3,7 +3,7 @@
  * so that what it forks is in the group from the first instruction on, and no process is ever moved (which takes
  * milliseconds). Of either version; the machine decides.
  */
-import { closeSync, constants, openSync, readFileSync, readSync, rmdirSync, writeSync } from "node:fs";
+import { closeSync, constants, openSync, readFileSync, rmdirSync, writeSync } from "node:fs";
 import type { GroupKind, Limits } from "./protocol.ts";
 
 export type GroupUse = { readonly cpuMs?: number; readonly memoryPeakBytes?: number; readonly outOfMemory: boolean };
@@ -12,6 +12,8 @@ export type Group = {
   /** Moves a process in; what it forks from then on is born there. */
   add(pid: number): void;
   members(): readonly number[];
+  /** Whether it is known, at little cost, that there are so many processes and no more, the unburied among them. */
+  has(count: number): boolean;
   /** Sets the limits, and counts use from here on. `spared` processes are ours and do not count. */
   begin(limits: Limits, spared: number): void;
   use(): GroupUse;
@@ -38,43 +40,6 @@ export const readOr = (path: string, otherwise = ""): string => {
     return otherwise;
   }
 };
-
-/** A file of the kernel's that is read and written often: opened once. One that cannot be had reads as nothing. */
-export class ControlFile implements Disposable {
-  #fd: number | undefined;
-
-  constructor(path: string, flags: "r" | "r+") {
-    try {
-      this.#fd = openSync(path, flags);
-    } catch {
-      // A kernel without it.
-    }
-  }
-
-  read(): string {
-    if (this.#fd === undefined) return "";
-    try {
-      return buffer.toString("latin1", 0, readSync(this.#fd, buffer, 0, buffer.length, 0));
-    } catch {
-      return "";
-    }
-  }
-
-  write(text: string): void {
-    try {
-      if (this.#fd !== undefined) writeSync(this.#fd, text, 0);
-    } catch {
-      // The kernel knows best what it does not want.
-    }
-  }
-
-  [Symbol.dispose](): void {
-    if (this.#fd !== undefined) closeSync(this.#fd);
-    this.#fd = undefined;
-  }
-}
-
-const buffer = Buffer.allocUnsafe(64 * 1024);
 
 export const numbersIn = (text: string): readonly number[] =>
   text

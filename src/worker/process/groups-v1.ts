@@ -1,7 +1,7 @@
 import { mkdirSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { ControlFile } from "./control-file.ts";
 import {
-  ControlFile,
   killQuietly,
   numbersIn,
   readOr,
@@ -62,6 +62,7 @@ class GroupV1 implements Group {
   readonly #cpu: ControlFile;
   readonly #peak: ControlFile;
   readonly #oom: ControlFile;
+  readonly #count: ControlFile;
   #limits: Limits = {};
   #cpuNsBefore = 0;
   #oomBefore = 0;
@@ -77,6 +78,7 @@ class GroupV1 implements Group {
     this.#cpu = new ControlFile(join(this.#paths.get("cpuacct") ?? "", "cpuacct.usage"), "r");
     this.#peak = new ControlFile(join(this.#paths.get("memory") ?? "", "memory.max_usage_in_bytes"), "r+");
     this.#oom = new ControlFile(join(this.#paths.get("memory") ?? "", "memory.oom_control"), "r");
+    this.#count = new ControlFile(join(this.#paths.get("pids") ?? "", "pids.current"), "r");
   }
 
   add(pid: number): void {
@@ -87,6 +89,10 @@ class GroupV1 implements Group {
   members(): readonly number[] {
     // Opened anew each time: an open one goes on telling what it told before.
     return numbersIn(readOr(this.#members));
+  }
+
+  has(count: number): boolean {
+    return Number(this.#count.read() || Number.NaN) === count;
   }
 
   begin(limits: Limits, spared: number): void {
@@ -126,7 +132,7 @@ class GroupV1 implements Group {
   }
 
   remove(): void {
-    for (const file of [this.#cpu, this.#peak, this.#oom]) file[Symbol.dispose]();
+    for (const file of [this.#cpu, this.#peak, this.#oom, this.#count]) file[Symbol.dispose]();
     for (const path of this.#paths.values()) removeQuietly(path);
   }
 

@@ -76,6 +76,10 @@ class GroupV2 implements Group {
     return numbersIn(readFileSync(join(this.#path, "cgroup.procs"), "utf8"));
   }
 
+  has(count: number): boolean {
+    return Number(readOr(join(this.#path, "pids.current")) || Number.NaN) === count;
+  }
+
   begin(limits: Limits, spared: number): void {
     const { memoryBytes = 0, cpus = 0, pids = 0 } = limits;
     const before = this.#limits;

@@ -57,6 +57,9 @@ for (const kind of ["as found", "version 2"] as const)
       });
       ok(isAlive(spared.pid ?? 0));
       deepEqual(others.filter(isAlive), []);
+      if (groups.controllers.includes("pids")) await until("it counts one", () => group.has(1));
+      equal(group.has(0), false);
+      equal(group.has(2), false);
       equal(group.use().outOfMemory, false);
     } finally {
       for (const child of [spared, doomed]) child.kill("SIGKILL");

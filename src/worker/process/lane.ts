@@ -12,7 +12,7 @@ import { Fault } from "#base/fault.ts";
 import { killQuietly, type Group } from "./group.ts";
 import { enterWords, LaneNetwork } from "./network.ts";
 import { OrderFile } from "./order-file.ts";
-import { childrenUse, isAlive, strays, type ChildrenUse } from "./proc.ts";
+import { ChildrenUses, isAlive, strays, type ChildrenUse } from "./proc.ts";
 import type { Network } from "./protocol.ts";
 
 /** When the machine itself runs out of memory, what runs here goes before the node does; children inherit it. */
@@ -78,8 +78,7 @@ export class Lane {
   }
 
   childrenUse(): ChildrenUse {
-    const pid = this.#shell?.pid;
-    this.#used = pid === undefined ? this.#used : childrenUse(pid);
+    this.#used = this.#shell?.uses.now ?? this.#used;
     return this.#used;
   }
 
@@ -126,6 +125,8 @@ export class Lane {
     for (let waitMs = 0; waitMs <= quietMsMax; waitMs = waitMs * 2 || 1) {
       if (waitMs > 0) await pause(waitMs);
       if (this.group) {
+        // Until its end is noticed here, the shell is one of them, alive or unburied.
+        if (this.#shell?.isUp && this.group.has(1)) return true;
         const others = this.group.members().filter((pid) => pid !== this.#shell?.pid);
         if (others.length === 0) return true;
         this.group.kill(new Set(this.#shell ? [this.#shell.pid] : []));
@@ -164,7 +165,7 @@ export class Lane {
       throw new Fault("unavailable", "start lane", { lane: this.index, why: "the control group refuses it" }, cause);
     }
     this.#shell = shell;
-    this.#used = childrenUse(shell.pid);
+    this.#used = shell.uses.now;
     return shell;
   }
 }
@@ -184,6 +185,7 @@ const quietMsMax = 4_096;
 class Shell {
   readonly pid: number;
   readonly network: Network;
+  readonly uses: ChildrenUses;
   readonly #child: ChildProcess;
   readonly #orders: Duplex;
   #answer: ((status: number | undefined) => void) | undefined;
@@ -193,6 +195,7 @@ class Shell {
     this.#child = child;
     this.pid = pid;
     this.network = network;
+    this.uses = new ChildrenUses(pid);
     this.#orders = child.stdio[3] as Duplex;
     child.once("exit", () => this.#gone());
   }
@@ -246,6 +249,7 @@ class Shell {
 
   #gone(): void {
     this.#isUp = false;
+    this.uses[Symbol.dispose]();
     this.#answered(undefined);
   }
 

@@ -1,5 +1,6 @@
 /** What Linux tells of processes. Elsewhere, and of processes that are gone, nothing. */
 import { readFileSync, readdirSync, readlinkSync, statSync } from "node:fs";
+import { ControlFile } from "./control-file.ts";
 
 export type Stat = { readonly state: string; readonly group: number; readonly startedTicks: string };
 
@@ -18,16 +19,30 @@ export type ChildrenUse = { readonly cpuMs: number; readonly readBytes: number; 
 
 const tickMs = 10;
 
-/** What the processes used that this one has waited for, with those that they waited for. Grows only. */
-export function childrenUse(pid: number): ChildrenUse {
-  const fields = fieldsOf(pid) ?? [];
-  const io = text(`/proc/${pid}/io`);
-  const counted = (key: string): number => Number(new RegExp(`^${key}: (\\d+)`, "m").exec(io)?.[1] ?? 0);
-  return {
-    cpuMs: (Number(fields[13] ?? 0) + Number(fields[14] ?? 0)) * tickMs,
-    readBytes: counted("read_bytes"),
-    writtenBytes: counted("write_bytes"),
-  };
+/** What the processes used that one has waited for, with those that they waited for. Grows only. */
+export class ChildrenUses implements Disposable {
+  readonly #stat: ControlFile;
+  readonly #io: ControlFile;
+
+  constructor(pid: number) {
+    this.#stat = new ControlFile(`/proc/${pid}/stat`, "r");
+    this.#io = new ControlFile(`/proc/${pid}/io`, "r");
+  }
+
+  get now(): ChildrenUse {
+    const fields = fieldsIn(this.#stat.read()) ?? [];
+    const io = this.#io.read();
+    return {
+      cpuMs: (Number(fields[13] ?? 0) + Number(fields[14] ?? 0)) * tickMs,
+      readBytes: Number(/^read_bytes: (\d+)/m.exec(io)?.[1] ?? 0),
+      writtenBytes: Number(/^write_bytes: (\d+)/m.exec(io)?.[1] ?? 0),
+    };
+  }
+
+  [Symbol.dispose](): void {
+    this.#stat[Symbol.dispose]();
+    this.#io[Symbol.dispose]();
+  }
 }
 
 /** How deep in process namespaces it is, seen from here: 1 is our own. */
@@ -62,10 +77,10 @@ export function threadsOf(uid: number): number {
 }
 
 /** Fields behind the name, which may contain anything: the first is the state. */
-function fieldsOf(pid: number): readonly string[] | undefined {
-  const stat = text(`/proc/${pid}/stat`);
-  return stat === "" ? undefined : stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-}
+const fieldsOf = (pid: number): readonly string[] | undefined => fieldsIn(text(`/proc/${pid}/stat`));
+
+const fieldsIn = (stat: string): readonly string[] | undefined =>
+  stat === "" ? undefined : stat.slice(stat.lastIndexOf(")") + 2).split(" ");
 
 function text(path: string): string {
   try {
