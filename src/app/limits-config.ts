@@ -48,6 +48,9 @@ const about = {
   sendStallMs: "A call whose answer is not taken for so long is called off.",
   writeStallMs: "A connection that takes nothing at all for so long is closed.",
   drainMs: "How long calls may go on when the node stops.",
+  lateRequestsMax: "Calls that are answered before all of them was sent, and may still send the rest.",
+  lateRequestBytesMax: "How much of it each may still send.",
+  lateRequestMs: "And for how long.",
 } as const satisfies Record<keyof H2Limits, string>;
 
 type Name = keyof H2Limits;

@@ -68,7 +68,7 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
   readonly limits: H2Limits;
   readonly isServer: boolean;
   readonly #handler: ConnectionHandler;
-  readonly #table = new StreamTable();
+  readonly #table: StreamTable;
   readonly #sender: Sender;
   readonly #receiver: Receiver;
   readonly #reader: FrameReader;
@@ -92,6 +92,7 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
     this.isServer = role === "server";
     this.#handler = handler;
     this.nowMs = nowMs;
+    this.#table = new StreamTable(this.limits);
     this.#sender = new Sender(this.limits, this);
     this.#guard = new FloodGuard(this.limits, nowMs);
     this.#receiver = new Receiver(this, this.#table, this.#guard, this.limits, this.isServer);
@@ -178,7 +179,10 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
     if (verdict.kind === "close") this.#fail(verdict.code, verdict.why);
     else if (verdict.kind === "ping") layPing(this.#sender, pingPurpose.keepalive);
     else if (verdict.kind === "final-goaway") this.#finalGoaway();
-    if (!this.#closed) this.#resetStalled();
+    if (!this.#closed) {
+      this.#resetStalled();
+      for (const id of this.#table.late.overdue(nowMs)) this.stopLate(id);
+    }
     this.#inside = false;
   }
 
@@ -187,6 +191,7 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
     if (this.#closed || this.#draining) return;
     this.#draining = true;
     this.#watch.drainBegins(this.nowMs);
+    for (const id of this.#table.late.all()) this.stopLate(id);
     if (this.isServer) {
       // Two steps (RFC 9113 section 6.8): streams that are on their way to us are still served.
       layGoaway(this.#sender, streamIdLimit, errorCode.noError, "draining");
@@ -321,8 +326,9 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
   localEnded(stream: Stream): void {
     if (stream.remote === phase.ended) this.#closeStream(stream);
     else if (this.isServer) {
-      // The answer is complete, and nobody will look at the rest of the question (RFC 9113 section 8.1).
-      this.#layReset(stream.id, errorCode.noError);
+      // The answer is complete, and nobody will look at the rest of the question.
+      const { id, bodyBytesLeft } = stream;
+      if (this.#draining || !this.#table.late.add(id, bodyBytesLeft, this.nowMs)) this.stopLate(id);
       this.#closeStream(stream);
     }
   }
@@ -376,9 +382,14 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
     this.#closeStream(stream, complete ? undefined : code);
   }
 
+  stopLate(id: number): void {
+    this.#layReset(id, errorCode.noError);
+  }
+
   streamFailed(id: number, code: ErrorCode): void {
     this.#guard.count("provokedResets", this.nowMs);
     this.#layReset(id, code);
+    this.#table.late.drop(id);
     const stream = this.#table.open.get(id);
     if (stream === undefined) return;
     this.#closeStream(stream, code);
@@ -477,7 +488,7 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
   #closeStream(stream: Stream, resetCode?: number): void {
     stream.closed = true;
     if (stream.id === 0) this.#waiting.remove(stream);
-    else if (this.#table.open.delete(stream.id)) this.#table.ended.add(stream.id);
+    else if (this.#table.open.delete(stream.id)) this.#table.ended.addWith(stream.id, stream.sendWindow);
     this.#sender.drop(stream);
     const { unconsumed } = stream;
     stream.unconsumed = 0;

@@ -4,6 +4,7 @@ import { deepEqual, equal } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { clientPreface, flag, frameType } from "./frame.ts";
 import type { HeaderPairs } from "./hpack-encoder.ts";
+import type { H2Limits } from "./limits.ts";
 import {
   data,
   dataEnd,
@@ -235,11 +236,55 @@ describe("section 5.1: stream states", () => {
     deepEqual(rig.heard, ["request 1 POST /", "request 3 POST / end"]);
   });
 
-  test("a complete answer to an incomplete request: RST_STREAM without error tells the client to stop", () => {
-    const rig = new Rig(answered);
-    deepEqual(rig.give(rig.headers(1)), ["HEADERS 1 :status=200 end", "RST_STREAM 1 noError"]);
-    deepEqual(rig.give(data(1, "more"), dataEnd(1)), []);
-    equal(rig.connection.streamCount, 0);
+  describe("a complete answer to an incomplete request", () => {
+    const early = (limits: Partial<H2Limits> = {}, fields = request): Rig => {
+      const rig = new Rig({ ...answered, limits });
+      deepEqual(rig.give(rig.headers(1, fields)), ["HEADERS 1 :status=200 end"]);
+      equal(rig.connection.streamCount, 0);
+      return rig;
+    };
+    const stopped = ["RST_STREAM 1 noError"];
+
+    test("the rest, when it comes soon, is let pass, and nobody hears of it", () => {
+      const rig = early();
+      deepEqual(rig.give(data(1, "more"), dataEnd(1)), []);
+      deepEqual(rig.after(5_000), []);
+      deepEqual(rig.heard, ["request 1 POST /"]);
+      const trailed = early();
+      deepEqual(trailed.give(trailed.headersEnd(1, [["x", "1"]])), []);
+    });
+    test("after its end the stream is closed", () => {
+      const rig = early();
+      deepEqual(rig.give(dataEnd(1), data(1, "more")), only("streamClosed"));
+    });
+    test("RST_STREAM without error tells a client to stop that goes on for too long or with too much", () => {
+      deepEqual(early().after(2_000), stopped);
+      const rig = early({ lateRequestBytesMax: 10 });
+      deepEqual(rig.give(data(1, "0123456789")), []);
+      deepEqual(rig.give(data(1, "x")), stopped);
+      deepEqual(rig.give(data(1, "and more"), dataEnd(1)), []);
+    });
+    test("at once where too many are late, or the connection is going away", () => {
+      const rig = early({ lateRequestsMax: 1 });
+      deepEqual(rig.give(rig.headers(3)), ["HEADERS 3 :status=200 end", "RST_STREAM 3 noError"]);
+      rig.connection.drain();
+      deepEqual(rig.sent().slice(0, 1), stopped);
+    });
+    test("the rules hold for the rest", () => {
+      const long = (): Rig => early({}, [...request, ["content-length", "3"]]);
+      deepEqual(long().give(data(1, "1234")), only("protocolError"));
+      deepEqual(long().give(dataEnd(1, "12")), only("protocolError"));
+      deepEqual(long().give(dataEnd(1, "123")), []);
+      for (const wrong of [early(), long()])
+        deepEqual(wrong.give(wrong.headers(1, [["x", "1"]])), only("protocolError"));
+      const pseudo = early();
+      deepEqual(pseudo.give(pseudo.headersEnd(1, [[":path", "/"]])), only("protocolError"));
+      deepEqual(early().give(windowUpdate(1, 0)), only("protocolError"));
+      deepEqual(early().give(windowUpdate(1, 2 ** 31 - 1)), only("flowControlError"));
+      deepEqual(early().give(rst(1), data(1, "x")), only("streamClosed"));
+      const reset = early();
+      deepEqual(reset.give(rst(1), reset.headers(1)), over("streamClosed", 1));
+    });
   });
 });
 

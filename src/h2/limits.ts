@@ -72,6 +72,12 @@ export type H2Limits = {
   readonly writeStallMs: number;
   /** From a drain's start to its end, streams or no streams. */
   readonly drainMs: number;
+  /** How many requests that are answered before they have ended may still be on their way. */
+  readonly lateRequestsMax: number;
+  /** And how much may still come of each, */
+  readonly lateRequestBytesMax: number;
+  /** and for how long. */
+  readonly lateRequestMs: number;
 };
 
 const kib = 1024;
@@ -112,6 +118,9 @@ export const h2LimitsDefault: H2Limits = {
   sendStallMs: 120_000,
   writeStallMs: 60_000,
   drainMs: 30_000,
+  lateRequestsMax: 100,
+  lateRequestBytesMax: 64 * kib,
+  lateRequestMs: 1_000,
 };
 
 /** Counts against a Rate. Starts full. */

@@ -13,6 +13,7 @@ import { calm, type Flood, type FloodGuard } from "./flood-guard.ts";
 import type { FrameSink } from "./frame-reader.ts";
 import { type HeaderList, readRequest, readResponse, readTrailers } from "./header-list.ts";
 import { HpackDecoder } from "./hpack-decoder.ts";
+import type { LateVerdict } from "./late-requests.ts";
 import type { H2Limits } from "./limits.ts";
 import { readPeerSettings, type PeerSettings } from "./peer-settings.ts";
 import { ReceiveWindow } from "./receive-window.ts";
@@ -33,6 +34,8 @@ export type ReceiverOwner = {
   resetCame(stream: Stream, code: number): void;
   /** A stream error: RST_STREAM, and the handler is told. */
   streamFailed(id: number, code: ErrorCode): void;
+  /** Nobody wants the rest of a request that was answered: RST_STREAM without error. */
+  stopLate(id: number): void;
   settingsCame(settings: PeerSettings): void;
   settingsAcked(): void;
   pingCame(bytes: Buffer, at: number): void;
@@ -145,7 +148,7 @@ export class Receiver implements FrameSink {
   /** What can be said before the block is complete, and must end the connection. */
   #checkHeadersStream(id: number): void {
     const table = this.#table;
-    if (table.open.has(id)) return;
+    if (table.open.has(id) || table.late.has(id)) return;
     if (this.#isServer) {
       if ((id & 1) === 0) throw protocol("a stream with an even id, opened by a client");
       if (id > table.lastPeerId || table.resetByUs.has(id)) return;
@@ -184,7 +187,10 @@ export class Receiver implements FrameSink {
     if (isNew) {
       if (!this.#owner.takesStream(id)) return; // beyond our GOAWAY: the client knows to try elsewhere
       table.lastPeerId = id;
-    } else if (stream === undefined) return; // reset by us, and the peer had not heard
+    } else if (stream === undefined) {
+      // Reset by us, and the peer had not heard; or the rest of a request that was answered.
+      return this.#late(id, table.late.trailers(id, ends && !overflowed && readTrailers(fields) !== undefined));
+    }
     if (stream !== undefined && stream.remote === phase.ended)
       return this.#owner.streamFailed(id, errorCode.streamClosed);
     if (this.#blockSelfDependent) return this.#owner.streamFailed(id, errorCode.protocolError);
@@ -224,22 +230,29 @@ export class Receiver implements FrameSink {
     if (!this.window.take(length))
       throw new ConnectionError(errorCode.flowControlError, "DATA beyond the connection's window");
     if (length === 0 && !this.#dataEnds) this.#count("emptyFrames");
-    this.#dataStream = this.#streamForData(id, length);
+    this.#dataStream = this.#streamForData(id, length, (flags & flag.padded) !== 0);
     if (this.#dataStream === undefined) this.#owner.giveBack(length);
     else this.#dataStream.unconsumed += length;
   }
 
-  #streamForData(id: number, length: number): Stream | undefined {
+  #streamForData(id: number, length: number, isPadded: boolean): Stream | undefined {
     const stream = this.#table.open.get(id);
     if (stream === undefined) {
       if (this.#table.isIdle(id, this.#isServer)) throw protocol("DATA on an idle stream");
-      if (!this.#table.resetByUs.has(id)) this.#owner.streamFailed(id, errorCode.streamClosed);
+      const late = this.#table.late.data(id, length, isPadded, this.#dataEnds);
+      if (late !== undefined) this.#late(id, late);
+      else if (!this.#table.resetByUs.has(id)) this.#owner.streamFailed(id, errorCode.streamClosed);
       return undefined;
     }
     if (stream.remote === phase.ended) return this.#dataFails(id, errorCode.streamClosed);
     if (stream.remote === phase.waiting) return this.#dataFails(id, errorCode.protocolError); // before any response
     if (!stream.receiveWindow.take(length)) return this.#dataFails(id, errorCode.flowControlError);
     return stream;
+  }
+
+  #late(id: number, verdict: LateVerdict | undefined): void {
+    if (verdict === "breaks a rule") this.#owner.streamFailed(id, errorCode.protocolError);
+    else if (verdict === "is too much") this.#owner.stopLate(id);
   }
 
   #dataFails(id: number, code: ErrorCode): undefined {
@@ -272,7 +285,9 @@ export class Receiver implements FrameSink {
     if (this.#table.isIdle(id, this.#isServer)) throw protocol("RST_STREAM on an idle stream");
     if (this.#isServer) this.#count("peerResets");
     const stream = this.#table.open.get(id);
-    if (stream !== undefined) this.#owner.resetCame(stream, readUint32(bytes, at));
+    if (stream !== undefined) return this.#owner.resetCame(stream, readUint32(bytes, at));
+    this.#table.late.drop(id);
+    this.#table.resetByUs.forget(id); // whatever was on its way came before this
   }
 
   #windowUpdate(id: number, bytes: Buffer, at: number, end: number): void {
@@ -288,6 +303,9 @@ export class Receiver implements FrameSink {
     const stream = this.#table.open.get(id);
     if (stream === undefined) {
       if (this.#table.isIdle(id, this.#isServer)) throw protocol("WINDOW_UPDATE on an idle stream");
+      if (this.#table.resetByUs.has(id)) return;
+      if (increment === 0) this.#owner.streamFailed(id, errorCode.protocolError);
+      else if (!this.#table.ended.widen(id, increment)) this.#owner.streamFailed(id, errorCode.flowControlError);
       return;
     }
     if (increment === 0) this.#owner.streamFailed(id, errorCode.protocolError);
