@@ -1,30 +1,20 @@
 /**
  * What a worker does for an action: inputs in, command, outputs out. Whatever the action itself does ends in a result;
  * only what this machine failed to do is a failure, and is tried again.
- *
- * E2 A result is for the cache only when its command ended with 0, its status is well and its action may be cached.
  */
-import type { Digest, DigestFunction } from "#base/digest.ts";
+import type { Digest } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
-import { digestOf } from "#blobs/hashing.ts";
 import type { BlobStore, Store } from "#blobs/store.ts";
 import type { Streams } from "#blobs/streams.ts";
 import { grpcCode, isGrpcError } from "#grpc/status.ts";
 import type { Granted } from "#shard/client-executor.ts";
-import {
-  ActionResult,
-  ExecuteResponse,
-  type Command,
-} from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
+import type { Command } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import type { Status } from "#wire/generated/google/rpc/status.ts";
-import { encode } from "#wire/message.ts";
 import { leasesOf } from "#worker/holding.ts";
 import { LiveOutput } from "#worker/live-output.ts";
-import { collectOutputs, OutputRefused, wantedOutputs, type Outputs } from "#worker/outputs/collect.ts";
-import { Uploads } from "#worker/outputs/upload.ts";
+import { wantedOutputs } from "#worker/outputs/collect.ts";
 import type { EndReason } from "#worker/process/protocol.ts";
 import type { RunContext, Runner, RunOutcome, Runners } from "#worker/runner.ts";
-import { boxRoot } from "#worker/sandbox/box.ts";
 import type { Attempt } from "#worker/sandbox/attempt.ts";
 import type { Ran } from "#worker/sandbox/command.ts";
 import type { Sandbox } from "#worker/sandbox/sandbox.ts";
@@ -32,15 +22,12 @@ import type { KeptFolders } from "#worker/stage/kept-folders.ts";
 import type { LinkCache } from "#worker/stage/link-cache.ts";
 import { OutputParentTaken, stage } from "#worker/stage/stage.ts";
 import { MissingInputs } from "#worker/stage/tree.ts";
-import { spaceOf } from "./action-cache.ts";
-import { wireOf } from "./digests.ts";
 import { withEmpty } from "./empty-blobs.ts";
 import { readAction, type ReadAction } from "./execution-inputs.ts";
 import { blobSubject } from "./names.ts";
 import { actionKind, readSpec, type ActionSpec } from "./plan.ts";
-import { publicationText } from "./publish.ts";
-import { runLog, runLogName } from "./run-log.ts";
-import { outcomeText, pinnable } from "./run-outcome.ts";
+import { storeAnswer, type Made } from "./run-answer.ts";
+import { collectAll } from "./run-collect.ts";
 import { keptText, type Resumable, type Resumed } from "./run-resume.ts";
 import { Times, type Moment } from "./run-times.ts";
 import { usageOf } from "./run-usage.ts";
@@ -95,14 +82,6 @@ export type WatchedAction = {
   readonly blobs: BlobStore;
   /** Nothing of the attempt runs any more; when what happened to it, in wall-clock milliseconds. */
   ended(moments: Readonly<Partial<Record<Moment, number>>>): void;
-};
-
-/** What came of it: a status where it went wrong, and as much of a result as there is. */
-type Made = {
-  readonly status: Status | undefined;
-  readonly message: string;
-  readonly result: ActionResult | undefined;
-  readonly digests: readonly Digest[];
 };
 
 class ActionRun {
@@ -261,45 +240,20 @@ class ActionRun {
 
   async #collect(command: Command, { folder }: Attempt, ran: Ran): Promise<Made> {
     const { sandbox, worker } = this.#ports;
-    const { fn } = this.#spec;
+    const { fn, timeoutMs } = this.#spec;
     this.#times.mark("outputUploadStart");
-    const printed = new Uploads(fn);
-    const stdout = ran.stdout.bytes > 0 ? await printed.file(Buffer.from(folder.stdout)) : undefined;
-    const stderr = ran.stderr.bytes > 0 ? await printed.file(Buffer.from(folder.stderr)) : undefined;
-    const logs = await printed.send(this.#blobs);
-    const { outputs, status } = await this.#outputs(command, folder.root, ran);
+    const found = await collectAll({ command, folder, ran, fn, timeoutMs, symlinks, sandbox, blobs: this.#blobs });
     this.#times.mark("outputUploadCompleted");
     this.#times.mark("workerCompleted");
-    const { digests, ...told } = outputs;
-    const result: ActionResult = {
-      ...told,
-      exitCode: ran.exitCode,
-      stdoutRaw: noBytes,
-      stderrRaw: noBytes,
-      ...(stdout && { stdoutDigest: wireOf(stdout.digest) }),
-      ...(stderr && { stderrDigest: wireOf(stderr.digest) }),
-      executionMetadata: {
-        worker,
-        ...this.#times.timestamps,
-        virtualExecutionDuration: durationOf(ran.ranMs),
-        auxiliaryMetadata: [usageOf(ran, sandbox.about)],
-      },
+    const executionMetadata = {
+      worker,
+      ...this.#times.timestamps,
+      virtualExecutionDuration: durationOf(ran.ranMs),
+      auxiliaryMetadata: [usageOf(ran, sandbox.about)],
     };
-    return { status, message: messageOf(ran, this.#context, worker), result, digests: [...logs, ...digests] };
-  }
-
-  /** 55: whatever a command that took too long has made until then is worth a look, and nothing more. */
-  async #outputs(command: Command, root: string, ran: Ran): Promise<{ outputs: Outputs; status: Status | undefined }> {
-    const isBox = this.#ports.sandbox.about.kind === "bubblewrap";
-    const { timeoutMs, fn } = this.#spec;
-    const trouble = troubleOf(ran, timeoutMs);
-    const options = { root, seenAs: isBox ? boxRoot : root, digestFunction: fn, symlinks };
-    try {
-      return { outputs: await collectOutputs(command, this.#blobs, options), status: trouble };
-    } catch (error) {
-      if (!(error instanceof OutputRefused)) throw error;
-      return { outputs: noOutputs, status: trouble ?? failed(grpcCode.failedPrecondition, error.message) };
-    }
+    const { result, status, digests } = found;
+    const message = messageOf(ran, this.#context, worker);
+    return { status, message, result: { ...result, executionMetadata }, digests };
   }
 
   /** What is the action's own fault or its client's to mend; undefined where this machine is to blame. */
@@ -317,55 +271,9 @@ class ActionRun {
     return missingStatus(`${digests.length} blobs that the action needs are not here`, digests.map(blobSubject));
   }
 
-  async #done(made: Made): Promise<RunOutcome> {
-    const { status, message, result, digests, serverLogs } = await this.#noted(made);
-    const { instance, action, doNotCache, principal } = this.#spec;
-    const response: ExecuteResponse = {
-      cachedResult: false,
-      serverLogs,
-      message,
-      ...(result && { result }),
-      ...(status && { status }),
-    };
-    const responseDigest = await this.#put(encode(ExecuteResponse, response));
-    const code = status?.code ?? 0;
-    const exitCode = result?.exitCode ?? 0;
-    const { because } = this.#spec;
-    const { token } = this.#context.task;
-    const about = { instance, action, response: responseDigest, code, exitCode, token };
-    const payload = outcomeText(because ? { ...about, because } : about);
-    const named = [responseDigest, ...digests];
-    if (!result || code !== 0 || exitCode !== 0 || doNotCache)
-      return { kind: "done", payload, digests: pinnable(named) };
-    const digest = await this.#put(encode(ActionResult, result));
-    const [fn, name] = [this.#spec.fn, action.slice(action.indexOf(":") + 1)];
-    const atMs = this.#context.clock.wallMs();
-    const first = because?.kind === "never-stored";
-    const publish = publicationText({ space: spaceOf(fn, instance), name, digest, principal, atMs, first });
-    return { kind: "done", payload, digests: pinnable([digest, ...named]), publish };
-  }
-
-  /** Who has to find out why a run did not end well is given what was noted of it, and the result by its digest. */
-  async #noted(made: Made): Promise<Made & Pick<ExecuteResponse, "serverLogs">> {
-    const { status, message, result, digests } = made;
-    if (!result || ((status?.code ?? 0) === 0 && result.exitCode === 0)) return { ...made, serverLogs: new Map() };
-    const { task } = this.#context;
-    const spec = this.#spec;
-    const log = await this.#put(Buffer.from(runLog({ task, spec, status, message, result })), spec.fn);
-    const kept = await this.#put(encode(ActionResult, result), spec.fn);
-    const serverLogs = new Map([[runLogName, { digest: wireOf(log), humanReadable: true }]]);
-    return {
-      ...made,
-      message: `${message}, result: ${blobSubject(kept)}`,
-      digests: [log, kept, ...digests],
-      serverLogs,
-    };
-  }
-
-  async #put(bytes: Buffer, fn?: DigestFunction): Promise<Digest> {
-    const digest = digestOf(bytes, fn);
-    await this.#blobs.write(digest, bytes);
-    return digest;
+  #done(made: Made): Promise<RunOutcome> {
+    const { task, clock } = this.#context;
+    return storeAnswer(made, { task, clock, spec: this.#spec, blobs: this.#blobs });
   }
 }
 
@@ -373,23 +281,6 @@ class ActionRun {
 const ownEnds: ReadonlySet<EndReason> = new Set(["exited", "timed-out"]);
 /** These as well, when they come a second time: it fills disks, or kills what runs it. */
 const told: ReadonlySet<EndReason> = new Set([...ownEnds, "disk-full", "lane-lost"]);
-
-const noBytes = new Uint8Array();
-const noOutputs: Outputs = {
-  outputFiles: [],
-  outputDirectories: [],
-  outputSymlinks: [],
-  outputFileSymlinks: [],
-  outputDirectorySymlinks: [],
-  digests: [],
-};
-
-/** 84: a command may not notice that a part of it ran out of memory; what it made cannot be trusted all the same. */
-function troubleOf({ why, outOfMemory, exitCode }: Ran, timeoutMs: number): Status | undefined {
-  if (why === "timed-out") return failed(grpcCode.deadlineExceeded, `the command was ended after ${timeoutMs} ms`);
-  if (!outOfMemory || exitCode !== 0) return undefined;
-  return failed(grpcCode.resourceExhausted, "a part of the command ran out of the memory it may have");
-}
 
 const durationOf = (ms: number) => ({ seconds: Math.floor(ms / 1_000), nanos: Math.floor((ms % 1_000) * 1e6) });
 

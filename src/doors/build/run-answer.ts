@@ -1,0 +1,94 @@
+/**
+ * The answer to whoever waits for an action, put into the store; with what the kernel is to record of it.
+ *
+ * E2 A result is for the cache only when its command ended with 0, its status is well and its action may be cached.
+ */
+import type { Clock } from "#base/clock.ts";
+import type { Digest, DigestFunction } from "#base/digest.ts";
+import { digestOf } from "#blobs/hashing.ts";
+import type { BlobStore } from "#blobs/store.ts";
+import type { Granted } from "#shard/client-executor.ts";
+import { ActionResult, ExecuteResponse } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
+import type { Status } from "#wire/generated/google/rpc/status.ts";
+import { encode } from "#wire/message.ts";
+import type { RunOutcome } from "#worker/runner.ts";
+import { spaceOf } from "./action-cache.ts";
+import { wireOf } from "./digests.ts";
+import { blobSubject } from "./names.ts";
+import type { ActionSpec } from "./plan.ts";
+import { publicationText } from "./publish.ts";
+import { runLog, runLogName } from "./run-log.ts";
+import { outcomeText, pinnable } from "./run-outcome.ts";
+
+/** What came of it: a status where it went wrong, and as much of a result as there is. */
+export type Made = {
+  readonly status: Status | undefined;
+  readonly message: string;
+  readonly result: ActionResult | undefined;
+  readonly digests: readonly Digest[];
+};
+
+export type AnswerPorts = {
+  readonly task: Granted;
+  readonly spec: ActionSpec;
+  readonly blobs: BlobStore;
+  readonly clock: Clock;
+};
+
+export async function storeAnswer(made: Made, ports: AnswerPorts): Promise<RunOutcome> {
+  const { spec, blobs, task, clock } = ports;
+  const { status, message, result, digests, serverLogs } = await noted(made, ports);
+  const code = status?.code ?? 0;
+  const exitCode = result?.exitCode ?? 0;
+  const isForCache = result !== undefined && code === 0 && exitCode === 0 && !spec.doNotCache;
+  const response: ExecuteResponse = {
+    cachedResult: false,
+    serverLogs,
+    message,
+    ...(result && { result }),
+    ...(status && { status }),
+  };
+  const [responseDigest, resultDigest] = await Promise.all([
+    put(blobs, encode(ExecuteResponse, response)),
+    isForCache ? put(blobs, encode(ActionResult, result)) : undefined,
+  ]);
+  const { instance, action, because } = spec;
+  const about = { instance, action, response: responseDigest, code, exitCode, token: task.token };
+  const payload = outcomeText(because ? { ...about, because } : about);
+  const named = [responseDigest, ...digests];
+  if (resultDigest === undefined) return { kind: "done", payload, digests: pinnable(named) };
+  const publish = publicationOf(spec, resultDigest, clock.wallMs());
+  return { kind: "done", payload, digests: pinnable([resultDigest, ...named]), publish };
+}
+
+function publicationOf({ fn, instance, action, principal, because }: ActionSpec, digest: Digest, atMs: number): string {
+  const name = action.slice(action.indexOf(":") + 1);
+  const first = because?.kind === "never-stored";
+  return publicationText({ space: spaceOf(fn, instance), name, digest, principal, atMs, first });
+}
+
+/** Who has to find out why a run did not end well is given what was noted of it, and the result by its digest. */
+async function noted(
+  made: Made,
+  { task, spec, blobs }: AnswerPorts,
+): Promise<Made & Pick<ExecuteResponse, "serverLogs">> {
+  const { status, message, result, digests } = made;
+  if (!result || ((status?.code ?? 0) === 0 && result.exitCode === 0)) return { ...made, serverLogs: new Map() };
+  const [log, kept] = await Promise.all([
+    put(blobs, Buffer.from(runLog({ task, spec, status, message, result })), spec.fn),
+    put(blobs, encode(ActionResult, result), spec.fn),
+  ]);
+  const serverLogs = new Map([[runLogName, { digest: wireOf(log), humanReadable: true }]]);
+  return {
+    ...made,
+    message: `${message}, result: ${blobSubject(kept)}`,
+    digests: [log, kept, ...digests],
+    serverLogs,
+  };
+}
+
+async function put(blobs: BlobStore, bytes: Buffer, fn?: DigestFunction): Promise<Digest> {
+  const digest = digestOf(bytes, fn);
+  await blobs.write(digest, bytes);
+  return digest;
+}
