@@ -1,24 +1,35 @@
 /** A plain TCP balancer: each connection goes to the next backend that takes it, byte for byte, and knows nothing. */
 import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
+import type { Scissors } from "./scissors.ts";
 
 const connectMs = 1_000;
+
+export type BalancerOptions = {
+  /** What it listens on; left out: any port of this machine's own. */
+  readonly listen?: string;
+  /** Asked for each connection: where it is cut. Left out: nowhere. */
+  readonly scissors?: () => Scissors;
+};
 
 export class Balancer implements AsyncDisposable {
   readonly #backends: readonly string[];
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   readonly #carried = new Map<string, number>();
+  readonly #scissors: (() => Scissors) | undefined;
   #turn = 0;
+  #cuts = 0;
 
-  private constructor(backends: readonly string[]) {
+  private constructor(backends: readonly string[], { scissors }: BalancerOptions) {
     this.#backends = backends;
+    this.#scissors = scissors;
     this.#server = createServer({ allowHalfOpen: true }, (socket) => void this.#carry(socket));
   }
 
   /** `backends` and what it listens on are host:port. */
-  static async open(backends: readonly string[], listen = "127.0.0.1:0"): Promise<Balancer> {
-    const balancer = new Balancer(backends);
-    const [host, port] = listen.split(":");
+  static async open(backends: readonly string[], options: BalancerOptions = {}): Promise<Balancer> {
+    const balancer = new Balancer(backends, options);
+    const [host, port] = (options.listen ?? "127.0.0.1:0").split(":");
     await new Promise<void>((bound) => balancer.#server.listen(Number(port), host, bound));
     return balancer;
   }
@@ -33,6 +44,11 @@ export class Balancer implements AsyncDisposable {
     return this.#carried;
   }
 
+  /** How many connections were cut. */
+  get cuts(): number {
+    return this.#cuts;
+  }
+
   async #carry(client: Socket): Promise<void> {
     this.#hold(client);
     for (let tries = 0; tries < this.#backends.length; tries += 1) {
@@ -43,14 +59,29 @@ export class Balancer implements AsyncDisposable {
       this.#hold(server);
       this.#carried.set(backend, (this.#carried.get(backend) ?? 0) + 1);
       server.once("close", () => this.#carried.set(backend, (this.#carried.get(backend) ?? 1) - 1));
-      for (const [one, other] of [
-        [client, server],
-        [server, client],
-      ] as const)
-        one.pipe(other).once("close", () => one.destroy());
+      client.pipe(server).once("close", () => client.destroySoon());
+      if (this.#scissors) this.#carryUntilCut(server, client, this.#scissors());
+      else server.pipe(client);
+      client.once("close", () => server.destroy());
       return;
     }
     client.destroy();
+  }
+
+  /** What comes before the cut arrives; then the line is dead. */
+  #carryUntilCut(server: Socket, client: Socket, scissors: Scissors): void {
+    server.on("data", (bytes: Buffer) => {
+      const at = scissors.cutAt(bytes);
+      if (at === undefined) {
+        if (!client.write(bytes)) server.pause();
+        return;
+      }
+      this.#cuts += 1;
+      client.end(bytes.subarray(0, at));
+      server.removeAllListeners("data").destroy();
+    });
+    client.on("drain", () => server.resume());
+    server.once("end", () => client.end());
   }
 
   #reach(backend: string): Promise<Socket | undefined> {

@@ -153,7 +153,7 @@ export class Fleet implements AsyncDisposable {
   /** From outside to each node, which serves its own machine only, and from the nodes to the database. */
   async #connect({ gateway }: Wires): Promise<void> {
     const { port } = new URL(this.#ports.database);
-    this.#carriers.use(await Balancer.open([`127.0.0.1:${port}`], `${gateway}:${port}`));
+    this.#carriers.use(await Balancer.open([`127.0.0.1:${port}`], { listen: `${gateway}:${port}` }));
     for (const { name, edge, net } of this.members) {
       const args = [join(import.meta.dirname, "relay-main.ts"), edge, `127.0.0.1:${edge.split(":")[1]}`];
       const logFile = join(this.folder, "logs", `${name}-relay`);

@@ -13,6 +13,7 @@ import { Processes } from "#e2e/chaos/processes.ts";
 import { Balancer } from "./balancer.ts";
 import { Fleet, type FleetPlan } from "./fleet.ts";
 import { actionsIn, makeSacks, sacksTarget, type Sacks } from "./sacks.ts";
+import { Scissors } from "./scissors.ts";
 import { trouble } from "./trouble.ts";
 import { auditNames, findings } from "./verdict.ts";
 import { Wires, wiresMissing } from "./wires.ts";
@@ -25,6 +26,8 @@ const { values: options } = parseArgs({
     layers: { type: "string", default: "5" },
     /** Each node in a network of its own, which is cut now and then. Needs root. */
     cut: { type: "boolean", default: false },
+    /** Of the frames that bring Bazel something, the share after which its connection breaks; such as 0.01. */
+    snip: { type: "string", default: "0" },
     calm: { type: "boolean", default: false },
     keep: { type: "boolean", default: false },
   },
@@ -64,7 +67,11 @@ async function once(build: number, postgres: PostgresServer, processes: Processe
   const fleet = await Fleet.start(plan, { processes, database, wires });
   await using _fleet = fleet;
   await auditNames(database);
-  await using balancer = await Balancer.open(fleet.members.map(({ edge }) => edge));
+  const share = Number(options.snip);
+  await using balancer = await Balancer.open(
+    fleet.members.map(({ edge }) => edge),
+    share > 0 ? { scissors: () => new Scissors({ random: random.fork("snip"), share }) } : {},
+  );
   const workspace = makeSacks(fleet.folder, randomUUID(), sacks);
   const bazel = new Bazel(workspace, join(fleet.folder, "bazel"));
   const end = new AbortController();
@@ -95,7 +102,8 @@ async function once(build: number, postgres: PostgresServer, processes: Processe
   await bazel.stop().catch(() => {});
   if (violations.length > 0 || options.keep) keep(fleet, build, say);
   const { jobs, attempts, commits, writes } = found;
-  const figures = { seconds: Math.round(tookMs / 1_000), ...troubles, jobs, attempts, commits, writes };
+  const snips = balancer.cuts;
+  const figures = { seconds: Math.round(tookMs / 1_000), ...troubles, snips, jobs, attempts, commits, writes };
   const line = Object.entries({ ...figures, violations: violations.length });
   return { line: line.map(([name, value]) => `${name}=${value}`).join(" "), violations };
 }

@@ -2,4 +2,4 @@
 import { Balancer } from "./balancer.ts";
 
 const [listen = "", backend = ""] = process.argv.slice(2);
-await Balancer.open([backend], listen);
+await Balancer.open([backend], { listen });

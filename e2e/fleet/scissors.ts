@@ -1,0 +1,55 @@
+/**
+ * Where a connection is cut, by what goes over it: HTTP/2 from a server to its client is followed frame by frame, and
+ * the last that gets through is DATA, or a part of it. So an answer breaks off after some of its bytes, or after all of
+ * them and before its end, which is when whoever asked does not know what it has. Pure.
+ */
+import type { Random } from "#base/random.ts";
+import { frameHeaderBytes, frameType } from "#h2/frame.ts";
+
+export type ScissorsOptions = {
+  readonly random: Random;
+  /** Of frames with data in them, the share after which, or in which, there is a cut. */
+  readonly share: number;
+};
+
+export class Scissors {
+  readonly #options: ScissorsOptions;
+  /** Of the header of the frame that is just coming. */
+  readonly #header = Buffer.alloc(frameHeaderBytes);
+  #headerBytes = 0;
+  #payloadLeft = 0;
+  #cutAfterBytes = Infinity;
+
+  constructor(options: ScissorsOptions) {
+    this.#options = options;
+  }
+
+  /** How many of these bytes get through before the cut; undefined: all of them, and there is none yet. */
+  cutAt(bytes: Uint8Array): number | undefined {
+    for (let at = 0; at < bytes.length;) {
+      const step =
+        this.#payloadLeft > 0
+          ? Math.min(this.#payloadLeft, bytes.length - at)
+          : Math.min(frameHeaderBytes - this.#headerBytes, bytes.length - at);
+      if (step >= this.#cutAfterBytes) return at + this.#cutAfterBytes;
+      if (this.#payloadLeft > 0) {
+        this.#payloadLeft -= step;
+        this.#cutAfterBytes -= step;
+      } else this.#takeHeader(bytes.subarray(at, at + step));
+      at += step;
+    }
+    return undefined;
+  }
+
+  #takeHeader(bytes: Uint8Array): void {
+    this.#header.set(bytes, this.#headerBytes);
+    this.#headerBytes += bytes.length;
+    if (this.#headerBytes < frameHeaderBytes) return;
+    this.#headerBytes = 0;
+    this.#payloadLeft = this.#header.readUIntBE(0, 3);
+    const { random, share } = this.#options;
+    if (this.#header[3] !== frameType.data || this.#payloadLeft === 0 || !random.chance(share)) return;
+    // Mostly after the last byte: that is the case that needs the most luck otherwise.
+    this.#cutAfterBytes = random.chance(0.7) ? this.#payloadLeft : 1 + random.below(this.#payloadLeft);
+  }
+}
