@@ -22,6 +22,8 @@ export type DoorOptions = {
   readonly assets?: Partial<AssetSettings>;
   /** Without, everything has to be waited for. */
   readonly isPrompt?: boolean;
+  /** Left out: one in memory. */
+  readonly store?: Store;
 };
 
 const roles: Readonly<Record<string, readonly BuildAction[]>> = {
@@ -40,11 +42,11 @@ function callerOf(text: string): BuildCaller {
 
 export type Door = Awaited<ReturnType<typeof openDoor>>;
 
-export async function openDoor(realClock: Clock, { settings, assets, isPrompt = true }: DoorOptions = {}) {
+export async function openDoor(realClock: Clock, { settings, assets, isPrompt = true, ...given }: DoorOptions = {}) {
   // Goes on with every look, so that what comes later has a later time.
   let wallMs = 1_700_000_000_000;
   const clock: Clock = { ...realClock, wallMs: () => (wallMs += 1) };
-  const inner = createMemoryStore({ clock, sizeBytesMax: 64 * 1024 * 1024 });
+  const inner = given.store ?? createMemoryStore({ clock, sizeBytesMax: 64 * 1024 * 1024 });
   const index = createMemoryIndex();
   const lost = new Set<Digest>();
   let isDown = false;
