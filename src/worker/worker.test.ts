@@ -13,7 +13,8 @@ import type { Order } from "#shard/client.ts";
 import { ReadyDesk, type ReadyShard } from "#shard/ready-desk.ts";
 import type { Planners, Resume, RunContext, RunOutcome, Runners } from "./runner.ts";
 import type { WorkSource, WorkSources } from "./sources.ts";
-import { createWorker, type WorkerOptions } from "./worker.ts";
+import { createWorker } from "./worker.ts";
+import type { WorkerOptions } from "./worker-options.ts";
 
 const template: TaskTemplate = {
   kind: "sleep",

@@ -2,66 +2,20 @@
  * The worker: takes claims from shards as it has room, keeps them alive, runs them, and says how they ended.
  * Time, chance, shards, bytes and processes all come in from outside, so the simulator runs this very code.
  */
-import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
-import type { Random } from "#base/random.ts";
-import type { BlobStore } from "#blobs/store.ts";
-import type { ExecutorClient, Granted } from "#shard/client-executor.ts";
+import type { Granted } from "#shard/client-executor.ts";
 import { isRejected } from "#shard/rejected.ts";
 import { Backoff } from "#shard/router-backoff.ts";
 import { endingOf, tell, type AttemptPorts } from "./attempt.ts";
+import { FormerClaims } from "./former-claims.ts";
 import { Holding } from "./holding.ts";
 import { Renewals } from "./renewal.ts";
-import type { Planners, Resume, Runners } from "./runner.ts";
+import type { Resume } from "./runner.ts";
 import { Rumours, type WorkSources } from "./sources.ts";
 import { Spares } from "./spares.ts";
 import { Visits } from "./visits.ts";
-
-export type WorkerOptions = {
-  /** Attempts at once. */
-  readonly slots: number;
-  /** Shards that are asked for work at once. */
-  readonly pollersMax: number;
-  /** How long a shard may hold a request for work; shorter when there are more shards than can be asked at once. */
-  readonly pollMs: number;
-  readonly sweepMs: number;
-  /** How often one that is busy asks another node whether there is work besides. */
-  readonly lookMs: number;
-  readonly stopMsMax: number;
-  /** How long an ending is offered to a shard that does not answer; the attempt's slot is free meanwhile. */
-  readonly tellMsMax: number;
-};
-
-export const workerDefaults: WorkerOptions = {
-  slots: 4,
-  pollersMax: 8,
-  pollMs: 10_000,
-  sweepMs: 2_000,
-  lookMs: 250,
-  stopMsMax: 10_000,
-  tellMsMax: 600_000,
-};
-
-export type WorkerPorts = {
-  readonly client: ExecutorClient;
-  readonly blobs: BlobStore;
-  readonly clock: Clock;
-  readonly random: Random;
-  /** Names this worker to shards. After a restart under the same name its old claims are given back at once. */
-  readonly executor: string;
-  /** Labels (`name=value`) that it offers. */
-  readonly offers: readonly string[];
-  readonly shards: number;
-  /** Where word of work is heard when there are more shards than can be asked at once. Left out: they are visited. */
-  readonly sources?: WorkSources;
-  readonly runners: Runners;
-  readonly planners: Planners;
-  /** What an earlier life of this worker began, and is under way still. */
-  readonly resumes?: readonly Resume[];
-  readonly options?: Partial<WorkerOptions>;
-  readonly log?: (line: string) => void;
-};
+import { workerDefaults, type WorkerOptions, type WorkerPorts } from "./worker-options.ts";
 
 export type Worker = {
   /** Works until it is drained, or until the signal: then everything stops at once and nothing more is said. */
@@ -104,7 +58,7 @@ class PollingWorker implements Worker {
   /** Ends the telling: at a crash, or when a drained worker has waited long enough. */
   readonly #tell = new AbortController();
   readonly #reserving = new Set<ShardId>();
-  readonly #synced = new Set<ShardId>();
+  readonly #former: FormerClaims;
   /** Undefined where every shard is asked by itself. */
   readonly #rumours: Rumours | undefined;
   #waiting: (() => void)[] = [];
@@ -119,6 +73,8 @@ class PollingWorker implements Worker {
     this.#leave.signal.addEventListener("abort", () => this.#wakePollers(), { once: true });
     const isReserving = (shard: ShardId): boolean => this.#reserving.has(shard);
     this.#renewals = new Renewals({ client, clock, executor, isReserving, log: this.#log }, this.#crash.signal);
+    const { random, shards } = ports;
+    this.#former = new FormerClaims({ renewals: this.#renewals, clock, random, shards, crash: this.#crash.signal });
     const giveBack = (holding: Holding): void => this.#follow(this.#attempts, holding, this.#release(holding));
     this.#spares = new Spares({ clock, countMax: this.#options.pollersMax, giveBack });
     if (ports.sources && ports.shards > this.#options.pollersMax) this.#rumours = this.#listener(ports.sources);
@@ -160,7 +116,7 @@ class PollingWorker implements Worker {
     for (const resume of this.#ports.resumes ?? []) this.#resume(resume);
     const pollers = Math.min(this.#ports.shards, this.#options.pollersMax);
     const loops = Array.from({ length: pollers }, () => this.#poll(pollers));
-    if (this.#rumours) loops.push(this.#rumours.listen(), this.#syncAll());
+    if (this.#rumours) loops.push(this.#rumours.listen(), this.#former.giveAllBack(this.#leave.signal));
     else if (pollers < this.#ports.shards) loops.push(this.#sweep());
     try {
       await Promise.all(loops);
@@ -190,7 +146,7 @@ class PollingWorker implements Worker {
     this.#spares.giveAllBack();
     this.#rumours?.roomChanged();
     // A reservation that was cut off may have been granted all the same; where nobody answers, its lease ends.
-    await Promise.all(interrupted.map((shard) => this.#sync(shard, 2_000)));
+    await Promise.all(interrupted.map((shard) => this.#former.giveBack(shard, 2_000)));
   }
 
   resume(): void {
@@ -256,7 +212,7 @@ class PollingWorker implements Worker {
     const { pollMs } = this.#options;
     this.#reserving.add(shard);
     try {
-      if (!this.#synced.has(shard) && !(await this.#sync(shard))) {
+      if (!(await this.#former.given(shard))) {
         if (this.#rumours) this.#visits.learn(shard, 0);
         return false;
       }
@@ -282,18 +238,6 @@ class PollingWorker implements Worker {
     } finally {
       this.#reserving.delete(shard);
       this.#rumours?.roomChanged();
-    }
-  }
-
-  /** Gives back what an earlier life of this worker held, or what a lost answer brought. */
-  async #sync(shard: ShardId, deadlineMs = 5_000): Promise<boolean> {
-    try {
-      await this.#renewals.sync(shard, { deadlineMs });
-      this.#synced.add(shard);
-      return true;
-    } catch (error) {
-      if (!isFault(error) && !isRejected(error) && !this.#crash.signal.aborted) throw error;
-      return false;
     }
   }
 
@@ -363,19 +307,6 @@ class PollingWorker implements Worker {
     const { client, blobs, clock, runners, planners } = this.#ports;
     const { stopMsMax, tellMsMax } = this.#options;
     return { client, blobs, clock, runners, planners, stopMsMax, tellMsMax, log: this.#log, signal: this.#tell.signal };
-  }
-
-  /** Shards that are not visited may still hold claims of an earlier life. */
-  async #syncAll(): Promise<void> {
-    const { clock, random, shards } = this.#ports;
-    const { signal } = this.#leave;
-    const backoff = new Backoff({ backoffMs: 100, backoffMsMax: 5_000 }, random);
-    for (let shard = 0; shard < shards && !signal.aborted;) {
-      if (this.#synced.has(shard) || (await this.#sync(shard))) {
-        shard += 1;
-        backoff.reset();
-      } else await clock.sleep(backoff.next(), signal).catch(() => {});
-    }
   }
 
   /** With more shards than can be asked at once: looks which of them have work. */

@@ -1,0 +1,58 @@
+/**
+ * Claims that shards believe this worker to hold and that it knows nothing of: an earlier life of it had them, or they
+ * came with an answer that was lost. A shard is asked once before it is asked for work.
+ */
+import type { Clock } from "#base/clock.ts";
+import { isFault } from "#base/fault.ts";
+import type { ShardId } from "#base/ids.ts";
+import type { Random } from "#base/random.ts";
+import { isRejected } from "#shard/rejected.ts";
+import { Backoff } from "#shard/router-backoff.ts";
+import type { Renewals } from "./renewal.ts";
+
+export type FormerPorts = {
+  readonly renewals: Pick<Renewals, "sync">;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly shards: number;
+  /** The worker was stopped without ceremony. */
+  readonly crash: AbortSignal;
+};
+
+export class FormerClaims {
+  readonly #ports: FormerPorts;
+  readonly #asked = new Set<ShardId>();
+
+  constructor(ports: FormerPorts) {
+    this.#ports = ports;
+  }
+
+  /** False when the shard could not be asked. Asks it at most once. */
+  async given(shard: ShardId): Promise<boolean> {
+    return this.#asked.has(shard) || (await this.giveBack(shard));
+  }
+
+  async giveBack(shard: ShardId, deadlineMs = 5_000): Promise<boolean> {
+    const { renewals, crash } = this.#ports;
+    try {
+      await renewals.sync(shard, { deadlineMs });
+      this.#asked.add(shard);
+      return true;
+    } catch (error) {
+      if (!isFault(error) && !isRejected(error) && !crash.aborted) throw error;
+      return false;
+    }
+  }
+
+  /** Shards that are not visited may hold some as well. */
+  async giveAllBack(signal: AbortSignal): Promise<void> {
+    const { clock, random, shards } = this.#ports;
+    const backoff = new Backoff({ backoffMs: 100, backoffMsMax: 5_000 }, random);
+    for (let shard = 0; shard < shards && !signal.aborted;) {
+      if (await this.given(shard)) {
+        shard += 1;
+        backoff.reset();
+      } else await clock.sleep(backoff.next(), signal).catch(() => {});
+    }
+  }
+}
