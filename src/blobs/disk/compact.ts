@@ -8,8 +8,9 @@ import { hashRoom, headerBytes, kinds, openRecord, peekHeader, recordBytes, type
 import { segmentHeaderBytes } from "./segments.ts";
 import { flags, noEntry } from "./table.ts";
 
-/** So much is copied before others have their turn. */
+/** So much is looked at, and copied where it is of use, before others have their turn: well under a millisecond. */
 const stepBytes = 128 * 1024;
+const stepRecords = 100;
 const windowBytes = 1024 * 1024;
 
 /** Throws, and the segment stays, when something could not be copied. */
@@ -28,7 +29,7 @@ export async function compactSegment(core: Core, number: number): Promise<number
   if (segment.liveBytes > 0) await moveRest(core, number);
   // What it held may have been durable, so the copies have to be before it goes.
   for (const target of segments.numbers.filter((one) => one >= firstTarget)) await log.sync(target);
-  segments.remove(number);
+  await segments.remove(number);
   room.give(segment.sizeBytes);
   return segment.sizeBytes;
 }
@@ -56,42 +57,45 @@ type Source = { readonly fd: number; readonly number: number; readonly sizeBytes
 
 async function copyLive(core: Core, { fd, number, sizeBytes }: Source): Promise<void> {
   const isOldest = core.segments.numbers[0] === number;
-  let buffer = Buffer.allocUnsafeSlow(windowBytes);
-  let copied: Promise<unknown>[] = [];
-  let copiedBytes = 0;
+  const buffer = Buffer.allocUnsafeSlow(windowBytes);
   for (let at = segmentHeaderBytes; at < sizeBytes;) {
     const got = await readAt(core, fd, buffer.subarray(0, Math.min(buffer.length, sizeBytes - at)), at);
     let used = 0;
-    for (;;) {
-      const header = peekHeader(buffer, used, got);
-      const length = header ? recordBytes(header.bodyBytes) : 0;
-      if (!header || used + length > got) break;
-      const record = { header, bytes: buffer, at: used, place: { segment: number, offset: at + used } };
-      const writing = copyRecord(core, record, isOldest);
-      if (writing) {
-        copied.push(writing);
-        copiedBytes += length;
-      }
-      used += length;
-      if (copiedBytes < stepBytes) continue;
-      await Promise.all(copied);
-      copied = [];
-      copiedBytes = 0;
-    }
+    for (let length = -1; length !== 0; used += length)
+      length = await copyStep(core, { buffer, from: used, to: got }, { segment: number, offset: at + used }, isOldest);
     if (used === 0) break; // damaged from here on: nothing behind it can be told apart
     at += used;
-    await Promise.all(copied);
-    copied = [];
-    buffer = Buffer.allocUnsafeSlow(windowBytes);
   }
-  await Promise.all(copied);
 }
+
+type Window = { readonly buffer: Buffer; readonly from: number; readonly to: number };
+
+/** Says how many bytes it has dealt with: whole records, and none when there is no whole one any more. */
+async function copyStep(core: Core, { buffer, from, to }: Window, place: Place, isOldest: boolean): Promise<number> {
+  const copied: Promise<unknown>[] = [];
+  let at = from;
+  for (let records = 0; records < stepRecords && at - from < stepBytes; records += 1) {
+    const header = peekHeader(buffer, at, to);
+    const length = header ? recordBytes(header.bodyBytes) : 0;
+    if (!header || at + length > to) break;
+    const record = { header, bytes: buffer, at, place: { ...place, offset: place.offset + at - from } };
+    const writing = copyRecord(core, record, isOldest);
+    if (writing) copied.push(writing);
+    at += length;
+  }
+  // What is copied is read from the window, so that must stay as it is until all of it has been.
+  await Promise.all(copied);
+  if (copied.length === 0) await new Promise(setImmediate);
+  return at - from;
+}
+
+type Place = { readonly segment: number; readonly offset: number };
 
 type SourceRecord = {
   readonly header: Header;
   readonly bytes: Buffer;
   readonly at: number;
-  readonly place: { readonly segment: number; readonly offset: number };
+  readonly place: Place;
 };
 
 const key: Key = new Uint32Array(keyWords);

@@ -7,10 +7,10 @@ import { compactSegment } from "./compact.ts";
 import type { Core } from "./core.ts";
 import { flags } from "./table.ts";
 
-/** Entries looked at before others have their turn: well under a millisecond. */
-const slice = 10_000;
-/** Entries let go of with one record. */
-const dropAtOnce = 1_000;
+/** Entries looked at before others have their turn: a fraction of a millisecond. */
+const slice = 1_000;
+/** Entries let go of with one record; likewise. */
+const dropAtOnce = 200;
 /** A segment of which less than this is dead is left alone, unless room is short. */
 const deadShareCalm = 0.5;
 const deadShareShort = 0.02;

@@ -265,7 +265,7 @@ export class PackedLog {
       slab.isBusy = false;
     }
     for (const segment of new Set(all.map((one) => one.segment))) {
-      if (segment.sizeBytes === 0) segments.remove(segment.number);
+      if (segment.sizeBytes === 0) segments.removeEmpty(segment.number);
       else if (segment === region.segment) this.#cut(segment);
     }
     for (const { region: place, resolve, reject } of late)

@@ -1,5 +1,6 @@
 /** The files of the packed log: which there are, how much of each is still of use, and a handle to each in turn. */
 import { closeSync, openSync, readdirSync, rmSync, statSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { assert, must } from "#base/assert.ts";
 
@@ -101,7 +102,19 @@ export class Segments {
     closeSync(fd);
   }
 
-  remove(number: number): void {
+  /** Nobody finds it any more; the file itself takes the disk a while, which nobody else waits for. */
+  async remove(number: number): Promise<void> {
+    this.#forget(number);
+    await rm(this.path(number), { force: true });
+  }
+
+  /** One that nothing was written to. */
+  removeEmpty(number: number): void {
+    this.#forget(number);
+    rmSync(this.path(number), { force: true });
+  }
+
+  #forget(number: number): void {
     const segment = this.#segments.get(number);
     assert(segment, "a segment that is there");
     this.#segments.delete(number);
@@ -110,7 +123,6 @@ export class Segments {
     this.#handles.delete(number);
     if (handle && handle.users > 0) this.#doomed.set(handle.fd, handle);
     else if (handle) closeSync(handle.fd);
-    rmSync(this.path(number), { force: true });
   }
 
   close(): void {

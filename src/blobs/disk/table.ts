@@ -310,7 +310,20 @@ export class Table {
     this.#resize(capacity);
     for (const words of chunks) this.#chunks.push(asChunk(words));
     this.#end = entries;
-    for (let entry = entries - 1; entry >= 0; entry -= 1) this.#adopt(entry);
+    for (let end = entries; end > 0; end -= groupMax) {
+      const from = Math.max(0, end - groupMax);
+      this.#fetchHomes(from, end);
+      for (let entry = end - 1; entry >= from; entry -= 1) this.#adopt(entry);
+    }
+  }
+
+  /** The slots that these will want, all at once: see `findGroup`. */
+  #fetchHomes(from: number, end: number): void {
+    const slots = this.#slots;
+    const mask = this.#mask;
+    let seen = 0;
+    for (let entry = from; entry < end; entry += 1) seen ^= slots[2 * (this.#word(entry, 0) & mask) + 1] as number;
+    this.seen = seen;
   }
 
   #adopt(entry: number): void {
