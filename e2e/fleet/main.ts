@@ -11,6 +11,7 @@ import { until } from "#test/until.ts";
 import { Bazel, bazelMissing } from "#e2e/bazel/bazel.ts";
 import { Processes } from "#e2e/chaos/processes.ts";
 import { Balancer } from "./balancer.ts";
+import { judgeReads } from "./bazel-reads.ts";
 import { Fleet, type FleetPlan } from "./fleet.ts";
 import { actionsIn, makeSacks, sacksTarget, type Sacks } from "./sacks.ts";
 import { Scissors } from "./scissors.ts";
@@ -74,6 +75,7 @@ async function once(build: number, postgres: PostgresServer, processes: Processe
   );
   const workspace = makeSacks(fleet.folder, randomUUID(), sacks);
   const bazel = new Bazel(workspace, join(fleet.folder, "bazel"));
+  const calls = join(fleet.folder, "logs", "bazel-calls");
   const end = new AbortController();
   const startedMs = performance.now();
   const violations: string[] = [];
@@ -83,8 +85,8 @@ async function once(build: number, postgres: PostgresServer, processes: Processe
   try {
     const flags = [`--remote_executor=grpc://${balancer.address}`, "--spawn_strategy=remote", "--jobs=24"];
     // Every call that Bazel made, for whoever has to find out what went wrong.
-    const calls = `--experimental_remote_grpc_log=${join(fleet.folder, "logs", "bazel-calls")}`;
-    const { output, processes: run } = await bazel.build([sacksTarget], [...flags, ...patience, calls]);
+    const record = `--experimental_remote_grpc_log=${calls}`;
+    const { output, processes: run } = await bazel.build([sacksTarget], [...flags, ...patience, record]);
     const actions = (run.get("remote") ?? 0) + (run.get("remote cache hit") ?? 0);
     if (actions !== actionsIn(sacks)) violations.push(`${actions} actions of ${actionsIn(sacks)} were run`);
     violations.push(...visible(output));
@@ -100,10 +102,18 @@ async function once(build: number, postgres: PostgresServer, processes: Processe
   const found = await untilEnded(database, fleet);
   violations.push(...found.violations);
   await bazel.stop().catch(() => {});
+  const {
+    resumed,
+    calledOff,
+    violations: wrong,
+  } = judgeReads(existsSync(calls) ? readFileSync(calls) : Buffer.alloc(0));
+  violations.push(...wrong);
   if (violations.length > 0 || options.keep) keep(fleet, build, say);
   const { jobs, attempts, commits, writes } = found;
   const snips = balancer.cuts;
-  const figures = { seconds: Math.round(tookMs / 1_000), ...troubles, snips, jobs, attempts, commits, writes };
+  const reads = { readsResumed: resumed, readsCalledOff: calledOff };
+  const seconds = Math.round(tookMs / 1_000);
+  const figures = { seconds, ...troubles, snips, ...reads, jobs, attempts, commits, writes };
   const line = Object.entries({ ...figures, violations: violations.length });
   return { line: line.map(([name, value]) => `${name}=${value}`).join(" "), violations };
 }
