@@ -108,6 +108,23 @@ describe("a request", () => {
     equal(clock.monotonicMs() - began >= 500, true, "the overloaded owner was given its time");
   });
 
+  test("R1: its caller hears of every further try before it is made, and may call it off", async () => {
+    const { clock, router, node, asked } = await world();
+    await node("a", new Fault("unknown-outcome", "ask", {}), new Fault("unavailable", "ask", {}), answered(1, 1));
+    const heard: number[] = [];
+    await during(clock, router.request(ask(0), { again: async () => void heard.push(asked.length) }));
+    deepEqual(heard, [1, 2]);
+    equal(asked.length, 3);
+    const other = await world();
+    await other.node("a", new Fault("unavailable", "ask", {}));
+    const enough = async (): Promise<void> => {
+      throw new Fault("not-found", "look again", {});
+    };
+    const request = other.router.request(ask(0), { again: enough });
+    await rejects(during(other.clock, request), (e) => isFault(e, "not-found"));
+    equal(other.asked.length, 1);
+  });
+
   test("R2: an answer older than what was seen is dropped, and asked for again", async () => {
     const { router, node, clock, asked } = await world();
     await node("a", answered(3, 10), answered(2, 99), answered(3, 9), answered(3, 11));

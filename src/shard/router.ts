@@ -55,7 +55,12 @@ export const routerDefaults: RouterOptions = {
   watchLostMsMax: 120_000,
 };
 
-export type AskOptions = { readonly deadlineMs?: number; readonly signal?: AbortSignal };
+export type AskOptions = {
+  readonly deadlineMs?: number;
+  readonly signal?: AbortSignal;
+  /** Before it is sent again: what was asked for may have been done, and have ended. A throw is the caller's answer. */
+  readonly again?: () => Promise<void>;
+};
 
 /** Somebody whose word counts has answered. */
 export type Settled = Extract<ShardResponse, { kind: "reply" | "answer" | "rejected" | "said" }>;
@@ -89,7 +94,7 @@ class OwnerRouter implements Router {
 
   async request(request: ShardRequest, asked: AskOptions = {}): Promise<Settled> {
     const { clock, random } = this.#ports;
-    const { deadlineMs = this.#options.deadlineMs, signal } = asked;
+    const { deadlineMs = this.#options.deadlineMs, signal, again } = asked;
     const startedMs = clock.monotonicMs();
     const untilMs = startedMs + deadlineMs;
     const backoff = new Backoff(this.#options, random);
@@ -103,6 +108,7 @@ class OwnerRouter implements Router {
       const waitMs = tried.hinted && tries.size <= 3 ? 0 : Math.max(backoff.next(), tried.waitMs ?? 0);
       if (clock.monotonicMs() + waitMs >= untilMs) throw tries.fault(request, clock.monotonicMs() - startedMs);
       if (waitMs > 0) await clock.sleep(waitMs, signal);
+      await again?.();
     }
   }
 

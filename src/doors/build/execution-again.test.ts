@@ -3,12 +3,13 @@ import { deepEqual, equal } from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import { realClock as clock } from "#test/real-clock.ts";
 import type { Digest } from "#base/digest.ts";
+import { Fault } from "#base/fault.ts";
 import { digestOf } from "#blobs/hashing.ts";
 import { createMemoryIndex } from "#blobs/memory-index.ts";
 import { createMemoryStore } from "#blobs/memory-store.ts";
 import type { BlobStore, Store } from "#blobs/store.ts";
 import type { Granted } from "#shard/client-executor.ts";
-import { testCluster } from "#shard/client-testing.ts";
+import { testCluster, type TestShard } from "#shard/client-testing.ts";
 import {
   Action,
   ActionResult,
@@ -55,6 +56,7 @@ const made: ActionResult = {
 /** The real kernel and door over stores in memory; `before` is what happens just before a thing is done. */
 async function rig(before: { inputs?: () => Promise<void>; submit?: () => Promise<void> } = {}) {
   const { client, shards } = await testCluster(clock);
+  const shard = shards[0] as TestShard;
   const inner = createMemoryStore({ clock, sizeBytesMax: 1e6 });
   const index = createMemoryIndex();
   const { blobs } = inner.forTenant("mill");
@@ -117,7 +119,7 @@ async function rig(before: { inputs?: () => Promise<void>; submit?: () => Promis
       { ...about, tenant: "mill", door: "build", publish, result },
       call.signal,
     );
-    await shards[0]?.request({ kind: "command", shard: 0, command: { kind: "published", ...about } });
+    await shard.request({ kind: "command", shard: 0, command: { kind: "published", ...about } });
   }
   const taken = async (): Promise<Granted> => {
     const [granted] = await client.reserve(0, { executor: "w", offers: [taskLabel], count: 1, start: true });
@@ -133,8 +135,8 @@ async function rig(before: { inputs?: () => Promise<void>; submit?: () => Promis
     inlineStderr: false,
     inlineOutputFiles: [],
   };
-  const jobs = (): number => shards[0]?.state.jobs.size ?? 0;
-  return { service, request, taken, finish, jobs };
+  const jobs = (): number => shard.state.jobs.size;
+  return { service, request, taken, finish, jobs, shard };
 }
 
 async function answer(stream: AsyncGenerator<Operation>): Promise<ExecuteResponse> {
@@ -159,6 +161,20 @@ describe("an action that is asked for again", { timeout: 20_000 }, () => {
       await finish(granted);
     };
     deepEqual(await answer(service.execute(request, call)), { ...(await answer(first)), cachedResult: true });
+    equal(jobs(), 1);
+  });
+
+  test("because the first answer was lost, and it has ended since: its result is the answer", async () => {
+    const { service, request, taken, finish, jobs, shard } = await rig();
+    const ask = shard.request.bind(shard);
+    shard.request = async (asked, signal) => {
+      const answered = await ask(asked, signal);
+      if (asked.kind !== "command" || asked.command.kind !== "submit") return answered;
+      shard.request = ask;
+      await finish(await taken());
+      throw new Fault("unknown-outcome", "ask shard", { why: "the connection is gone" });
+    };
+    equal((await answer(service.execute(request, call))).cachedResult, true);
     equal(jobs(), 1);
   });
 

@@ -60,12 +60,12 @@ export class ExecutionService {
     const { response, because, version } = await this.#cached(request, call);
     if (response) return yield viewCached(cachedName(instance, action), action, response);
     const spec = await this.#plan({ instance, action, fn, because }, call);
-    const meanwhile = await this.#cachedSince(version, request, call);
-    if (meanwhile) return yield viewCached(cachedName(instance, action), action, meanwhile);
     const priority = request.executionPolicy?.priority ?? 0;
     const subscriber = randomUUID();
-    const jobId = await this.#submit(spec, { tenant: caller.tenant, priority, subscriber }, call);
-    yield* this.#follow({ jobId, spec, subscriber, inline: request }, call);
+    const known = (): Promise<ExecuteResponse | undefined> => this.#cachedSince(version, request, call);
+    const submitted = await this.#submit(spec, { tenant: caller.tenant, priority, subscriber }, { known, call });
+    if (typeof submitted !== "string") return yield viewCached(cachedName(instance, action), action, submitted);
+    yield* this.#follow({ jobId: submitted, spec, subscriber, inline: request }, call);
   }
 
   async *wait({ name }: WaitExecutionRequest, call: BuildCall): AsyncGenerator<Operation> {
@@ -113,10 +113,25 @@ export class ExecutionService {
     return planAction(about, action, command, settings);
   }
 
-  async #submit(spec: ActionSpec, wishes: Parameters<typeof planOrder>[1], { signal }: BuildCall): Promise<string> {
+  /**
+   * The job, or the result if that is known by now. Looked for before every try: one whose answer was lost may have
+   * begun a job that has ended since.
+   */
+  async #submit(
+    spec: ActionSpec,
+    wishes: Parameters<typeof planOrder>[1],
+    { known, call }: { readonly known: () => Promise<ExecuteResponse | undefined>; readonly call: BuildCall },
+  ): Promise<string | ExecuteResponse> {
+    let response = await known();
+    if (response) return response;
+    const again = async (): Promise<void> => {
+      response = await known();
+      if (response) throw new Fault("stale", "submit action", { why: "its result is known by now" });
+    };
     try {
-      return (await this.#execution.client.submit(planOrder(spec, wishes), { signal })).jobId;
+      return (await this.#execution.client.submit(planOrder(spec, wishes), { signal: call.signal, again })).jobId;
     } catch (error) {
+      if (response) return response;
       throw refusalOfWork(error);
     }
   }
