@@ -3,20 +3,10 @@
  * made is in `root`; output goes to files beside it, which what runs can write but not replace.
  */
 import { randomBytes } from "node:crypto";
-import {
-  chmodSync,
-  chownSync,
-  closeSync,
-  fchownSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  unlinkSync,
-  type Dirent,
-} from "node:fs";
-import { readdir, rmdir } from "node:fs/promises";
+import { chmodSync, chownSync, closeSync, fchownSync, mkdirSync, openSync } from "node:fs";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { Pace } from "#worker/pace.ts";
+import { removeFolder } from "./remove-folder.ts";
 
 export type AttemptFolder = {
   readonly path: string;
@@ -65,50 +55,6 @@ export function makeRoot({ root }: AttemptFolder, uid: number | undefined): void
   mkdirSync(root, { mode: 0o700 });
   if (uid !== undefined) chownSync(root, uid, uid);
 }
-
-/**
- * Whatever was left in there, and however its rights were set. Call by call, with a rest every few milliseconds: that
- * takes half the time of the asynchronous calls, and holds up nobody. Links are not followed, names may be any bytes.
- */
-export async function removeFolder(path: string): Promise<void> {
-  await removeWhole(Buffer.from(path), new Pace());
-}
-
-/** The same with what is in it, and not with itself. */
-export async function emptyFolder(path: string): Promise<void> {
-  await removeBelow(Buffer.from(path), new Pace());
-}
-
-async function removeBelow(path: Buffer, pace: Pace): Promise<void> {
-  for (const entry of entriesOf(path)) {
-    const inside = Buffer.concat([path, slash, entry.name]);
-    if (entry.isDirectory()) await removeWhole(inside, pace);
-    else unlinkSync(inside);
-    if (pace.isLong()) await pace.rest();
-  }
-}
-
-async function removeWhole(path: Buffer, pace: Pace): Promise<void> {
-  await removeBelow(path, pace);
-  // The one call that may wait for the disk's journal.
-  await rmdir(path).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== "ENOENT") throw error;
-  });
-}
-
-/** Opened to us first, where what ran has closed it. */
-function entriesOf(path: Buffer): readonly Dirent<Buffer>[] {
-  try {
-    // As root everything can be read; what we own can be made so.
-    if (process.getuid?.() !== 0) chmodSync(path, 0o700);
-    return readdirSync(path, { withFileTypes: true, encoding: "buffer" });
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
-    throw error;
-  }
-}
-
-const slash = Buffer.from("/");
 
 /** Of those that no longer have an owner. */
 export async function reclaimAttempts(

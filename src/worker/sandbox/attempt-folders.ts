@@ -7,15 +7,8 @@
  */
 import { closeSync, fstatSync, ftruncateSync, mkdirSync, openSync, rmdirSync, unlinkSync, writeSync } from "node:fs";
 import { isAsStamped, stampOf, tellsChanges, type Stamp } from "#worker/stamp.ts";
-import {
-  attemptsIn,
-  emptyFolder,
-  makeAttemptFolder,
-  makeFile,
-  makeRoot,
-  removeFolder,
-  type AttemptFolder,
-} from "./attempt-folder.ts";
+import { attemptsIn, makeAttemptFolder, makeFile, makeRoot, type AttemptFolder } from "./attempt-folder.ts";
+import { emptyFolder, removeFolder } from "./remove-folder.ts";
 
 export type AttemptFoldersOptions = {
   readonly home: string;

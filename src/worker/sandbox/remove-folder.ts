@@ -1,0 +1,99 @@
+/**
+ * Takes folders away that somebody else could write to, and may still: in the next attempt of the same user. So nothing
+ * is reached by a path that could lead elsewhere by now: each folder is opened, as what it is and not as a link, and
+ * what is in it is named by its descriptor. Names may be any bytes.
+ *
+ * Call by call, with a rest every few milliseconds: that takes half the time of the asynchronous calls, and holds up
+ * nobody.
+ */
+import { randomBytes } from "node:crypto";
+import { chmodSync, closeSync, constants, openSync, readdirSync, renameSync, unlinkSync } from "node:fs";
+import { rm, rmdir } from "node:fs/promises";
+import { Pace } from "#worker/pace.ts";
+
+export async function removeFolder(path: string): Promise<void> {
+  await emptyFolder(path);
+  await rmdirQuietly(Buffer.from(path));
+}
+
+/** The same with what is in it, and not with itself. */
+export async function emptyFolder(path: string): Promise<void> {
+  if (process.platform !== "linux") return await emptyElsewhere(path);
+  const top = openFolder(Buffer.from(path));
+  if (top === undefined) return;
+  try {
+    const emptying = { top, pace: new Pace(), moved: 0 };
+    do {
+      emptying.moved = 0;
+      await empty(top, 0, emptying);
+    } while (emptying.moved > 0);
+  } finally {
+    closeSync(top);
+  }
+}
+
+type Emptying = { readonly top: number; readonly pace: Pace; moved: number };
+
+/** Each has a descriptor open. */
+const depthMax = 64;
+
+async function empty(fd: number, depth: number, emptying: Emptying): Promise<void> {
+  for (const entry of readdirSync(inside(fd), { withFileTypes: true, encoding: "buffer" })) {
+    const path = inside(fd, entry.name);
+    if (!entry.isDirectory()) unlinkSync(path);
+    else if (depth >= depthMax) {
+      renameSync(path, inside(emptying.top, Buffer.from(randomBytes(16).toString("hex"))));
+      emptying.moved += 1;
+    } else await emptyInside(path, depth + 1, emptying);
+    if (emptying.pace.isLong()) await emptying.pace.rest();
+  }
+}
+
+async function emptyInside(path: Buffer, depth: number, emptying: Emptying): Promise<void> {
+  const fd = openFolder(path);
+  if (fd === undefined) return;
+  try {
+    await empty(fd, depth, emptying);
+  } finally {
+    closeSync(fd);
+  }
+  await rmdirQuietly(path);
+}
+
+const inside = (fd: number, name: Uint8Array = noName): Buffer =>
+  Buffer.concat([Buffer.from(`/proc/self/fd/${fd}/`), name]);
+const noName = new Uint8Array();
+
+const folderFlags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+
+/** Undefined when it is gone. */
+function openFolder(path: Buffer): number | undefined {
+  try {
+    return openSync(path, folderFlags);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT") return undefined;
+    if (code !== "EACCES") throw error;
+  }
+  // What ran has closed it. As root everything can be opened; what we own can be made so.
+  chmodSync(path, 0o700);
+  return openSync(path, folderFlags);
+}
+
+/** The one call that may wait for the disk's journal. */
+async function rmdirQuietly(path: Buffer): Promise<void> {
+  await rmdir(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "ENOENT") throw error;
+  });
+}
+
+async function emptyElsewhere(path: string): Promise<void> {
+  const names = ((): readonly string[] => {
+    try {
+      return readdirSync(path);
+    } catch {
+      return [];
+    }
+  })();
+  for (const name of names) await rm(`${path}/${name}`, { recursive: true, force: true });
+}
