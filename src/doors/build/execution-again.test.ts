@@ -136,7 +136,7 @@ async function rig(before: { inputs?: () => Promise<void>; submit?: () => Promis
     inlineOutputFiles: [],
   };
   const jobs = (): number => shard.state.jobs.size;
-  return { service, request, taken, finish, jobs, shard };
+  return { service, request, taken, finish, jobs, shard, index };
 }
 
 async function answer(stream: AsyncGenerator<Operation>): Promise<ExecuteResponse> {
@@ -175,6 +175,23 @@ describe("an action that is asked for again", { timeout: 20_000 }, () => {
       throw new Fault("unknown-outcome", "ask shard", { why: "the connection is gone" });
     };
     equal((await answer(service.execute(request, call))).cachedResult, true);
+    equal(jobs(), 1);
+  });
+
+  test("through an outage of the names, when nobody can look: it is submitted all the same", async () => {
+    const { service, request, taken, finish, jobs, index } = await rig({
+      inputs: async () => {
+        index.get = async () => {
+          throw new Fault("unavailable", "ask for names", {});
+        };
+      },
+    });
+    const get = index.get.bind(index);
+    const running = service.execute(request, call);
+    await running.next();
+    index.get = get;
+    await finish(await taken());
+    equal((await answer(running)).result?.exitCode, 0);
     equal(jobs(), 1);
   });
 

@@ -5,7 +5,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { parseDigest } from "#base/digest.ts";
-import { Fault } from "#base/fault.ts";
+import { Fault, isFault } from "#base/fault.ts";
 import { grpcCode } from "#grpc/status.ts";
 import { isRejected } from "#shard/rejected.ts";
 import {
@@ -99,8 +99,14 @@ export class ExecutionService {
    * before it submits starts nothing that was just being finished while its inputs were looked for.
    */
   async #cachedSince(version: number | undefined, request: ExecuteRequest, call: BuildCall) {
-    if (version === undefined || !(await this.#results.isNewer(request, version, call))) return undefined;
-    return (await this.#cached(request, call)).response;
+    try {
+      if (version === undefined || !(await this.#results.isNewer(request, version, call))) return undefined;
+      return (await this.#cached(request, call)).response;
+    } catch (error) {
+      // To have it run twice is a waste; to be turned away because nobody could look would be a pity.
+      if (isFault(error, "unavailable")) return undefined;
+      throw error;
+    }
   }
 
   async #plan(asked: Pick<Asked, "instance" | "action" | "fn" | "because">, call: BuildCall): Promise<ActionSpec> {
