@@ -123,7 +123,9 @@ class ActionRun {
         const again = this.#again(ran);
         if (again) return again;
         if (ran.why === "disk-full") return await this.#tooMuchWritten(ran);
-        return await this.#done(await this.#collect(read.command, attempt, ran));
+        const made = await this.#collect(read.command, attempt, ran);
+        const [outcome] = await Promise.all([this.#done(made), Promise.try(() => attempt.leaveInputs())]);
+        return outcome;
       });
     } catch (error) {
       signal.throwIfAborted();

@@ -47,7 +47,8 @@ class Rig implements AsyncDisposable {
     writeFileSync(join(folder.root, "input"), "");
     this.folders.seal(folder);
     does(folder);
-    this.folders.giveBack(folder, () => {});
+    this.folders.takeInputs(folder, () => {});
+    this.folders.giveBack(folder);
     await this.folders.settled();
     return folder;
   }
@@ -134,7 +135,7 @@ describe("the folder of an attempt", { skip: whyNot() }, () => {
     const first = await rig.next(() => {});
     notEqual(rig.folders.take(uid + 1).path, first.path);
     const shared = rig.folders.take(undefined);
-    rig.folders.giveBack(shared, () => {});
+    rig.folders.giveBack(shared);
     await rig.folders.settled();
     ok(!readdirSync(attemptsIn(rig.home)).some((name) => shared.path.endsWith(name)));
   });
@@ -145,7 +146,7 @@ describe("the folder of an attempt", { skip: whyNot() }, () => {
     const second = rig.folders.take(uid);
     equal(second.path, first.path);
     rig.folders.distrust(uid);
-    rig.folders.giveBack(second, () => {});
+    rig.folders.giveBack(second);
     await rig.folders.settled();
     deepEqual(readdirSync(attemptsIn(rig.home)), []);
     await rig.next(() => {});
@@ -157,7 +158,7 @@ describe("the folder of an attempt", { skip: whyNot() }, () => {
     const many = Array.from({ length: 5 }, () => rig.folders.take(uid));
     for (const folder of many) {
       rig.folders.seal(folder);
-      rig.folders.giveBack(folder, () => {});
+      rig.folders.giveBack(folder);
     }
     await rig.folders.settled();
     equal(readdirSync(attemptsIn(rig.home)).length, 2);
@@ -166,14 +167,34 @@ describe("the folder of an attempt", { skip: whyNot() }, () => {
     deepEqual(rig.lines, []);
   });
 
-  test("has inputs taken out of it first, and what was changed is known before that", async () => {
+  test("has inputs taken out of it, and is the same after that", async () => {
     await using rig = new Rig();
     const folder = rig.folders.take(uid);
     mkdirSync(join(folder.root, "kept"));
     rig.folders.seal(folder);
-    const rootBefore = statSync(folder.root).ino;
-    rig.folders.giveBack(folder, () => rmdirSync(join(folder.root, "kept")));
+    const { ino } = statSync(folder.root);
+    rig.folders.takeInputs(folder, () => rmdirSync(join(folder.root, "kept")));
+    rig.folders.giveBack(folder);
     await rig.folders.settled();
-    equal(statSync(rig.folders.take(uid).root).ino, rootBefore);
+    equal(statSync(rig.folders.take(uid).root).ino, ino);
   });
+
+  const changes: readonly (readonly [when: string, before: boolean, after: boolean])[] = [
+    ["before its inputs are taken", true, false],
+    ["between that and its end", false, true],
+  ];
+  for (const [when, before, after] of changes)
+    test(`Z1: has another root when that was changed ${when}`, async () => {
+      await using rig = new Rig();
+      const folder = rig.folders.take(uid);
+      rig.folders.seal(folder);
+      if (before) stranger("chmod", "0777", folder.root);
+      rig.folders.takeInputs(folder, () => {});
+      if (after) stranger("chmod", "0777", folder.root);
+      rig.folders.giveBack(folder);
+      await rig.folders.settled();
+      const next = rig.folders.take(uid);
+      equal(next.path, folder.path);
+      isNew(next);
+    });
 });

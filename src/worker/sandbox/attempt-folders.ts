@@ -25,7 +25,7 @@ type Known = {
   readonly uid: number;
   readonly files: Map<FileName, Stamp>;
   whole: Stamp;
-  /** When it is empty, or with its inputs. */
+  /** When it is empty, with its inputs, or without those that were taken; undefined when it was changed. */
   root: Stamp | undefined;
 };
 
@@ -69,12 +69,22 @@ export class AttemptFolders {
     if (known) known.root = stampOf(folder.root);
   }
 
-  /** Once nothing of what ran is alive; with what takes inputs out of it that are used elsewhere. */
-  giveBack(folder: AttemptFolder, takeInputs: () => void): void {
+  /**
+   * Takes inputs out of it that are used elsewhere, once nothing of what ran is alive, and before anything else of its
+   * user can be.
+   */
+  takeInputs(folder: AttemptFolder, take: () => void): void {
     const known = this.#known.get(folder);
     const isSame = known?.root !== undefined && isAsStamped(folder.root, known.root);
-    takeInputs();
+    take();
+    if (known) known.root = isSame ? stampOf(folder.root) : undefined;
+  }
+
+  /** Once nobody looks at it any more. */
+  giveBack(folder: AttemptFolder): void {
+    const known = this.#known.get(folder);
     if (!known || this.#distrusted.has(known.uid) || !isAsStamped(folder.path, known.whole)) return this.remove(folder);
+    const isSame = known.root !== undefined && isAsStamped(folder.root, known.root);
     this.#follow(folder, async () => {
       await emptyFolder(folder.root);
       const spares = this.#spares.get(known.uid) ?? [];

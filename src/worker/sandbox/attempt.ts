@@ -18,6 +18,7 @@ export class Attempt implements AsyncDisposable {
   readonly #ports: AttemptPorts;
   #running: Running | undefined;
   #takeInputs: (() => void) | undefined;
+  #isStaged = false;
   /** It ended, and nothing of it is alive. */
   #isQuiet = false;
   #isForgotten = false;
@@ -28,9 +29,10 @@ export class Attempt implements AsyncDisposable {
     this.#ports = ports;
   }
 
-  /** Its inputs are there; in the end those that it left as they were are taken out of it. */
+  /** Its inputs are there; those that it leaves as they are can be taken out of it in the end. */
   staged(takeInputs: () => void): void {
     this.#takeInputs = takeInputs;
+    this.#isStaged = true;
     this.#ports.folders.seal(this.folder);
   }
 
@@ -60,14 +62,22 @@ export class Attempt implements AsyncDisposable {
     }
   }
 
+  /**
+   * Nobody looks at its inputs any more. While its lane is lent: another attempt of the same user could change what has
+   * just been found unchanged. Where something may be alive still, it could, too.
+   */
+  leaveInputs(): void {
+    if (this.#takeInputs && this.#isQuiet) this.#ports.folders.takeInputs(this.folder, this.#takeInputs);
+    this.#takeInputs = undefined;
+  }
+
   /** What it made has been dealt with. The folder goes, or is used again, in its own time. */
   forget(): void {
     if (this.#isForgotten) return;
     this.#isForgotten = true;
     this.#running?.forget();
     const { folders } = this.#ports;
-    // Where something may be alive still, it may also change them yet.
-    if (this.#takeInputs && this.#isQuiet) folders.giveBack(this.folder, this.#takeInputs);
+    if (this.#isStaged && this.#isQuiet) folders.giveBack(this.folder);
     else folders.remove(this.folder);
   }
 
