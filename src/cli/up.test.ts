@@ -2,6 +2,7 @@
 import { equal, match, ok } from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -101,3 +102,19 @@ test(
     }
   },
 );
+
+test("a node that cannot listen where it is told ends, with what to do about it", { timeout: 60_000 }, async () => {
+  const folder = await mkdtemp(join(tmpdir(), "millrace-up-"));
+  const other = createServer();
+  await new Promise<void>((there) => other.listen(0, "127.0.0.1", there));
+  const { port } = other.address() as AddressInfo;
+  const program = new Program(join(folder, "data"), "up", "--set", `edge.listen=127.0.0.1:${port}`);
+  try {
+    equal(await program.ended, 1);
+    match(program.text, /another program listens there\)\nnext: choose another host:port in edge\.listen/);
+  } finally {
+    program.child.kill("SIGKILL");
+    other.close();
+    await rm(folder, { recursive: true, force: true });
+  }
+});

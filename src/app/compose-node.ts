@@ -1,0 +1,92 @@
+/** A node of the cluster, put together: its shards, its router to those of others, and a client of both. */
+import type { Clock } from "#base/clock.ts";
+import type { Random } from "#base/random.ts";
+import { buildsDoor } from "#doors/build/builds/plan-build.ts";
+import { door as buildDoor } from "#doors/build/plan.ts";
+import { buildPublisher } from "#doors/build/publish.ts";
+import type { Journal } from "#journal/journal.ts";
+import { createClient } from "#shard/client.ts";
+import type { ShardObserver } from "#shard/host-observer.ts";
+import { createNode, type Node } from "#shard/node.ts";
+import type { ShardService } from "#shard/protocol.ts";
+import { createRouter, type Router } from "#shard/router.ts";
+import type { TcpTransport } from "#shard/tcp.ts";
+import type { Worker } from "#worker/worker.ts";
+import type { ComposedStore } from "./compose-store.ts";
+import type { Config } from "./config.ts";
+import { liveCalls } from "./live-streams.ts";
+import { publisherOf } from "./publishers.ts";
+import { version } from "./version.ts";
+import { directoryCalls } from "./wire-directory.ts";
+import { readyCalls } from "./work-sources.ts";
+
+export type NodeParts = {
+  readonly config: Config;
+  readonly name: string;
+  readonly journal: Journal;
+  readonly stored: Pick<ComposedStore, "blobs" | "pins" | "index" | "streams">;
+  readonly tcp: TcpTransport;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly observers: readonly ShardObserver[];
+  readonly log: (line: string) => void;
+};
+
+/** `actions` is 1 where actions of builds are run. */
+type WorkerFacts = Partial<ReturnType<Worker["status"]>> & { readonly actions: number };
+
+/** A node serves its shards and, through its router, everybody's; it asks itself without the network. */
+export function joinNode(parts: NodeParts, workerFacts: () => WorkerFacts) {
+  const { config, name, journal, stored, tcp, clock, random, observers, log } = parts;
+  const { blobs, pins, index } = stored;
+  const published = buildPublisher(index, () => clock.wallMs());
+  const calls = {
+    ...directoryCalls(journal, () => node.status()),
+    ...readyCalls(() => node),
+    ...liveCalls(stored.streams),
+  };
+  const listen = (service: ShardService) => tcp.listen(service, { routed: routedBy(router), calls });
+  const node: Node = createNode({
+    id: name,
+    clock,
+    journal,
+    blobs,
+    ...(pins && { pins }),
+    observers,
+    random: random.fork("node"),
+    transport: { ...tcp, listen },
+    cluster: { shards: config.cluster.shards, clusterId: config.cluster.name },
+    keeper: { leaseMs: config.cluster.ownerLease },
+    retention: { keepMs: config.history.keep },
+    publisher: publisherOf({ [buildDoor]: published, [buildsDoor]: published }, log),
+    facts: () => {
+      const { slots = 0, running = 0, actions } = workerFacts();
+      return { version, pid: process.pid, slots, running, actions };
+    },
+    report: (doing, error) => log(`${doing}: ${error instanceof Error ? error.message : String(error)}`),
+  });
+  const router: Router = createRouter({
+    self: node,
+    get selfAddress() {
+      return node.address;
+    },
+    ownerships: () => journal.ownerships(),
+    transport: tcp,
+    clock,
+    random: random.fork("router"),
+  });
+  const client = createClient({ router, directory: journal, random: random.fork("client") });
+  return { node, client, routed: routedBy(router) };
+}
+
+/** For requests that come in through this node's router: shorter than the caller's own patience. */
+const routedMs = 8_000;
+
+/** What a caller that knows only this node gets: never "ask another". */
+const routedBy = (router: Router): ShardService => ({
+  request: (request, signal) => {
+    const heldMs = request.kind === "command" ? (request.waitMs ?? 0) : 0;
+    return router.request(request, { deadlineMs: routedMs + heldMs, ...(signal && { signal }) });
+  },
+  watch: (request, signal) => router.watch(request, signal),
+});
