@@ -177,7 +177,7 @@ async function timedOpen(folder: string, options: object) {
   return { store: opened, ms: performance.now() - startedMono, cpuMs: (user + system) / 1_000 };
 }
 
-/** Readers come at their own times, so that one who comes while the loop is held has waited. Timers come early by less than a ms. */
+/** Readers come at their own times: one who comes while the loop is held has waited. Timers come early by a bit. */
 const arrivalMs = 2;
 
 type Filled = { readonly count: number; readonly sizeBytes: number; readonly usedBytes: number };

@@ -249,8 +249,8 @@ function take(view: DataView, start: number, end: number, hashAt: number, sizeBy
 }
 
 /**
- * The byte that two digits stand for, by both characters at once; more than a byte where they are no digits. It is large,
- * but those that are digits lie in 2 KB of it, so it is quicker than calculating.
+ * The byte that two digits stand for, by both characters at once; more than a byte where they are no digits. It is
+ * large, but those that are digits lie in 2 KB of it, so it is quicker than calculating.
  */
 const byteOf = new Uint16Array(0x10000).fill(0x100);
 for (let byte = 0; byte < 0x100; byte += 1) {
