@@ -15,7 +15,7 @@ import { judgeReads } from "./bazel-reads.ts";
 import { Fleet, type FleetPlan } from "./fleet.ts";
 import { actionsIn, makeSacks, sacksTarget, type Sacks } from "./sacks.ts";
 import { Scissors } from "./scissors.ts";
-import { trouble } from "./trouble.ts";
+import { trouble, type Troubles } from "./trouble.ts";
 import { auditNames, findings } from "./verdict.ts";
 import { Wires, wiresMissing } from "./wires.ts";
 
@@ -79,9 +79,13 @@ async function once(build: number, postgres: PostgresServer, processes: Processe
   const end = new AbortController();
   const startedMs = performance.now();
   const violations: string[] = [];
+  const none: Troubles = { kills: 0, stops: 0, outages: 0, cuts: 0 };
   const troubled = options.calm
-    ? Promise.resolve({ kills: 0, stops: 0, outages: 0, cuts: 0 })
-    : trouble({ fleet, postgres, random, say, wires }, end.signal);
+    ? Promise.resolve(none)
+    : trouble({ fleet, postgres, random, say, wires }, end.signal).catch((error: unknown) => {
+        violations.push(String(error)); // a node that did not come back, for one
+        return none;
+      });
   try {
     const flags = [`--remote_executor=grpc://${balancer.address}`, "--spawn_strategy=remote", "--jobs=24"];
     // Every call that Bazel made, for whoever has to find out what went wrong.
