@@ -17,7 +17,7 @@ import {
 import { decode } from "#wire/message.ts";
 import { chunkSizes, type ChunkSize } from "./peers/blobs.ts";
 import { runStreams, type StreamsAsked, type StreamsDid } from "./edge-streams-load.ts";
-import { bearer, prepareLoad, type Load } from "./h2-load.ts";
+import { headersOf, prepareLoad, type Load } from "./h2-load.ts";
 import { answering } from "./load-process.ts";
 import { percentile } from "./measure.ts";
 
@@ -58,17 +58,6 @@ async function unary(load: Omit<Load, "body">): Promise<Did> {
   const [p50Ms, p99Ms] = [percentile(took, 0.5), percentile(took, 0.99)];
   return { count: calls, seconds, p50Ms, p99Ms, bytesEach: dataBytes / calls };
 }
-
-const headersOf = (path: string) =>
-  [
-    [":method", "POST"],
-    [":scheme", "http"],
-    [":path", path],
-    [":authority", "127.0.0.1"],
-    ["content-type", "application/grpc"],
-    ["te", "trailers"],
-    ["authorization", bearer],
-  ] as const;
 
 const open = (port: number, tls = false): Promise<H2Socket> =>
   connectH2({ host: "127.0.0.1", port, clock: realClock, ...(tls && { tls: { rejectUnauthorized: false } }) });

@@ -8,7 +8,7 @@ import type { H2Socket } from "#h2/socket.ts";
 import type { Stream, StreamHandler } from "#h2/stream.ts";
 import { systemClock as realClock } from "#app/system-clock.ts";
 import { ByteStream, ReadRequest, WriteRequest } from "#wire/generated/google/bytestream/bytestream.ts";
-import { bearer } from "./h2-load.ts";
+import { headersOf } from "./h2-load.ts";
 import { percentile } from "./measure.ts";
 import { fileResource } from "./peers/blobs.ts";
 
@@ -55,17 +55,6 @@ const reading = (size: number): Call => ({
   messages: [frame(ReadRequest, { resourceName: fileResource, readOffset: 0, readLimit: size })],
   answerBytes: size,
 });
-
-const headersOf = (path: string) =>
-  [
-    [":method", "POST"],
-    [":scheme", "http"],
-    [":path", path],
-    [":authority", "127.0.0.1"],
-    ["content-type", "application/grpc"],
-    ["te", "trailers"],
-    ["authorization", bearer],
-  ] as const;
 
 /** One call on one stream, to its end. */
 class OneCall implements StreamHandler {

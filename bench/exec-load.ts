@@ -3,6 +3,7 @@
  * executed, so many at once, and notes when what was told of each.
  */
 import { createHash } from "node:crypto";
+import { noCommand } from "#doors/build/testing.ts";
 import { GrpcClient } from "#grpc/client.ts";
 import { connectH2 } from "#h2/client.ts";
 import { systemClock as clock } from "#app/system-clock.ts";
@@ -101,14 +102,9 @@ async function prepare({ ports, files, count, batch }: Extract<ExecAsked, { kind
   const inputRootDigest = await uploadTree(uploading, files);
   const commandDigest = await uploading.add(
     encode(Command, {
+      ...noCommand,
       arguments: ["/bin/true"],
       environmentVariables: [{ name: "PATH", value: "/usr/bin:/bin" }],
-      outputFiles: [],
-      outputDirectories: [],
-      workingDirectory: "",
-      outputPaths: [],
-      outputNodeProperties: [],
-      outputDirectoryFormat: 0,
     }),
   );
   const actions: Digest[] = [];

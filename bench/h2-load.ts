@@ -44,6 +44,18 @@ export type Loaded = {
 };
 
 export const bearer = "Bearer mr-bench-0123456789abcdef0123456789abcdef";
+
+/** Of one call, as gRPC clients send them. */
+export const headersOf = (path: string) =>
+  [
+    [":method", "POST"],
+    [":scheme", "http"],
+    [":path", path],
+    [":authority", "127.0.0.1"],
+    ["content-type", "application/grpc"],
+    ["te", "trailers"],
+    ["authorization", bearer],
+  ] as const;
 const findMissing = "/build.bazel.remote.execution.v2.ContentAddressableStorage/FindMissingBlobs";
 const anyBody = Buffer.alloc(219, 1);
 const base64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -7,7 +7,7 @@ import { after, before, describe, test } from "node:test";
 import { startNode, type Running } from "#app/compose.ts";
 import { Config } from "#app/config.ts";
 import { dataFolder } from "#app/data-folder.ts";
-import { runLine } from "#cli/line.ts";
+import { cliLine } from "#test/cli-line.ts";
 
 const isLinux = process.platform === "linux";
 
@@ -28,19 +28,7 @@ describe("millrace build", { skip: !isLinux && "needs linux: the sandbox", timeo
     await rm(path, { recursive: true });
   });
 
-  async function run(...args: readonly string[]) {
-    const out: string[] = [];
-    const notes: string[] = [];
-    const code = await runLine([...args, "--data", join(path, "data")], {
-      env: {},
-      isTerminal: false,
-      out: (line) => out.push(line),
-      note: (line) => notes.push(line),
-      progress: () => {},
-      connect: () => Promise.reject(new Error("no command of builds needs this")),
-    });
-    return { code, out, notes };
-  }
+  const run = (...args: readonly string[]) => cliLine(join(path, "data"), ...args);
   const write = async (name: string, text: string): Promise<string> => {
     await writeFile(join(path, name), text);
     return join(path, name);

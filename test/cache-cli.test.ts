@@ -23,7 +23,7 @@ import {
   UpdateActionResultRequest,
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { decode, encode } from "#wire/message.ts";
-import { runLine } from "#cli/line.ts";
+import { cliLine } from "#test/cli-line.ts";
 
 const empty = Buffer.alloc(0);
 
@@ -46,19 +46,7 @@ describe("millrace cache", () => {
     await rm(path, { recursive: true });
   });
 
-  async function run(...args: readonly string[]) {
-    const out: string[] = [];
-    const notes: string[] = [];
-    const code = await runLine([...args, "--data", path], {
-      env: {},
-      isTerminal: false,
-      out: (line) => out.push(line),
-      note: (line) => notes.push(line),
-      progress: () => {},
-      connect: () => Promise.reject(new Error("no command of the cache needs this")),
-    });
-    return { code, out, notes };
-  }
+  const run = (...args: readonly string[]) => cliLine(path, ...args);
 
   async function put(name: string, bytes: string | Uint8Array): Promise<string> {
     const file = join(path, name);

@@ -2,6 +2,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { endChild } from "#test/end-child.ts";
 import { freePort } from "#test/free-port.ts";
 import { until } from "#test/until.ts";
 
@@ -48,18 +49,10 @@ export class Program {
 
   /** As if the power had gone, for this process. */
   async kill(): Promise<void> {
-    await this.#end("SIGKILL");
+    await endChild(this.#child, "SIGKILL");
   }
 
   async stop(): Promise<void> {
-    await this.#end("SIGTERM");
-  }
-
-  async #end(signal: NodeJS.Signals): Promise<void> {
-    const child = this.#child;
-    if (!child || child.exitCode !== null || child.signalCode !== null) return;
-    const ended = new Promise((resolve) => child.once("close", resolve));
-    child.kill(signal);
-    await ended;
+    await endChild(this.#child, "SIGTERM");
   }
 }

@@ -1,6 +1,7 @@
 /** Actions for the cases: put together, sent and followed as a client would. */
 import { equal, ok } from "node:assert/strict";
 import { randomBytes } from "node:crypto";
+import { noCommand } from "#doors/build/testing.ts";
 import { detailsOf, GrpcError, isGrpcError } from "#grpc/status.ts";
 import type { CallOptions } from "#grpc/client.ts";
 import {
@@ -71,17 +72,6 @@ export async function make(lab: Lab, words: readonly string[], making: Making = 
 /** A line for the shell. */
 export const sh = async (lab: Lab, line: string, making?: Making): Promise<Digest> =>
   (await make(lab, ["/bin/sh", "-c", line], making)).digest;
-
-export const noCommand: Command = {
-  arguments: [],
-  environmentVariables: [],
-  outputFiles: [],
-  outputDirectories: [],
-  workingDirectory: "",
-  outputPaths: [],
-  outputNodeProperties: [],
-  outputDirectoryFormat: 0,
-};
 
 export async function putAll(lab: Lab, blobs: readonly Buffer[]): Promise<void> {
   const requests = blobs.map((data) => ({ digest: digestOf(data), data, compressor: 0 }));

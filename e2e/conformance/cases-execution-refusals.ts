@@ -1,6 +1,7 @@
 /** Items 51 to 60: what an action needs, what it may ask for, and how it is told what it cannot have. */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { hashHex } from "#blobs/hashing.ts";
+import { noCommand } from "#doors/build/testing.ts";
 import {
   Action,
   Command,
@@ -14,7 +15,6 @@ import {
   isCached,
   make,
   metadataOf,
-  noCommand,
   onWorkers,
   outputText,
   printed,

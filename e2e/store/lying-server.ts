@@ -1,13 +1,8 @@
 /** A server of the Remote Execution API that says it has everything, and gives out other bytes than were asked for. */
-import { tmpdir } from "node:os";
-import { composeBuild } from "#app/compose-build.ts";
+import { startBuildEdge } from "#app/build-edge-testing.ts";
 import { systemClock as clock } from "#app/system-clock.ts";
-import { createMemoryIndex } from "#blobs/memory-index.ts";
 import { createMemoryStore } from "#blobs/memory-store.ts";
 import type { BlobStore, Store } from "#blobs/store.ts";
-import { startEdge } from "#edge/edge.ts";
-import { Identity } from "#edge/identity-config.ts";
-import { Log } from "#edge/log.ts";
 
 export type Lie = "none" | "other bytes" | "cut short" | "too long" | "has everything";
 
@@ -34,22 +29,7 @@ export class LyingServer implements AsyncDisposable {
       ...inner,
       forTenant: (tenant) => ({ ...inner.forTenant(tenant), blobs: blobsOf(tenant) }),
     };
-    const edge = await startEdge({
-      clock,
-      listen: [{ host: "127.0.0.1", port: 0 }],
-      identity: Identity.parse({}),
-      services: (server) =>
-        composeBuild(server, {
-          store,
-          index: createMemoryIndex(),
-          clock,
-          spoolFolder: tmpdir(),
-          report: () => {},
-        }),
-      isReady: () => true,
-      log: new Log(() => {}, clock),
-      h2: { drainMs: 100 },
-    });
+    const edge = await startBuildEdge(store);
     return (self = new LyingServer(edge.ports[0] ?? 0, () => edge.close()));
   }
 

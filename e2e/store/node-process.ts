@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { systemClock as clock } from "#app/system-clock.ts";
 import { GrpcClient } from "#grpc/client.ts";
 import { connectH2 } from "#h2/client.ts";
+import { endChild } from "#test/end-child.ts";
 import { freePort } from "#test/free-port.ts";
 import { until } from "#test/until.ts";
 
@@ -91,11 +92,11 @@ export class NodeProcess {
 
   /** As if the power had gone, for this process. */
   async kill(): Promise<void> {
-    await this.#end("SIGKILL");
+    await endChild(this.#child, "SIGKILL");
   }
 
   async stop(): Promise<void> {
-    await this.#end("SIGTERM");
+    await endChild(this.#child, "SIGTERM");
   }
 
   /** It is there and does nothing, until it is continued. */
@@ -110,13 +111,5 @@ export class NodeProcess {
   async [Symbol.asyncDispose](): Promise<void> {
     this.client.close();
     await this.kill();
-  }
-
-  async #end(signal: NodeJS.Signals): Promise<void> {
-    const child = this.#child;
-    if (!child || child.exitCode !== null || child.signalCode !== null) return;
-    const ended = new Promise((resolve) => child.once("close", resolve));
-    child.kill(signal);
-    await ended;
   }
 }

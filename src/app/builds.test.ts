@@ -14,21 +14,10 @@ import {
 } from "#wire/generated/millrace/build/v1/builds.ts";
 import { ContentAddressableStorage } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { PreconditionFailure } from "#wire/generated/google/rpc/error_details.ts";
-import { Bench, Lab } from "./execution-lab.ts";
+import { Bench, Lab, secrets, tokensFor } from "./execution-lab.ts";
 
 const isLinux = process.platform === "linux";
-const secrets = { mill: randomUUID(), bakery: randomUUID(), reader: randomUUID() };
-const token = (name: keyof typeof secrets, tenant: string, roles: readonly string[]) => ({
-  name,
-  tenant,
-  roles,
-  sha256: createHash("sha256").update(secrets[name]).digest("hex"),
-});
-const tokens = [
-  token("mill", "mill", ["member"]),
-  token("bakery", "bakery", ["member"]),
-  token("reader", "mill", ["cache-reader"]),
-];
+const tokens = tokensFor(["member"]);
 
 /** So that no two tests meet in the cache. */
 const salted = (line: string): string => `${line} # ${randomUUID()}`;

@@ -1,8 +1,10 @@
 /** A whole node that executes actions, and a client that speaks the raw protocol to it: for tests. */
-import { createHash } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { noCommand } from "#doors/build/testing.ts";
+import { tokenSha256 } from "#edge/bearer.ts";
 import { GrpcClient, type CallOptions } from "#grpc/client.ts";
 import { connectH2 } from "#h2/client.ts";
 import {
@@ -25,16 +27,17 @@ import { systemClock as clock } from "./system-clock.ts";
 
 export type Words = Readonly<Record<string, string>>;
 
-export const noCommand: Command = {
-  arguments: [],
-  environmentVariables: [],
-  outputFiles: [],
-  outputDirectories: [],
-  workingDirectory: "",
-  outputPaths: [],
-  outputNodeProperties: [],
-  outputDirectoryFormat: 0,
-};
+/** Of who calls in tests: members of two tenants, and one who may only read in the first. */
+export const secrets = { mill: randomUUID(), bakery: randomUUID(), reader: randomUUID() };
+
+export const tokensFor = (millRoles: readonly string[]) =>
+  (
+    [
+      ["mill", "mill", millRoles],
+      ["bakery", "bakery", ["member"]],
+      ["reader", "mill", ["cache-reader"]],
+    ] as const
+  ).map(([name, tenant, roles]) => ({ name, tenant, roles, sha256: tokenSha256(secrets[name]) }));
 
 export const executing = (action: Digest, more: Partial<ExecuteRequest> = {}): ExecuteRequest => ({
   instanceName: "",

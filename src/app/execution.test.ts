@@ -1,6 +1,6 @@
 /** The checklist for remote execution, by its numbers, against a whole node. */
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
-import { createHash, randomUUID } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import { detailsOf, grpcCode, GrpcError, isGrpcError } from "#grpc/status.ts";
 import {
@@ -17,21 +17,10 @@ import { PreconditionFailure, RetryInfo } from "#wire/generated/google/rpc/error
 import type { Status } from "#wire/generated/google/rpc/status.ts";
 import { decode } from "#wire/message.ts";
 import { until } from "#test/until.ts";
-import { Bench, Lab, metadataOf, responseOf } from "./execution-lab.ts";
+import { Bench, Lab, metadataOf, responseOf, secrets, tokensFor } from "./execution-lab.ts";
 
 const isLinux = process.platform === "linux";
-const secrets = { mill: randomUUID(), bakery: randomUUID(), reader: randomUUID() };
-const token = (name: keyof typeof secrets, tenant: string, roles: readonly string[]) => ({
-  name,
-  tenant,
-  roles,
-  sha256: createHash("sha256").update(secrets[name]).digest("hex"),
-});
-const tokens = [
-  token("mill", "mill", ["member", "action-cache-writer"]),
-  token("bakery", "bakery", ["member"]),
-  token("reader", "mill", ["cache-reader"]),
-];
+const tokens = tokensFor(["member", "action-cache-writer"]);
 
 const asError = (status: Status | undefined): GrpcError =>
   new GrpcError(status?.code ?? 0, status?.message ?? "", status?.details ?? []);

@@ -1,25 +1,20 @@
 /** Another Millrace as the tier behind a store: the suite of all stores, and the tier slow, gone, lying. */
 import { deepEqual, equal, ok, rejects } from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { tmpdir } from "node:os";
 import { describe, test } from "node:test";
 import { isFault } from "#base/fault.ts";
 import { Random } from "#base/random.ts";
 import { bytes, exerciseBlobs, put, text } from "#blobs/exercise.ts";
 import { digestOf } from "#blobs/hashing.ts";
-import { createMemoryIndex } from "#blobs/memory-index.ts";
 import { createMemoryStore } from "#blobs/memory-store.ts";
 import type { BlobStore, Store } from "#blobs/store.ts";
 import { readThrough } from "#blobs/tiers/read-through.ts";
 import { reapiBlobs } from "#blobs/tiers/reapi.ts";
 import { gone, HeldStore } from "#blobs/tiers/testing/held-store.ts";
 import { createMemoryBlobs } from "#blobs/memory.ts";
-import { startEdge } from "#edge/edge.ts";
-import { Identity } from "#edge/identity-config.ts";
-import { Log } from "#edge/log.ts";
 import { GrpcClient } from "#grpc/client.ts";
 import { connectH2 } from "#h2/client.ts";
-import { composeBuild } from "./compose-build.ts";
+import { startBuildEdge } from "./build-edge-testing.ts";
 import { systemClock as clock } from "./system-clock.ts";
 
 const MiB = 1024 * 1024;
@@ -31,22 +26,7 @@ async function served(held = new HeldStore(), callMs = 20_000): Promise<Served> 
   const store = createMemoryStore({ clock, sizeBytesMax: 64 * MiB });
   const inner = store.forTenant("default");
   const watched: Store = { ...store, forTenant: () => ({ ...inner, blobs: held.over(inner.blobs) }) };
-  const edge = await startEdge({
-    clock,
-    listen: [{ host: "127.0.0.1", port: 0 }],
-    identity: Identity.parse({}),
-    services: (server) =>
-      composeBuild(server, {
-        store: watched,
-        index: createMemoryIndex(),
-        clock,
-        spoolFolder: tmpdir(),
-        report: () => {},
-      }),
-    isReady: () => true,
-    log: new Log(() => {}, clock),
-    h2: { drainMs: 100 },
-  });
+  const edge = await startBuildEdge(watched);
   const port = edge.ports[0] ?? 0;
   const client = new GrpcClient({
     clock,

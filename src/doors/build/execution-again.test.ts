@@ -31,6 +31,7 @@ import { buildPublisher, publicationText } from "./publish.ts";
 import { outcomeText } from "./run-outcome.ts";
 import { buildSettingsDefault } from "./settings.ts";
 import { TenantTrees } from "./tenant-trees.ts";
+import { noCommand } from "./testing.ts";
 import { TrustRules } from "./trust-rules.ts";
 
 const enough = new AbortController();
@@ -41,7 +42,6 @@ const call: BuildCall = {
   metadata: undefined,
 };
 
-const noCommand = { environmentVariables: [], outputFiles: [], outputDirectories: [], outputNodeProperties: [] };
 const made: ActionResult = {
   outputFiles: [],
   outputFileSymlinks: [],
@@ -87,13 +87,7 @@ async function rig(before: { inputs?: () => Promise<void>; submit?: () => Promis
     hasWorkers: () => true,
   };
   const service = new ExecutionService(ports, execution, results);
-  const command: Command = {
-    ...noCommand,
-    arguments: ["mill"],
-    workingDirectory: "",
-    outputPaths: [],
-    outputDirectoryFormat: 0,
-  };
+  const command: Command = { ...noCommand, arguments: ["mill"] };
   const grain = { name: "grain", digest: wireOf(await put(Buffer.from("rye"))), isExecutable: false };
   const root: Directory = { files: [grain], directories: [], symlinks: [] };
   const action = await put(

@@ -10,6 +10,7 @@ import type { Action, Command } from "#wire/generated/build/bazel/remote/executi
 import { executionSettingsDefault, type ExecutionSettings } from "./execution-settings.ts";
 import { cachedName, operationName, parseCachedName, parseOperationName } from "./operation-names.ts";
 import { kernelPriority, planAction, planOrder, readSpec, type Asked } from "./plan.ts";
+import { noCommand } from "./testing.ts";
 
 const asked: Asked = {
   instance: "",
@@ -21,21 +22,16 @@ const asked: Asked = {
   unique: "only-one",
 };
 const noAction: Action = { doNotCache: false, salt: new Uint8Array() };
-const noCommand: Command = {
-  arguments: ["true"],
-  environmentVariables: [],
-  outputFiles: [],
-  outputDirectories: [],
-  workingDirectory: "",
-  outputPaths: [],
-  outputNodeProperties: [],
-  outputDirectoryFormat: 0,
-};
 const settings: ExecutionSettings = { ...executionSettingsDefault, properties: ["gpu"], ignoredProperties: ["silo"] };
 const wishes = { tenant: "mill", priority: 0, subscriber: "s" };
 const order = (more: Partial<Asked> = {}, action: Partial<Action> = {}, command: Partial<Command> = {}) =>
   planOrder(
-    planAction({ ...asked, ...more }, { ...noAction, ...action }, { ...noCommand, ...command }, settings),
+    planAction(
+      { ...asked, ...more },
+      { ...noAction, ...action },
+      { ...noCommand, arguments: ["true"], ...command },
+      settings,
+    ),
     wishes,
   );
 

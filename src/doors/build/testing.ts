@@ -10,12 +10,25 @@ import { GrpcClient } from "#grpc/client.ts";
 import { GrpcServer } from "#grpc/server.ts";
 import { connectH2 } from "#h2/client.ts";
 import { listenH2 } from "#h2/server.ts";
+import type { Command } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { assetSettingsDefault, type AssetSettings } from "./asset-download.ts";
 import type { BuildAction, BuildCaller } from "./caller.ts";
 import { Spool } from "./http/spool.ts";
 import { serveBuild } from "./serve.ts";
 import { buildSettingsDefault, type BuildSettings } from "./settings.ts";
 import { Seen } from "./why/seen.ts";
+
+/** To be written over where it matters. */
+export const noCommand: Command = {
+  arguments: [],
+  environmentVariables: [],
+  outputFiles: [],
+  outputDirectories: [],
+  workingDirectory: "",
+  outputPaths: [],
+  outputNodeProperties: [],
+  outputDirectoryFormat: 0,
+};
 
 export type DoorOptions = {
   readonly settings?: Partial<BuildSettings>;
