@@ -80,6 +80,12 @@ describe("millrace build", { skip: !isLinux && "needs linux: the sandbox", timeo
     deepEqual([not.code, not.notes], [1, ["build get: make made no file bread; it made out/nothing, out/run"]]);
   });
 
+  test("an action of a build that was not in the cache is known to who asks why", async () => {
+    const file = await write("miss.yaml", '{ actions: { rare: { run: "echo rare > o", outputs: [o] } } }');
+    equal((await run("build", "submit", file, "--follow")).code, 0);
+    match((await run("cache", "why", "--json")).out.join("\n"), /rare/);
+  });
+
   test("a build that fails says so, and in JSON what became of each action", async () => {
     const file = await write("bad.yaml", '{ actions: { bad: { run: "echo no corn >&2; exit 1" } } }');
     const { code, out } = await run("build", "submit", file, "--follow", "--json");

@@ -14,7 +14,7 @@ import { actionKind } from "#doors/build/plan.ts";
 import { buildSettingsDefault } from "#doors/build/settings.ts";
 import type { TenantTrees } from "#doors/build/tenant-trees.ts";
 import { TrustRules } from "#doors/build/trust-rules.ts";
-import { Seen } from "#doors/build/why/seen.ts";
+import type { Seen } from "#doors/build/why/seen.ts";
 import type { Planners, Resume, Runners } from "#worker/runner.ts";
 import { createSpawnedRunner } from "#worker/spawned-runner.ts";
 import type { ProcessRunner } from "#worker/process.ts";
@@ -33,6 +33,8 @@ export type ActionParts = {
   readonly index: ActionIndex;
   readonly trees: TenantTrees;
   readonly streams: Streams | undefined;
+  /** Remembers what missed, the same as for calls. */
+  readonly seen: Seen;
   readonly clock: Clock;
   /** Follows what is run, for metrics and traces. */
   readonly watch?: ActionPorts["watch"];
@@ -114,9 +116,8 @@ async function open(config: Config, folder: DataFolder, parts: ActionParts): Pro
 }
 
 /** Single actions, and those of builds, which are looked for in the cache by whoever takes them. */
-function workOf(config: Config, ports: ActionPorts, { store, index, clock, log }: ActionParts) {
+function workOf(config: Config, ports: ActionPorts, { store, index, seen, clock, log }: ActionParts) {
   const run = actionRunner(ports);
-  const seen = new Seen({ index, wallMs: () => clock.wallMs() });
   const report = (doing: string, error: unknown): void => log(`${doing}: ${String(error)}`);
   const cache = { store, index, clock, seen, report, settings: buildSettingsDefault };
   const results = new ActionCacheService(cache, new TrustRules(index));

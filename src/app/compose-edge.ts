@@ -5,7 +5,7 @@ import { Fault, isFault } from "#base/fault.ts";
 import type { ExecutionPorts } from "#doors/build/execution-ports.ts";
 import { idleMsDefault } from "#doors/build/http/body.ts";
 import { buildSettingsDefault } from "#doors/build/settings.ts";
-import { Seen } from "#doors/build/why/seen.ts";
+import type { Seen } from "#doors/build/why/seen.ts";
 import { startEdge, type Edge } from "#edge/edge.ts";
 import { Log } from "#edge/log.ts";
 import type { MetricsRegistry } from "#edge/metrics-registry.ts";
@@ -39,7 +39,7 @@ export type EdgeParts = {
   /** What the build cache is kept in; left out: there is none. */
   readonly cache?:
     | (Pick<BuildParts, "store" | "index" | "execution"> &
-        Pick<ComposedStore, "observe" | "upkeep"> & { readonly spoolFolder: string })
+        Pick<ComposedStore, "observe" | "upkeep"> & { readonly spoolFolder: string; readonly seen: Seen })
     | undefined;
   /** Who is in the mesh; undefined when there is none. */
   readonly peers?: (() => PeersView | undefined) | undefined;
@@ -88,7 +88,7 @@ async function serve({ edge, build }: Config, listen: readonly string[], parts: 
   const { clock, node, routed, journal, cache, peers = () => undefined, log } = parts;
   const leaving = new AbortController();
   const edgeLog = new Log((line) => log(line.trimEnd()), clock);
-  const seen = cache && new Seen({ index: cache.index, wallMs: () => clock.wallMs() });
+  const seen = cache?.seen;
   const trouble = (doing: string, error: unknown): void =>
     edgeLog.warn("build-cache-trouble", { reason: doing, error });
   const { metrics } = parts;

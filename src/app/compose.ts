@@ -9,6 +9,7 @@ import { Random } from "#base/random.ts";
 import { planLabel as buildPlanLabel } from "#doors/build/builds/plan-build.ts";
 import { taskLabel as actionLabel } from "#doors/build/plan.ts";
 import { TenantTrees } from "#doors/build/tenant-trees.ts";
+import { Seen } from "#doors/build/why/seen.ts";
 import { planLabel, taskLabel } from "#doors/shell/plan.ts";
 import type { MetricsRegistry } from "#edge/metrics-registry.ts";
 import type { Cluster, Journal } from "#journal/journal.ts";
@@ -116,17 +117,35 @@ async function openGround(
   const watching = await openWatching(config, { name, clock, random, log });
   undo.defer(() => watching.close());
   const trees = new TenantTrees();
-  return { config, folder, clock, log, name, random, journal, mesh, peers, stored, listenOn, tcp, watching, trees };
+  const seen = new Seen({ index: stored.index, wallMs: () => clock.wallMs() });
+  return {
+    config,
+    folder,
+    clock,
+    log,
+    name,
+    random,
+    journal,
+    mesh,
+    peers,
+    stored,
+    listenOn,
+    tcp,
+    watching,
+    trees,
+    seen,
+  };
 }
 
 /** The node in its cluster, and its worker. */
 async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
-  const { config, folder, clock, log, name, random, journal, stored, tcp, watching, trees } = ground;
+  const { config, folder, clock, log, name, random, journal, stored, tcp, watching, trees, seen } = ground;
   const { metrics, watch, observers } = watching;
   const counted = {
     store: metrics.stored.store(stored.store, "worker"),
     index: stored.index,
     streams: stored.streams,
+    seen,
   };
   const actions = await openActions(config, folder, { name, ...counted, trees, clock, watch, log });
   if (actions) undo.defer(() => actions.close());
@@ -150,13 +169,13 @@ async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
 }
 
 async function serveEdge(ground: Ground, working: Working, drain: Drain, undo: AsyncDisposableStack) {
-  const { config, folder, clock, log, name, journal, stored, tcp, watching, trees, peers } = ground;
+  const { config, folder, clock, log, name, journal, stored, tcp, watching, trees, seen, peers } = ground;
   const { node, client, routed, worker, labels, runsActions } = working;
   const { metrics } = watching;
   const live = liveSource({ name, streams: stored.streams }, node, tcp);
   const execution = executionPorts(config, { client, trees, journal, clock, live, isOwn: runsActions });
   const traced = execution && { ...execution, traces: watching.calls };
-  const cache = { ...stored, spoolFolder: await spoolFolder(folder), execution: traced };
+  const cache = { ...stored, seen, spoolFolder: await spoolFolder(folder), execution: traced };
   const show = (registry: MetricsRegistry): void =>
     watching.show(registry, { node, worker: () => worker, labels, upkeep: stored.upkeep });
   const shown = { show, stored: metrics.stored, countedFor: metrics.countedFor.bind(metrics) };
