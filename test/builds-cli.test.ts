@@ -36,6 +36,11 @@ describe("millrace build", { skip: !isLinux && "needs linux: the sandbox", timeo
   const http = async (at: string, init: RequestInit = {}): Promise<Response> =>
     await fetch(`http://127.0.0.1:${running.edgePorts[0]}/api/builds${at}`, init);
 
+  test("before the first one, a list says how to have one", async () => {
+    deepEqual((await run("build", "list")).out, ["no builds yet; submit one with: millrace build submit build.yaml"]);
+    deepEqual((await run("build", "list", "--json")).out, []);
+  });
+
   test("files and folders beside the file are inputs, with their modes and links", async () => {
     await mkdir(join(path, "src/empty"), { recursive: true });
     await write("src/corn", "corn\n");

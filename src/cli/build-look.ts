@@ -104,6 +104,8 @@ export const buildList = command({
       serverOf(values, world.env),
       `?${query.toString()}`,
     );
+    if (page.builds.length === 0 && !values.json)
+      world.out("no builds yet; submit one with: millrace build submit build.yaml");
     for (const build of page.builds) world.out(values.json ? JSON.stringify(build) : buildLine(build));
     if (page.cursor !== undefined && values.json) world.out(JSON.stringify({ kind: "more", cursor: page.cursor }));
     else if (page.cursor !== undefined) world.note(`more: millrace build list --cursor ${page.cursor}`);
