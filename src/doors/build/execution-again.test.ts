@@ -172,6 +172,27 @@ describe("an action that is asked for again", { timeout: 20_000 }, () => {
     equal(jobs(), 1);
   });
 
+  test("and neither shards nor names could be reached for a while: names are asked before the shard is", async () => {
+    const { service, request, taken, finish, jobs, shard, index } = await rig();
+    const ask = shard.request.bind(shard);
+    const get = index.get.bind(index);
+    let looks = 0;
+    shard.request = async (asked, signal) => {
+      const answered = await ask(asked, signal);
+      if (asked.kind !== "command" || asked.command.kind !== "submit") return answered;
+      shard.request = ask;
+      await finish(await taken());
+      index.get = async (key) => {
+        looks += 1;
+        if (looks < 3) throw new Fault("unavailable", "ask for names", {});
+        return await get(key);
+      };
+      throw new Fault("unavailable", "ask shard", { why: "the network is cut" });
+    };
+    equal((await answer(service.execute(request, call))).cachedResult, true);
+    equal(jobs(), 1);
+  });
+
   test("through an outage of the names, when nobody can look: it is submitted all the same", async () => {
     const { service, request, taken, finish, jobs, index } = await rig({
       inputs: async () => {

@@ -99,14 +99,8 @@ export class ExecutionService {
    * before it submits starts nothing that was just being finished while its inputs were looked for.
    */
   async #cachedSince(version: number | undefined, request: ExecuteRequest, call: BuildCall) {
-    try {
-      if (version === undefined || !(await this.#results.isNewer(request, version, call))) return undefined;
-      return (await this.#cached(request, call)).response;
-    } catch (error) {
-      // To have it run twice is a waste; to be turned away because nobody could look would be a pity.
-      if (isFault(error, "unavailable")) return undefined;
-      throw error;
-    }
+    if (version === undefined || !(await this.#results.isNewer(request, version, call))) return undefined;
+    return (await this.#cached(request, call)).response;
   }
 
   async #plan(asked: Pick<Asked, "instance" | "action" | "fn" | "because">, call: BuildCall): Promise<ActionSpec> {
@@ -119,6 +113,19 @@ export class ExecutionService {
     return planAction(about, action, command, settings);
   }
 
+  /** A node that is cut off reaches neither names nor shards, and should not find the shards first. */
+  async #whenAnswered<T>(ask: () => Promise<T>, { signal }: BuildCall): Promise<T | undefined> {
+    const { clock } = this.#ports;
+    for (const untilMs = clock.monotonicMs() + namesAwaitedMs; clock.monotonicMs() < untilMs;)
+      try {
+        return await ask();
+      } catch (error) {
+        nothingIfUnavailable(error);
+        await clock.sleep(namesAgainMs, signal);
+      }
+    return undefined;
+  }
+
   /**
    * The job, or the result if that is known by now. Looked for before every try: one whose answer was lost may have
    * begun a job that has ended since.
@@ -128,10 +135,11 @@ export class ExecutionService {
     wishes: Parameters<typeof planOrder>[1],
     { known, call }: { readonly known: () => Promise<ExecuteResponse | undefined>; readonly call: BuildCall },
   ): Promise<string | ExecuteResponse> {
-    let response = await known();
+    // To have it run twice is a waste; to be turned away because nobody could look would be a pity.
+    let response = await known().catch(nothingIfUnavailable);
     if (response) return response;
     const again = async (): Promise<void> => {
-      response = await known();
+      response = await this.#whenAnswered(known, call);
       if (response) throw new Fault("stale", "submit action", { why: "its result is known by now" });
     };
     try {
@@ -216,6 +224,13 @@ export class ExecutionService {
       .leave(jobId, subscriber)
       .catch((error: unknown) => this.#ports.report("leave an action", error));
   }
+}
+
+const namesAwaitedMs = 30_000;
+const namesAgainMs = 200;
+
+function nothingIfUnavailable(error: unknown): undefined {
+  if (!isFault(error, "unavailable")) throw error;
 }
 
 /** What an order that begins nothing is refused with when there is nothing to join. */
