@@ -131,8 +131,9 @@ export class ExecNodes {
     return paths.map((path) => (existsSync(path) ? readFileSync(path, "utf8").slice(-2_000) : "")).join("");
   }
 
+  /** Without ceremony: what they would have to finish, and the folder with it, is nobody's any more. */
   readonly #kill = (): void => {
-    for (const child of this.#children) child.kill();
+    for (const child of this.#children) child.kill("SIGKILL");
     rmSync(this.#folder, { recursive: true, force: true });
   };
 

@@ -19,6 +19,8 @@ export const exec: Suite = {
   ],
   async run(report, { smoke }) {
     const sizes = smoke ? brief : full;
+    // Nodes end with this process, and they do so on its way out.
+    for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => process.exit(1));
     const load = new ExecLoad();
     const postgres = await startPostgres();
     try {
