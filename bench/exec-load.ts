@@ -40,6 +40,8 @@ export type Sample = {
   /** Of what follows, all in milliseconds. */
   readonly workerStartAtMs: number;
   readonly stageMs: number;
+  /** From then until its claim is known to be held. */
+  readonly confirmMs: number;
   readonly executeMs: number;
   /** From the shell's fork to the end of what it forked. */
   readonly ranMs: number;
@@ -174,10 +176,13 @@ function told(metadata: ExecutedActionMetadata | undefined) {
   const workerStartAtMs = at(metadata.workerStartTimestamp);
   const workerEndAtMs = at(metadata.workerCompletedTimestamp);
   const executedAtMs = at(metadata.executionCompletedTimestamp);
+  const stagedAtMs = at(metadata.inputFetchCompletedTimestamp);
+  const executingAtMs = at(metadata.executionStartTimestamp);
   return {
     workerStartAtMs,
-    stageMs: at(metadata.inputFetchCompletedTimestamp) - workerStartAtMs,
-    executeMs: executedAtMs - at(metadata.executionStartTimestamp),
+    stageMs: stagedAtMs - workerStartAtMs,
+    confirmMs: executingAtMs - stagedAtMs,
+    executeMs: executedAtMs - executingAtMs,
     ranMs: at(metadata.virtualExecutionDuration),
     collectMs: workerEndAtMs - executedAtMs,
     workerEndAtMs,

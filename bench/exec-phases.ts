@@ -12,6 +12,7 @@ export const phases = [
   "queue",
   "claim",
   "stage",
+  "confirm",
   "spawn",
   "run",
   "collect",
@@ -24,11 +25,11 @@ export type Phases = Readonly<Record<Phase, number>>;
 
 /** For people: what is in which. */
 export const phasesExplained = [
-  "queue: asked, action checked, job recorded, granted to a worker. claim: recorded, told, started. stage: action",
-  "read, folder made, inputs laid out. spawn: launcher and shell, until it forks and after it has ended. run: sandbox",
-  "and command. collect: outputs found and stored. upload: answer and result stored and pinned. commit, publish:",
-  "recorded, written to the action index. answer: that recorded, and the client told. Milliseconds, one action at a",
-  "time, means.",
+  "queue: asked, action checked, job recorded, granted to a worker. claim: recorded, told. stage: action read, folder",
+  "found, inputs laid out. confirm: what the answer to its start takes longer than that. spawn: launcher and shell,",
+  "until it forks and after it has ended. run: sandbox and command. collect: outputs found and stored. upload: answer",
+  "and result stored and pinned. commit, publish: recorded, written to the action index. answer: that recorded, and the",
+  "client told. Milliseconds, one action at a time, means.",
 ];
 
 /** Undefined where the journal knows of none of them. */
@@ -48,11 +49,13 @@ async function split(sample: Sample, journal: Journal): Promise<Phases | undefin
   const history = await journal.history.job(shard, no);
   const attempt = history?.attempts[0];
   if (!history || !attempt || history.attempts.length > 1) return undefined;
-  const { sentAtMs, doneAtMs, workerStartAtMs, stageMs, executeMs, ranMs, collectMs, workerEndAtMs } = sample;
+  const { sentAtMs, doneAtMs, workerStartAtMs, stageMs, confirmMs, executeMs, ranMs, collectMs, workerEndAtMs } =
+    sample;
   return {
     queue: attempt.grantedAtMs - sentAtMs,
     claim: workerStartAtMs - attempt.grantedAtMs,
     stage: stageMs,
+    confirm: confirmMs,
     spawn: executeMs - ranMs,
     run: ranMs,
     collect: collectMs,
