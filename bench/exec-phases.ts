@@ -28,8 +28,8 @@ export const phasesExplained = [
   "queue: asked, action checked, job recorded, granted to a worker. claim: recorded, told. stage: action read, folder",
   "found, inputs laid out. confirm: what the answer to its start takes longer than that. spawn: launcher and shell,",
   "until it forks and after it has ended. run: sandbox and command. collect: outputs found and stored. upload: answer",
-  "and result stored and pinned. commit, publish: recorded, written to the action index. answer: that recorded, and the",
-  "client told. Milliseconds, one action at a time, means.",
+  "and result stored and pinned. commit, publish: recorded, written to the action index. answer: that recorded, and",
+  "the client told. Milliseconds, one action at a time, means.",
 ];
 
 /** Undefined where the journal knows of none of them. */

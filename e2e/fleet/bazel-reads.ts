@@ -2,9 +2,9 @@
  * What Bazel's own record of its calls (--experimental_remote_grpc_log) says of its downloads: whether a server ever
  * gave more of a blob than was asked for, or less and said that this was all.
  *
- * Bazel 4 itself can come to hold a blob twice without any server's doing: if the place that it writes to fails while it
- * takes an answer, it calls that off (CANCELLED) and asks from the same offset once more, and has counted those bytes
- * already. Then its build fails over another digest, and this says that nobody sent too much.
+ * Bazel 4 itself can come to hold a blob twice without any server's doing: if the place that it writes to fails while
+ * it takes an answer, it calls that off (CANCELLED) and asks from the same offset once more, and has counted those
+ * bytes already. Then its build fails over another digest, and this says that nobody sent too much.
  */
 import { Reader } from "#wire/reader.ts";
 

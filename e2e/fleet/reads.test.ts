@@ -5,7 +5,6 @@
 import { ok } from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, before, describe, test } from "node:test";
-import { setTimeout as pause } from "node:timers/promises";
 import { systemClock as clock } from "#app/system-clock.ts";
 import { Random } from "#base/random.ts";
 import { isFault } from "#base/fault.ts";
@@ -104,7 +103,7 @@ async function killNow(fleet: Fleet, random: Random, signal: AbortSignal): Promi
     await fleet.kill(victim);
     fleet.up(victim);
     await fleet.ready(victim, 10);
-    await pause(1_000, undefined, { signal }).catch(() => {});
+    await clock.sleep(1_000, signal).catch(() => {});
   }
 }
 
@@ -138,7 +137,7 @@ async function readWhole(
         if (at === bytes.length) counts.resumedAtEnd += 1;
         else if (at > 0) counts.resumedInside += 1;
         client.close();
-        await pause(20);
+        await clock.sleep(20);
         client = dial(address);
       }
   } finally {

@@ -96,7 +96,7 @@ describe("an HTTP cache as a short cut", () => {
     }
   });
 
-  test("B1: of a large blob that is wrong nobody gets the end, and who has some of it is not to go on with it", async () => {
+  test("B1: of a large blob that is wrong nobody gets the end, and who has some must not go on with it", async () => {
     const { farInner, blobs } = rig();
     const large = randomBytes(5 * MiB);
     const digest = digestOf(large);

@@ -25,7 +25,7 @@ import { ByteStream } from "#wire/generated/google/bytestream/bytestream.ts";
 import { openDoor } from "./testing.ts";
 
 const KiB = 1024;
-/** Around what decides how a blob is kept and sent: in the log or as a file, at once or in pieces, held or handed on. */
+/** Around what decides how a blob is kept and sent: in the log or a file, at once or in pieces, held or handed on. */
 const sizes = [1, 123, 4 * KiB, 64 * KiB - 1, 64 * KiB, 64 * KiB + 1, 600 * KiB, 4 * KiB * KiB + 1];
 
 type World = { readonly tier: readonly Mishap[]; readonly peer: readonly Mishap[]; readonly leaving: number };
