@@ -43,7 +43,7 @@ export async function remote(
     how,
     run: (share = 1) => nodes[history].measure(load, { ...work, tasks: Math.round(work.tasks * share) }, cpu),
   });
-  const batched = { tasks: sizes.tasks, tasksPerJob: 1, batch: 100, submitters: 8, executors: 8 };
+  const batched = { tasks: sizes.tasks, tasksPerJob: 1, batch: 100, submitters: 16, executors: 16 };
   const single = { tasks: sizes.oneByOne, tasksPerJob: 1, batch: 1, submitters: 200, executors: 200 };
   const contestants: readonly Contestant[] = [
     own("ours, with history", "one-task jobs; submit 100, claim 100, commit 100 a request", "history", batched),
