@@ -6,6 +6,7 @@ import { closeSync, fstatSync, ftruncateSync, openSync, readSync, writeSync } fr
 import type { CappedFile, StreamEnd } from "./protocol.ts";
 
 const tailBytesMax = 64 * 1024;
+const looksMax = 4;
 
 /** How much of its beginning stays as it is, whatever comes. */
 export const headBytesOf = (bytesMax: number): number => bytesMax - Math.min(tailBytesMax, Math.floor(bytesMax / 4));
@@ -47,11 +48,24 @@ export class Capped implements Disposable {
     closeSync(this.#fd);
   }
 
+  /**
+   * Whatever is printed between the last look at the size and the cut is gone and not even counted. So the end is read
+   * piece by piece until there is next to nothing between them.
+   */
   #cutBack(size: number): void {
-    const fresh = Buffer.alloc(Math.min(this.#tailMax, size - this.#headMax));
-    readSync(this.#fd, fresh, 0, fresh.length, size - fresh.length);
-    this.#tail = Buffer.concat([this.#tail, fresh]).subarray(-this.#tailMax || Infinity);
-    this.#cut += size - this.#headMax;
+    let read = this.#headMax;
+    for (let looks = looksMax; looks > 0 && size > read; looks -= 1) {
+      this.#keepEnd(read, size);
+      read = size;
+      size = fstatSync(this.#fd).size;
+    }
     ftruncateSync(this.#fd, this.#headMax);
+    this.#cut += size - this.#headMax;
+  }
+
+  #keepEnd(from: number, to: number): void {
+    const fresh = Buffer.alloc(Math.min(this.#tailMax, to - from));
+    readSync(this.#fd, fresh, 0, fresh.length, to - fresh.length);
+    this.#tail = Buffer.concat([this.#tail, fresh]).subarray(-this.#tailMax || Infinity);
   }
 }
