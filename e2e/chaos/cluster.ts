@@ -74,7 +74,7 @@ export class Cluster {
       ports,
       await ports.postgres.freshDatabase(),
       folder,
-      await openSharedDirectory(join(folder, "blobs")),
+      await openSharedDirectory(join(folder, "blobs"), systemClock),
     );
     try {
       const { plan } = ports;

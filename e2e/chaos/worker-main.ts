@@ -32,7 +32,7 @@ async function main(): Promise<void> {
         return committed;
       },
     },
-    blobs: await openSharedDirectory(settings.blobsFolder),
+    blobs: await openSharedDirectory(settings.blobsFolder, systemClock),
     clock: systemClock,
     random,
     executor: name,

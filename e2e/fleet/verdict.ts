@@ -1,5 +1,6 @@
 /** What the database says of a build afterwards: the log of all shards, and every name that was ever written. */
 import pg from "pg";
+import { systemClock } from "#app/system-clock.ts";
 import { openSharedDirectory } from "#blobs/tiers/shared-directory.ts";
 import { postgresJournal } from "#journal/postgres.ts";
 import { JournalLog, type Told } from "#e2e/chaos/journal-log.ts";
@@ -39,7 +40,7 @@ async function allEvents(database: string, shared: string, shards: number): Prom
   const told: Told[] = [];
   const journal = postgresJournal({ url: database });
   try {
-    const blobs = await openSharedDirectory(shared, "tenants/_node");
+    const blobs = await openSharedDirectory(shared, systemClock, "tenants/_node");
     await new JournalLog({ journal, blobs }, shards, (each) => told.push(each)).catchUp();
   } finally {
     await journal.close();

@@ -51,7 +51,7 @@ export async function openStore({ blobs }: Config, folder: DataFolder, ports: St
     case "directory": {
       // What nodes share; what doors keep beside it is each node's own.
       const store = await openDisk(diskDefault, folder, ports);
-      const shared = await openSharedDirectory(blobs.directory);
+      const shared = await openSharedDirectory(blobs.directory, ports.clock);
       return { blobs: shared, store, index: store.index, upkeep: store.upkeep, close: () => store.close() };
     }
     case "memory": {

@@ -147,7 +147,10 @@ async function openTier(config: TierConfig, ports: TierPorts): Promise<Tier> {
     case "reapi":
       return await openServer(config, ports);
     case "directory":
-      return { part: (tenant) => openSharedDirectory(config.directory, `tenants/${tenant}`), close: () => {} };
+      return {
+        part: (tenant) => openSharedDirectory(config.directory, ports.clock, `tenants/${tenant}`),
+        close: () => {},
+      };
     default:
       return config satisfies never;
   }

@@ -5,7 +5,10 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { isFault } from "#base/fault.ts";
 import { exerciseBlobs, put, text } from "#blobs/exercise.ts";
+import { ManualClock } from "#base/manual-clock.ts";
 import { openSharedDirectory } from "./shared-directory.ts";
+
+const clock = new ManualClock();
 
 const fresh = async (): Promise<AsyncDisposable & { readonly path: string }> => {
   const path = await mkdtemp(join(tmpdir(), "millrace-shared-"));
@@ -14,23 +17,23 @@ const fresh = async (): Promise<AsyncDisposable & { readonly path: string }> => 
 
 exerciseBlobs("a shared folder", async () => {
   const root = await fresh();
-  return { blobs: await openSharedDirectory(root.path), dispose: async () => await root[Symbol.asyncDispose]() };
+  return { blobs: await openSharedDirectory(root.path, clock), dispose: async () => await root[Symbol.asyncDispose]() };
 });
 
 test("nodes see each other's blobs; what a crash left behind goes once nobody can be at it", async () => {
   await using root = await fresh();
-  const one = await openSharedDirectory(root.path);
+  const one = await openSharedDirectory(root.path, clock);
   for (const name of ["half", "somebody-is-at-it"]) await writeFile(join(root.path, "blobs/tmp", name), "hal");
   const longAgo = Date.now() / 1_000 - 2 * 86_400;
   await utimes(join(root.path, "blobs/tmp", "half"), longAgo, longAgo);
-  const two = await openSharedDirectory(root.path);
+  const two = await openSharedDirectory(root.path, clock);
   deepEqual(await readdir(join(root.path, "blobs/tmp")), ["somebody-is-at-it"]);
   equal(await text(two.read(await put(one, "for all"))), "for all");
 });
 
 test("B1: bytes that rotted are found out, count as missing, and are written anew", async () => {
   await using root = await fresh();
-  const blobs = await openSharedDirectory(root.path);
+  const blobs = await openSharedDirectory(root.path, clock);
   const digest = await put(blobs, "sound");
   const [file] = (await readdir(join(root.path, "blobs/sha256"), { recursive: true })).filter((name) =>
     name.endsWith("-5"),
@@ -45,7 +48,7 @@ test("B1: bytes that rotted are found out, count as missing, and are written ane
 
 test("B3: a folder that is gone, such as a lost mount, is unavailable, and nothing is guessed", async () => {
   await using root = await fresh();
-  const blobs = await openSharedDirectory(root.path);
+  const blobs = await openSharedDirectory(root.path, clock);
   const digest = await put(blobs, "here");
   await rename(root.path, `${root.path}-elsewhere`);
   await mkdir(root.path);
@@ -54,5 +57,20 @@ test("B3: a folder that is gone, such as a lost mount, is unavailable, and nothi
   await rejects(put(blobs, "x"), (e) => isFault(e, "unavailable"));
   await rejects(blobs.pin([digest], 5), (e) => isFault(e, "unavailable"));
   await rm(`${root.path}-elsewhere`, { recursive: true });
-  await rejects(openSharedDirectory(join(root.path, "nowhere")), (e) => isFault(e, "unavailable"));
+  await rejects(openSharedDirectory(join(root.path, "nowhere"), clock), (e) => isFault(e, "unavailable"));
+});
+
+test("what was seen a moment ago is taken to be there; what was removed by hand is found out", async () => {
+  await using root = await fresh();
+  const [one, two] = [await openSharedDirectory(root.path, clock), await openSharedDirectory(root.path, clock)];
+  const digests = [await put(one, "read"), await put(one, "asked for")];
+  deepEqual(await two.missing(digests), []);
+  await rm(join(root.path, "blobs/sha256"), { recursive: true });
+  for (const blobs of [one, two]) deepEqual(await blobs.missing(digests), []);
+  await rejects(text(one.read(digests[0] ?? "")), (e) => isFault(e, "not-found"));
+  deepEqual(await one.missing(digests), digests.slice(0, 1));
+  await put(one, "read");
+  equal(await text(two.read(digests[0] ?? "")), "read");
+  await clock.advance(60_001);
+  deepEqual(await two.missing(digests), digests.slice(1));
 });

@@ -6,6 +6,7 @@
 import { randomUUID } from "node:crypto";
 import { mkdir, open, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import type { Clock } from "#base/clock.ts";
 import type { Digest } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import { partsOf } from "#blobs/hashing.ts";
@@ -13,10 +14,11 @@ import { canonical, checkedOffset, verified } from "#blobs/sha256.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import { packed, unpacked } from "#blobs/zstd.ts";
 import { Gate } from "./gate.ts";
+import { KnownBlobs } from "./known-blobs.ts";
 import { verifiedRange } from "./verifying.ts";
 
 /** `folder` must be there: whoever makes it anew where nothing is mounted would hide the loss of all of it. */
-export async function openSharedDirectory(folder: string, below = "blobs"): Promise<BlobStore> {
+export async function openSharedDirectory(folder: string, clock: Clock, below = "blobs"): Promise<BlobStore> {
   const root = join(folder, below);
   const temporary = join(root, "tmp");
   const marker = join(folder, ".millrace");
@@ -26,21 +28,24 @@ export async function openSharedDirectory(folder: string, below = "blobs"): Prom
   await mkdir(temporary, { recursive: true });
   await removeOld(temporary);
   /** A file that is not there says something only while the folder is. */
-  const beMounted = (digest: Digest): Promise<unknown> =>
+  const beMounted = (digest?: Digest): Promise<unknown> =>
     stat(marker).catch((error: unknown) => {
       throw asFault(error, "look for the shared folder", digest);
     });
   const gate = new Gate(32);
-  const suspects = new Set<Digest>();
+  const known = new KnownBlobs({ clock, forMs: knownForMs, countMax: knownMax });
 
   const pathOf = (digest: Digest): string => {
     const { fn, hash, sizeBytes } = partsOf(digest);
     return join(root, fn, hash.slice(0, 2), hash.slice(2, 4), `${hash}-${sizeBytes}`);
   };
   const isThere = async (digest: Digest): Promise<boolean> => {
+    const askedAtMs = clock.monotonicMs();
     try {
       const { size } = await stat(pathOf(digest));
-      return size === partsOf(digest).sizeBytes && !suspects.has(digest);
+      if (size !== partsOf(digest).sizeBytes || known.isSuspect(digest)) return false;
+      known.seen(digest, askedAtMs);
+      return true;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw asFault(error, "look for blob", digest);
       await beMounted(digest);
@@ -48,9 +53,15 @@ export async function openSharedDirectory(folder: string, below = "blobs"): Prom
     }
   };
   const missing = async (digests: readonly Digest[]): Promise<readonly Digest[]> => {
+    const gone = new Set<Digest>();
+    const look = async (name: Digest): Promise<void> => {
+      if (!(await gate.through(() => isThere(name)))) gone.add(name);
+    };
     const names = digests.map((digest) => canonical(digest));
-    const there = await Promise.all(names.map((name) => gate.through(() => isThere(name))));
-    return digests.filter((_, i) => !there[i]);
+    const asked = names.filter((name) => !known.has(name));
+    if (asked.length < names.length) await beMounted();
+    await Promise.all(asked.map(look));
+    return gone.size === 0 ? [] : digests.filter((_, i) => gone.has(names[i] ?? ""));
   };
 
   return {
@@ -62,8 +73,9 @@ export async function openSharedDirectory(folder: string, below = "blobs"): Prom
         const parts = verifiedRange(name, slices(pathOf(name), name), range);
         yield* form === "zstd" ? packed(parts) : parts;
       } catch (error) {
+        if (isFault(error, "corrupt")) known.suspect(name);
+        else known.forget(name);
         if (isFault(error, "not-found")) await beMounted(name);
-        if (isFault(error, "corrupt") && suspects.size < 10_000) suspects.add(name);
         throw error;
       }
     },
@@ -76,12 +88,13 @@ export async function openSharedDirectory(folder: string, below = "blobs"): Prom
       }
       const path = pathOf(name);
       const partial = join(temporary, randomUUID());
+      const writtenAtMs = clock.monotonicMs();
       try {
         await writeDurably(partial, bytes);
         await mkdir(dirname(path), { recursive: true });
         await rename(partial, path);
         await syncFolders(root, dirname(path));
-        suspects.delete(name);
+        known.written(name, writtenAtMs);
       } catch (error) {
         await rm(partial, { force: true }).catch(() => {});
         throw asFault(error, "write blob", name);
@@ -93,6 +106,10 @@ export async function openSharedDirectory(folder: string, below = "blobs"): Prom
     },
   };
 }
+
+/** Nothing is removed here but by hand. A look costs little, but an action has ten thousand inputs. */
+const knownForMs = 60_000;
+const knownMax = 500_000;
 
 const sliceBytes = 256 * 1024;
 
