@@ -74,3 +74,18 @@ test("what was seen a moment ago is taken to be there; what was removed by hand 
   await clock.advance(60_001);
   deepEqual(await two.missing(digests), digests.slice(1));
 });
+
+test("a folder that is removed by hand is made anew, at any depth", async () => {
+  await using root = await fresh();
+  const blobs = await openSharedDirectory(root.path, clock);
+  for (const below of ["", "sha256", "sha256"]) {
+    await put(blobs, "one");
+    const [leaf = ""] = (await readdir(join(root.path, "blobs/sha256"), { recursive: true })).filter((name) =>
+      /^..[/]..$/.test(name),
+    );
+    await rm(join(root.path, "blobs", below === "" ? join("sha256", leaf) : below), { recursive: true });
+    await put(blobs, "one");
+    await put(blobs, "two");
+    equal(await text(blobs.read(await put(blobs, "one"))), "one");
+  }
+});

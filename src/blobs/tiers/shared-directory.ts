@@ -4,8 +4,8 @@
  * blob (B1, B3), whoever looks and whenever somebody's power fails. Nothing is evicted, which keeps every pin (B2).
  */
 import { randomUUID } from "node:crypto";
-import { mkdir, open, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { mkdir, open, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import type { Clock } from "#base/clock.ts";
 import type { Digest } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
@@ -13,6 +13,7 @@ import { partsOf } from "#blobs/hashing.ts";
 import { canonical, checkedOffset, verified } from "#blobs/sha256.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import { packed, unpacked } from "#blobs/zstd.ts";
+import { DurableNames } from "./durable-names.ts";
 import { Gate } from "./gate.ts";
 import { KnownBlobs } from "./known-blobs.ts";
 import { verifiedRange } from "./verifying.ts";
@@ -33,6 +34,7 @@ export async function openSharedDirectory(folder: string, clock: Clock, below = 
       throw asFault(error, "look for the shared folder", digest);
     });
   const gate = new Gate(32);
+  const names = new DurableNames(root);
   const known = new KnownBlobs({ clock, forMs: knownForMs, countMax: knownMax });
 
   const pathOf = (digest: Digest): string => {
@@ -57,11 +59,11 @@ export async function openSharedDirectory(folder: string, clock: Clock, below = 
     const look = async (name: Digest): Promise<void> => {
       if (!(await gate.through(() => isThere(name)))) gone.add(name);
     };
-    const names = digests.map((digest) => canonical(digest));
-    const asked = names.filter((name) => !known.has(name));
-    if (asked.length < names.length) await beMounted();
+    const wanted = digests.map((digest) => canonical(digest));
+    const asked = wanted.filter((name) => !known.has(name));
+    if (asked.length < wanted.length) await beMounted();
     await Promise.all(asked.map(look));
-    return gone.size === 0 ? [] : digests.filter((_, i) => gone.has(names[i] ?? ""));
+    return gone.size === 0 ? [] : digests.filter((_, i) => gone.has(wanted[i] ?? ""));
   };
 
   return {
@@ -91,9 +93,7 @@ export async function openSharedDirectory(folder: string, clock: Clock, below = 
       const writtenAtMs = clock.monotonicMs();
       try {
         await writeDurably(partial, bytes);
-        await mkdir(dirname(path), { recursive: true });
-        await rename(partial, path);
-        await syncFolders(root, dirname(path));
+        await names.give(partial, path);
         known.written(name, writtenAtMs);
       } catch (error) {
         await rm(partial, { force: true }).catch(() => {});
@@ -149,17 +149,6 @@ async function writeDurably(path: string, parts: AsyncIterable<Uint8Array>): Pro
   await using file = await open(path, "wx", 0o600);
   for await (const part of parts) await file.writeFile(part);
   await file.datasync();
-}
-
-/** A new name is durable when the folder that holds it is; a new folder likewise, up to the root. */
-async function syncFolders(root: string, from: string): Promise<void> {
-  for (let folder = from; folder.length >= root.length; folder = dirname(folder)) {
-    await using handle = await open(folder, "r");
-    await handle.sync().catch((error: NodeJS.ErrnoException) => {
-      // Some file systems have no durable folders to ask for.
-      if (!["EPERM", "EINVAL", "EISDIR"].includes(error.code ?? "")) throw error;
-    });
-  }
 }
 
 function asFault(error: unknown, doing: string, digest?: Digest): Fault {
