@@ -213,15 +213,15 @@ export const timeIsFair: Checker = {
     if (request.kind !== "command" || response.kind !== "reply") return undefined;
     const reached = court.renewals.get(request)?.reachedMs;
     if (reached === undefined) return undefined;
-    if (request.command.kind === "start") {
-      const { task, token } = request.command;
-      const leaseMs = model.claim(task, token)?.leaseMs ?? 0;
-      const promisedMs = (response.reply as Replies["start"]).leaseMs;
+    // No more than was promised: nothing of a lease is new once the attempt has had all its time.
+    const promised = (task: number, token: number, promisedMs: number): void => {
+      const leaseMs = model.claim(task, token)?.leaseMs ?? promisedMs;
       freshen(court, claimName(model.shard, task, token), reached - (leaseMs - promisedMs));
-    }
-    if (request.command.kind !== "renew") return undefined;
-    const reply = response.reply as Replies["renew"];
-    for (const { task, token } of reply.held) freshen(court, claimName(model.shard, task, token), reached);
+    };
+    const { command } = request;
+    if (command.kind === "start") promised(command.task, command.token, (response.reply as Replies["start"]).leaseMs);
+    if (command.kind === "renew")
+      for (const { task, token, leaseMs } of (response.reply as Replies["renew"]).held) promised(task, token, leaseMs);
     return undefined;
   },
 };
@@ -252,8 +252,11 @@ function refreshAll(court: Court, { model }: Place): undefined {
 function tooSoon(court: Court, place: Place, event: Event & { at: number }, claim: ModelClaim): string | undefined {
   const { model, by, decidedAfterMs, decidedBeforeMs } = place;
   const { task, token } = event as { task: number; token: number };
-  let freshMs = court.fresh.get(claimName(model.shard, task, token)) ?? Number.NEGATIVE_INFINITY;
-  for (const [request, { at, reachedMs }] of court.renewals) {
+  const name = claimName(model.shard, task, token);
+  let freshMs = court.fresh.get(name) ?? Number.NEGATIVE_INFINITY;
+  const isOverdue =
+    decidedAfterMs - (court.begun.get(name) ?? 0) >= (model.tasks.get(task)?.template.attemptMs ?? Infinity);
+  for (const [request, { at, reachedMs }] of isOverdue ? [] : court.renewals) {
     if (at !== by || reachedMs >= decidedAfterMs || request.shard !== model.shard) continue;
     if (request.kind !== "command" || request.command.kind !== "renew") continue;
     if (request.command.executor === claim.executor) freshMs = Math.max(freshMs, reachedMs);
