@@ -14,6 +14,7 @@ import {
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { ByteStream, ReadRequest, WriteRequest } from "#wire/generated/google/bytestream/bytestream.ts";
 import { prepareLoad } from "./h2-load.ts";
+import { answering } from "./load-process.ts";
 import { percentile } from "./measure.ts";
 
 export type CacheAsked =
@@ -301,10 +302,4 @@ function perform(asked: CacheAsked): Promise<CacheDid> {
   }
 }
 
-process.on("disconnect", () => process.exit(0));
-process.on("message", (asked: CacheAsked) => {
-  perform(asked).then(
-    (done) => process.send?.({ did: done }),
-    (error: unknown) => process.send?.({ failed: String(error) }),
-  );
-});
+answering(perform);

@@ -19,6 +19,7 @@ import {
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import type { Operation } from "#wire/generated/google/longrunning/operations.ts";
 import { decode, encode } from "#wire/message.ts";
+import { answering } from "./load-process.ts";
 
 export type ExecAsked =
   /** Uploads so many actions, none of which is like another, with one input tree. */
@@ -189,11 +190,10 @@ function told(metadata: ExecutedActionMetadata | undefined) {
   };
 }
 
-process.on("message", (asked: ExecAsked) => {
-  const doing: Promise<ExecDid> =
-    asked.kind === "execute" ? execute(asked) : prepare(asked).then(() => ({ seconds: 0, samples: [] }));
-  doing.then(
-    (did) => process.send?.({ did }),
-    (error: unknown) => process.send?.({ failed: String(error) }),
-  );
-});
+async function perform(asked: ExecAsked): Promise<ExecDid> {
+  if (asked.kind === "execute") return await execute(asked);
+  await prepare(asked);
+  return { seconds: 0, samples: [] };
+}
+
+answering(perform);

@@ -191,7 +191,7 @@ export class Connection implements StreamOwner, SenderOwner, ReceiverOwner {
     if (this.#closed || this.#draining) return;
     this.#draining = true;
     this.#watch.drainBegins(this.nowMs);
-    for (const id of this.#table.late.all()) this.stopLate(id);
+    for (const id of this.#table.late.overdue(Number.POSITIVE_INFINITY)) this.stopLate(id);
     if (this.isServer) {
       // Two steps (RFC 9113 section 6.8): streams that are on their way to us are still served.
       layGoaway(this.#sender, streamIdLimit, errorCode.noError, "draining");

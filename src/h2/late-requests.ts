@@ -67,13 +67,6 @@ export class LateRequests {
     }
   }
 
-  *all(): Generator<number> {
-    for (const id of this.#late.keys()) {
-      this.#late.delete(id);
-      yield id;
-    }
-  }
-
   #over(id: number, verdict: LateVerdict): LateVerdict {
     this.#late.delete(id);
     return verdict;

@@ -92,7 +92,7 @@ export function createClient(ports: ClientPorts): WorkClient {
     job,
 
     async submit({ shardKey, ...order }, options) {
-      const shard = shardOf(shardKey, shardsKnown ?? (await shardsOf()));
+      const shard = shardOf(shardKey, await shardsOf());
       const reply = await command(shard, { ...order, kind: "submit" }, options);
       return { jobId: formatJob(shard, reply.job), created: reply.created, merged: reply.merged };
     },

@@ -43,7 +43,10 @@ function handlerOf<P>(work: WorkCall, serving: WorkServing<P>): AnyHandler<P> {
     const asked = orRefused(() => work.readRequest(message));
     const request = serving.narrow?.request(call.principal, asked) ?? asked;
     const first = serving.narrow?.first(call.principal, request) ?? [];
-    return inTurn(first, request, serviceFor(call, serving), call.signal).then(
+    const service = serviceFor(call, serving);
+    const { signal } = call;
+    const asking = first.length === 0 ? service.request(request, signal) : inTurn(first, request, service, signal);
+    return asking.then(
       (response) => {
         const answered = work.writeResponse(request, response);
         if (answered.ok) return answered.message;

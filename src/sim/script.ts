@@ -31,10 +31,11 @@ export type PlanScript = {
 export type JobScript = { readonly plans: Readonly<Record<string, PlanScript>> };
 
 /** What an attempt wants to be known: its token tells whose word it is. */
-export const publishOf = (shard: number, { task, generation, token, spec }: Grant): string =>
-  [`${shard}/${task}/${generation} as ${token}`, readTask(spec).refusedMs]
-    .filter((part) => part !== undefined)
-    .join(refused);
+export function publishOf(shard: number, { task, generation, token, spec }: Grant): string {
+  const said = `${shard}/${task}/${generation} as ${token}`;
+  const { refusedMs } = readTask(spec);
+  return refusedMs === undefined ? said : `${said}${refused}${refusedMs}`;
+}
 
 const refused = ", refused for ";
 export const refusedMsOf = (publish: string): number => Number(publish.split(refused)[1] ?? 0);

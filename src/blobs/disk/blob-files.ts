@@ -3,7 +3,7 @@ import { mkdir, open, rename, rm, type FileHandle } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { digestFunctions } from "#base/digest.ts";
 import type { Key } from "./key.ts";
-import { syncFolder } from "./log-writes.ts";
+import { syncFolder } from "#blobs/sync-folder.ts";
 import { Turns } from "./turns.ts";
 
 export type FileName = { readonly fn: number; readonly hex: string };

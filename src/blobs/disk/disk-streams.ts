@@ -11,6 +11,7 @@ import { Fault } from "#base/fault.ts";
 import { createHasher } from "#blobs/hashing.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import type { StreamKey, Streams } from "#blobs/streams.ts";
+import { syncFolder } from "#blobs/sync-folder.ts";
 import type { Core } from "./core.ts";
 import { asDiskFault, noRoom } from "./disk-fault.ts";
 import { closeFile, openFile, piecesOf } from "./read-file.ts";
@@ -275,11 +276,4 @@ async function writeDurably(path: string, text: string): Promise<void> {
     await file.datasync();
   }
   await rename(`${path}.new`, path);
-}
-
-async function syncFolder(folder: string): Promise<void> {
-  await using handle = await open(folder, "r");
-  await handle.sync().catch((error: NodeJS.ErrnoException) => {
-    if (!["EPERM", "EINVAL", "EISDIR"].includes(error.code ?? "")) throw error;
-  });
 }

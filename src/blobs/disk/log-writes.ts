@@ -1,6 +1,6 @@
 /** What the packed log asks of the disk: pieces written to their places, and made durable there. */
 import { fdatasync, write, writeSync } from "node:fs";
-import { open } from "node:fs/promises";
+import { syncFolder } from "#blobs/sync-folder.ts";
 import type { Segment, Segments } from "./segments.ts";
 import type { Slab } from "./slabs.ts";
 
@@ -82,13 +82,4 @@ export async function syncRegions(
     }
   }
   return undefined;
-}
-
-/** Names in it outlive a loss of power. */
-export async function syncFolder(path: string): Promise<void> {
-  await using folder = await open(path, "r");
-  await folder.sync().catch((error: NodeJS.ErrnoException) => {
-    // Some systems (Windows) have no durable folders to ask for.
-    if (!["EPERM", "EINVAL", "EISDIR"].includes(error.code ?? "")) throw error;
-  });
 }

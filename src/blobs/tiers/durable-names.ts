@@ -3,8 +3,9 @@
  * synced, and a folder's own name likewise, up to the root. Folders whose names we have made sure of are remembered, so
  * that most names cost one sync or two.
  */
-import { mkdir, open, rename } from "node:fs/promises";
+import { mkdir, rename } from "node:fs/promises";
 import { dirname } from "node:path";
+import { syncFolder } from "#blobs/sync-folder.ts";
 
 const foldersMax = 100_000;
 
@@ -47,12 +48,4 @@ async function isRenamed(partial: string, path: string): Promise<boolean> {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
     return false;
   }
-}
-
-async function syncFolder(folder: string): Promise<void> {
-  await using handle = await open(folder, "r");
-  await handle.sync().catch((error: NodeJS.ErrnoException) => {
-    // Some file systems have no durable folders to ask for.
-    if (!["EPERM", "EINVAL", "EISDIR"].includes(error.code ?? "")) throw error;
-  });
 }
