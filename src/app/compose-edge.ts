@@ -1,5 +1,4 @@
 /** The port that serves everything: gRPC, HTTP/2 and HTTP/1.1. */
-import { orAborted } from "#base/abort.ts";
 import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import type { ExecutionPorts } from "#doors/build/execution-ports.ts";
@@ -25,6 +24,7 @@ import type { ComposedStore } from "./compose-store.ts";
 import type { Config } from "./config.ts";
 import type { Drain } from "./drain.ts";
 import { drainRoute } from "./drain-routes.ts";
+import { untilLeaving } from "./held-calls.ts";
 import type { NodeMetrics } from "./node-metrics.ts";
 import { edgeAddressDefault, parseEdgeAddress } from "./edge-config.ts";
 import { meshMetrics } from "./mesh-metrics.ts";
@@ -176,16 +176,3 @@ async function serve({ edge, build }: Config, listen: readonly string[], parts: 
 
 const until = (execution: ExecutionPorts | undefined, leaving: AbortSignal): ExecutionPorts | undefined =>
   execution && { ...execution, leaving };
-
-/**
- * A call that is held until there is work or news would hold up the node that wants to stop: nobody could renew a
- * claim meanwhile. It is let go at once, and its caller asks again elsewhere or later.
- */
-const untilLeaving = (service: ShardService, leaving: AbortSignal): ShardService => ({
-  request(request, signal) {
-    if (request.kind !== "command" || !request.waitMs) return service.request(request, signal);
-    const either = signal ? AbortSignal.any([signal, leaving]) : leaving;
-    return orAborted(service.request(request, either), either);
-  },
-  watch: (request, signal) => service.watch(request, AbortSignal.any([signal, leaving])),
-});
