@@ -204,6 +204,64 @@ export function exerciseHistory(makeStore: MakeStore): void {
     for (const limit of [0, -1, 1.5, 5000]) await faults(history.jobs({ limit }), "invalid");
   });
 
+  scene(
+    makeStore,
+    "a large job that was written in portions is one job, with the newest of each row, and goes as one",
+    async ({ journal, node }) => {
+      const { history } = journal;
+      const epoch = await own(journal, 0);
+      const small = jobRows(0, 1);
+      const [task] = small.tasks;
+      const [attempt] = small.attempts;
+      if (!task || !attempt) throw new Error("a job has tasks");
+      const tasks = Array.from({ length: 700 }, (_, no) => ({ ...task, task: no, key: `t${no}`, endedAtMs: 10 + no }));
+      const attempts = tasks.map(({ task: no }) => ({ ...attempt, task: no }));
+      const steps = [0, 350, 699].map((no) => ({
+        shard: 0,
+        task: no,
+        token: 3,
+        step: 1,
+        name: "s",
+        status: "ok",
+        atMs: 1,
+      }));
+      const rows = (from: number, to: number): HistoryRows => ({
+        ...merged(),
+        tasks: tasks.slice(from, to),
+        attempts: attempts.slice(from, to),
+      });
+      await history.record(0, { epoch, throughSeq: 1 }, rows(0, 3));
+      await history.record(0, { epoch, throughSeq: 2 }, { ...rows(3, 400), steps });
+      // Done anew: by itself, and with many others.
+      const anew = (no: number): HistoryRows => ({
+        ...merged(),
+        tasks: tasks.slice(no, no + 1).map((row) => ({ ...row, generation: 2, result: "anew" })),
+      });
+      await history.record(0, { epoch, throughSeq: 3 }, anew(200));
+      await history.record(0, { epoch, throughSeq: 4 }, merged(rows(400, 699), anew(1)));
+      await history.record(
+        0,
+        { epoch, throughSeq: 5 },
+        merged(rows(699, 700), { ...small, tasks: [], attempts: [], steps: [] }),
+      );
+      const found = await (await node()).history.job(0, 1);
+      deepEqual(
+        found?.tasks,
+        tasks.map((row) => (row.task === 200 || row.task === 1 ? { ...row, generation: 2, result: "anew" } : row)),
+      );
+      deepEqual([found?.attempts, found?.stages, found?.steps], [attempts, small.stages, steps]);
+      equal(await history.trim(0, 1e9, 10), 1);
+      equal(await history.job(0, 1), undefined);
+      // Whoever comes under the same number finds nothing of it.
+      await history.record(
+        0,
+        { epoch, throughSeq: 6 },
+        merged({ ...jobRows(0, 1), steps: [] }, { ...rows(350, 351), attempts: [] }),
+      );
+      deepEqual((await history.job(0, 1))?.steps, []);
+    },
+  );
+
   scene(makeStore, "old jobs are forgotten with all that is theirs, oldest first", async ({ journal }) => {
     const { history } = journal;
     const epoch = await own(journal, 0);

@@ -28,16 +28,19 @@ export const historyTables: Readonly<Record<TableName, TableSpec>> = {
   steps: table(["shard", "task", "token", "step"], "shard task token step | atMs | name status"),
 };
 
-/** The tables as they are kept: a small job's row holds all that is its own (history-fold.ts). */
-export const storedTables: Readonly<Record<TableName, TableSpec>> = {
+export type StoredName = TableName | "pages";
+
+/** The tables as they are kept (history-fold.ts). */
+export const storedTables: Readonly<Record<StoredName, TableSpec>> = {
   ...historyTables,
   jobs: {
     ...historyTables.jobs,
     columns: [...historyTables.jobs.columns, { name: "whole", field: "whole", kind: "text" }],
   },
+  pages: table(["shard", "job", "seq", "part"], "shard job seq part | | cells"),
 };
 
-export const tableNames = Object.keys(historyTables) as readonly TableName[];
+export const storedNames = Object.keys(storedTables) as readonly StoredName[];
 
 /** How rows of one table are picked for a job's page, and in which order. */
 export const byKey = ({ key }: TableSpec): string => key.map((name) => `"${name}"`).join(", ");
@@ -61,6 +64,7 @@ function table(key: readonly string[], fields: string): TableSpec {
     part
       .trim()
       .split(" ")
+      .filter((field) => field !== "")
       .map((field) => ({
         field,
         kind: kinds[i] ?? "text",

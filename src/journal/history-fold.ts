@@ -1,36 +1,53 @@
 /**
- * A small job in one row. Most jobs have one task, whose row, attempt and stage come along with the job's own and are
- * only ever read with it: as rows of their own, in tables and indices of their own, they cost the store four times as
- * much. What came earlier than the job's row, and all of a large job, lies in the tables as ever.
+ * How the history's rows lie in an SQL store. Those of one job are only ever read together, on the page of that job; as
+ * rows of their own, in tables and indices of their own, they cost the store four times as much. So
  *
- * A row that is in both, because the history was written anew in other portions, is the same in both.
+ * - a small job is one row: what comes along with its own row lies in it;
+ * - many rows of one job that are written together are one row, a page of the job's;
+ * - what comes by itself lies in the tables.
+ *
+ * A row may be in several of these, because a task was done anew, or because the history was written anew in other
+ * portions: the newest counts.
  */
-import { Fault } from "#base/fault.ts";
 import type { AttemptRow, HistoryRows, JobRow, StageRow, TaskRow } from "#base/history-rows.ts";
-import type { JobHistory } from "./journal.ts";
+import { readCells, writeCells, type OwnRows } from "./history-cells.ts";
+import type { JobHistory, Seq } from "./journal.ts";
 
 /** `whole`: the job's rows of other tables, or nothing. */
 export type StoredJob = JobRow & { readonly whole: string };
-export type StoredRows = Omit<HistoryRows, "jobs"> & { readonly jobs: readonly StoredJob[] };
+/** Rows of a job that were written with the log up to `seq`; `part` numbers those that took several pages. */
+export type StoredPage = {
+  readonly shard: number;
+  readonly job: number;
+  readonly seq: Seq;
+  readonly part: number;
+  readonly cells: string;
+};
+export type StoredRows = Omit<HistoryRows, "jobs"> & {
+  readonly jobs: readonly StoredJob[];
+  readonly pages: readonly StoredPage[];
+};
 
-/** Larger jobs are better off in tables. */
-const rowsMax = 16;
-const version = 1;
+/** More than these are worth a page; up to these, what comes along with the job's row lies in it. */
+const rowsMin = 16;
+/** Of each kind. A page stays far below what a store takes in one cell, whatever results hold. */
+const pageRowsMax = 256;
+const pageCharsMax = 1 << 20;
 
 /** Lists are made with their first row: one that is empty at first makes room for sixteen more. */
-class Own {
+class Own implements OwnRows {
+  readonly shard: number;
   stages: StageRow[] = nothing;
   tasks: TaskRow[] = nothing;
   attempts: AttemptRow[] = nothing;
+  whole = "";
+
+  constructor(shard: number) {
+    this.shard = shard;
+  }
 
   get size(): number {
     return this.stages.length + this.tasks.length + this.attempts.length;
-  }
-
-  get whole(): string {
-    if (this.size === 0) return "";
-    const { stages, tasks, attempts } = this;
-    return JSON.stringify([version, stages.map(stageCells), tasks.map(taskCells), attempts.map(attemptCells)]);
   }
 }
 
@@ -43,37 +60,61 @@ const withMore = <T>(list: T[], row: T): T[] => {
   return list;
 };
 
-export function fold(rows: HistoryRows): StoredRows {
+export function fold(rows: HistoryRows, seq: Seq): StoredRows {
   const byJob = new Map<number, Own>();
-  for (const { job } of rows.jobs) byJob.set(job, new Own());
-  const stages: StageRow[] = [];
-  const tasks: TaskRow[] = [];
-  const attempts: AttemptRow[] = [];
+  const ownOf = ({ shard, job }: { readonly shard: number; readonly job: number }): Own => {
+    let own = byJob.get(job);
+    if (!own) byJob.set(job, (own = new Own(shard)));
+    return own;
+  };
   for (const row of rows.stages) {
-    const own = byJob.get(row.job);
-    if (own) own.stages = withMore(own.stages, row);
-    else stages.push(row);
+    const own = ownOf(row);
+    own.stages = withMore(own.stages, row);
   }
   for (const row of rows.tasks) {
-    const own = byJob.get(row.job);
-    if (own) own.tasks = withMore(own.tasks, row);
-    else tasks.push(row);
+    const own = ownOf(row);
+    own.tasks = withMore(own.tasks, row);
   }
   for (const row of rows.attempts) {
-    const own = byJob.get(row.job);
-    if (own) own.attempts = withMore(own.attempts, row);
-    else attempts.push(row);
+    const own = ownOf(row);
+    own.attempts = withMore(own.attempts, row);
   }
-  for (const [job, own] of byJob) {
-    if (own.size <= rowsMax) continue;
-    for (const row of own.stages) stages.push(row);
-    for (const row of own.tasks) tasks.push(row);
-    for (const row of own.attempts) attempts.push(row);
-    byJob.set(job, new Own());
-  }
+  const ended = new Set<number>();
+  for (const { job } of rows.jobs) ended.add(job);
+  const apart = { stages: [] as StageRow[], tasks: [] as TaskRow[], attempts: [] as AttemptRow[] };
+  const pages: StoredPage[] = [];
+  for (const [job, own] of byJob)
+    if (own.size > rowsMin) addPages(pages, job, own, seq);
+    else if (ended.has(job)) own.whole = writeCells(own);
+    else {
+      apart.stages.push(...own.stages);
+      apart.tasks.push(...own.tasks);
+      apart.attempts.push(...own.attempts);
+    }
   const jobs = rows.jobs.map((job): StoredJob => withWhole(job, byJob.get(job.job)?.whole ?? ""));
-  return { jobs, stages, tasks, attempts, steps: rows.steps };
+  return { jobs, ...apart, steps: rows.steps, pages };
 }
+
+function addPages(pages: StoredPage[], job: number, own: Own, seq: Seq): void {
+  const { shard } = own;
+  let part = 0;
+  const add = (rows: OwnRows): void => {
+    const cells = writeCells(rows);
+    const longest = Math.max(rows.stages.length, rows.tasks.length, rows.attempts.length);
+    if (cells.length <= pageCharsMax || longest === 1) return void pages.push({ shard, job, seq, part: part++, cells });
+    const middle = Math.ceil(longest / 2);
+    add(between(rows, 0, middle));
+    add(between(rows, middle, longest));
+  };
+  const longest = Math.max(own.stages.length, own.tasks.length, own.attempts.length);
+  for (let from = 0; from < longest; from += pageRowsMax) add(between(own, from, from + pageRowsMax));
+}
+
+const between = ({ stages, tasks, attempts }: OwnRows, from: number, to: number): OwnRows => ({
+  stages: stages.slice(from, to),
+  tasks: tasks.slice(from, to),
+  attempts: attempts.slice(from, to),
+});
 
 /** Field by field: a spread for each job costs more than all the rest. */
 const withWhole = (job: JobRow, whole: string): StoredJob => ({
@@ -90,31 +131,38 @@ const withWhole = (job: JobRow, whole: string): StoredJob => ({
   whole,
 });
 
-/** What the tables have of a job, and what its own row has. */
-export function unfold(found: Omit<JobHistory, "steps">, whole: string): Omit<JobHistory, "steps"> {
-  if (whole === "") return found;
+/** What the tables have of a job, and what its pages and its own row have, in the order in which they were written. */
+export function unfold(found: Omit<JobHistory, "steps">, cells: readonly string[]): Omit<JobHistory, "steps"> {
   const { shard, job } = found.job;
-  const [stages, tasks, attempts] = cellsOf(whole);
+  const all = [found, ...cells.filter((text) => text !== "").map((text) => readCells(shard, job, text))];
+  if (all.length === 1) return found;
   return {
     job: found.job,
-    stages: merged(found.stages, stages, stageOf(shard, job), ({ stage }) => [stage]),
-    tasks: merged(found.tasks, tasks, taskOf(shard, job), ({ task }) => [task]),
-    attempts: merged(found.attempts, attempts, attemptOf(shard, job), ({ task, token }) => [task, token]),
+    stages: newestOfEach(
+      all.flatMap(({ stages }) => stages),
+      ({ stage }) => [stage],
+    ),
+    tasks: newestOfEach(
+      all.flatMap(({ tasks }) => tasks),
+      ({ task }) => [task],
+    ),
+    attempts: newestOfEach(
+      all.flatMap(({ attempts }) => attempts),
+      ({ task, token }) => [task, token],
+    ),
   };
 }
 
-/** The numbers of the tasks that are in the job's own row. */
-export const tasksIn = (whole: string): readonly number[] =>
-  whole === "" ? [] : cellsOf(whole)[1].map(([task]) => task);
+type Dated = { readonly generation?: number; readonly endedAtMs: number };
 
-function merged<C, T>(
-  inTables: readonly T[],
-  cells: readonly C[],
-  rowOf: (cells: C) => T,
-  keyOf: (row: T) => readonly number[],
-): T[] {
+/** Of each key one row, in the order of the keys. */
+function newestOfEach<T extends Dated>(rows: readonly T[], keyOf: (row: T) => readonly number[]): T[] {
   const byKey = new Map<string, T>();
-  for (const row of [...inTables, ...cells.map(rowOf)]) byKey.set(keyOf(row).join(), row);
+  for (const row of rows) {
+    const key = keyOf(row).join();
+    const other = byKey.get(key);
+    if (!other || isNewer(other, row)) byKey.set(key, row);
+  }
   return [...byKey.values()].toSorted((a, b) => {
     const [one, other] = [keyOf(a), keyOf(b)];
     const at = one.findIndex((part, i) => part !== other[i]);
@@ -122,72 +170,8 @@ function merged<C, T>(
   });
 }
 
-type StageCells = readonly [number, string, string, number, number, string, number, number];
-type TaskCells = readonly [
-  ...[number, number, string, string, number, number],
-  ...[string, readonly string[], string, number, number],
-];
-type AttemptCells = readonly [number, number, string, string, string, number, number, number];
-type Cells = readonly [readonly StageCells[], readonly TaskCells[], readonly AttemptCells[]];
-
-function cellsOf(whole: string): Cells {
-  const [found, ...cells] = JSON.parse(whole) as [number, ...Cells];
-  if (found !== version) throw new Fault("invalid", "read job history: written by a newer Millrace", { found });
-  return cells;
-}
-
-const stageCells = (row: StageRow): StageCells => [
-  row.stage,
-  row.name,
-  row.phase,
-  row.generation,
-  row.tasks,
-  row.reason,
-  row.startedAtMs,
-  row.endedAtMs,
-];
-
-const stageOf =
-  (shard: number, job: number) =>
-  ([stage, name, phase, generation, tasks, reason, startedAtMs, endedAtMs]: StageCells): StageRow => {
-    return { shard, job, stage, name, phase, generation, tasks, reason, startedAtMs, endedAtMs };
-  };
-
-const taskCells = (row: TaskRow): TaskCells => [
-  row.task,
-  row.stage,
-  row.key,
-  row.phase,
-  row.generation,
-  row.attempts,
-  row.result,
-  row.digests,
-  row.reason,
-  row.queuedAtMs,
-  row.endedAtMs,
-];
-
-const taskOf =
-  (shard: number, job: number) =>
-  (cells: TaskCells): TaskRow => {
-    const [task, stage, key, phase, generation, attempts, result, digests, reason, queuedAtMs, endedAtMs] = cells;
-    const about = { shard, task, job, stage, key, phase, generation, attempts };
-    return { ...about, result, digests, reason, queuedAtMs, endedAtMs };
-  };
-
-const attemptCells = (row: AttemptRow): AttemptCells => [
-  row.task,
-  row.token,
-  row.executor,
-  row.outcome,
-  row.reason,
-  row.grantedAtMs,
-  row.startedAtMs,
-  row.endedAtMs,
-];
-
-const attemptOf =
-  (shard: number, job: number) =>
-  ([task, token, executor, outcome, reason, grantedAtMs, startedAtMs, endedAtMs]: AttemptCells): AttemptRow => {
-    return { shard, task, token, job, executor, outcome, reason, grantedAtMs, startedAtMs, endedAtMs };
-  };
+/** Of two that look equally old, the one that was written later. */
+const isNewer = (before: Dated, row: Dated): boolean =>
+  (row.generation ?? 0) === (before.generation ?? 0)
+    ? row.endedAtMs >= before.endedAtMs
+    : (row.generation ?? 0) > (before.generation ?? 0);

@@ -3,11 +3,12 @@
  */
 import { Fault, isFault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
-import { byKey, cellOf, historyTables, rowOf, storedTables, tableNames } from "./history-columns.ts";
-import type { Column, TableName } from "./history-columns.ts";
+import { byKey, cellOf, historyTables, rowOf, storedNames, storedTables } from "./history-columns.ts";
+import type { Column, StoredName, TableName } from "./history-columns.ts";
 import { jobsPage, jobsPlace } from "./history-cursor.ts";
 import type { AttemptRow, JobRow, StageRow, StepRow, TaskRow } from "#base/history-rows.ts";
-import { fold, tasksIn, unfold, type StoredRows } from "./history-fold.ts";
+import { tasksIn } from "./history-cells.ts";
+import { fold, unfold, type StoredRows } from "./history-fold.ts";
 import type { Epoch, History, Seq } from "./journal.ts";
 import type { Lane, Run } from "./postgres-lane.ts";
 import { float8Array, int8Array, textArray } from "./postgres-values.ts";
@@ -28,11 +29,16 @@ export function historyIn({ lane, schema }: { readonly lane: Lane; readonly sche
     });
     return rows.map((cells) => rowOf<T>(historyTables[name], cells));
   };
+  const pagesOf = async (run: Run, values: readonly unknown[]): Promise<string[]> => {
+    const where = "where shard = $1::int8 and job = $2::int8 order by seq, part";
+    const rows = await run<{ cells: string }>({ text: `select cells from ${schema}.pages ${where}`, values });
+    return rows.map(({ cells }) => cells);
+  };
   return {
     record: (shard, at, rows) =>
-      record(shard, at, fold(rows)).catch((error: unknown) => {
+      record(shard, at, fold(rows, at.throughSeq)).catch((error: unknown) => {
         if (!isFault(error) || error.facts["sqlState"] !== rowTwice) throw error;
-        return record(shard, at, withoutRepeats(fold(rows)));
+        return record(shard, at, withoutRepeats(fold(rows, at.throughSeq)));
       }),
 
     async cursor(shard) {
@@ -61,7 +67,7 @@ export function historyIn({ lane, schema }: { readonly lane: Lane; readonly sche
           tasks: await selectAll<TaskRow>(run, "tasks", ofJob, values),
           attempts: await selectAll<AttemptRow>(run, "attempts", ofJob, values),
         };
-        const whole = unfold(inTables, String(found["whole"]));
+        const whole = unfold(inTables, [...(await pagesOf(run, values)), String(found["whole"])]);
         const ofTasks = [shard, int8Array(whole.tasks.map(({ task }) => task))];
         const steps = "shard = $1::int8 and task = any ($2::int8[])";
         return { ...whole, steps: await selectAll<StepRow>(run, "steps", steps, ofTasks) };
@@ -97,13 +103,20 @@ export function historyIn({ lane, schema }: { readonly lane: Lane; readonly sche
           values: [shard, endedBeforeMs, limit],
         });
         const values = [shard, int8Array(old.map(({ job }) => job))];
+        const pages = await run<{ cells: string }>({
+          text: `select cells from ${schema}.pages where shard = $1::int8 and job = any ($2::int8[])`,
+          values,
+        });
         const tasks = `select task from ${schema}.tasks where shard = $1::int8 and job = any ($2::int8[])`;
         await run({
           text: `delete from ${schema}.steps
             where shard = $1::int8 and (task = any (array(${tasks})) or task = any ($3::int8[]))`,
-          values: [...values, int8Array(old.flatMap(({ whole }) => tasksIn(whole)))],
+          values: [
+            ...values,
+            int8Array([...pages.map(({ cells }) => cells), ...old.map(({ whole }) => whole)].flatMap(tasksIn)),
+          ],
         });
-        for (const name of ["attempts", "tasks", "stages", "jobs"] as const)
+        for (const name of ["attempts", "tasks", "stages", "pages", "jobs"] as const)
           await run({
             text: `delete from ${schema}.${name} where shard = $1::int8 and job = any ($2::int8[])`,
             values,
@@ -121,13 +134,13 @@ export function historyIn({ lane, schema }: { readonly lane: Lane; readonly sche
       const [found] = await run<Place>({ name: "history-place", text: placeSql(schema), values });
       if (!found?.current) throw new Fault("stale", "record history", { shard, epoch });
       if (found.behind) return;
-      for (const name of tableNames) await upsert(run, name, rows[name]);
+      for (const name of storedNames) await upsert(run, name, rows[name]);
       const moved = await run({ name: "history-move", text: moveSql(schema), values });
       if (moved.length === 0) throw new Fault("stale", "record history", { shard, epoch });
     });
   }
 
-  async function upsert(run: Run, name: TableName, rows: readonly object[]): Promise<void> {
+  async function upsert(run: Run, name: StoredName, rows: readonly object[]): Promise<void> {
     const { columns } = storedTables[name];
     for (let from = 0; from < rows.length; from += rowsMax) {
       const slice = rows.slice(from, from + rowsMax);
@@ -163,12 +176,12 @@ const resetSql = (schema: string): string => `
 
 /** Of several rows with one key the last is the one that stays. */
 function withoutRepeats(rows: StoredRows): StoredRows {
-  const lastOfEach = (name: TableName): readonly object[] => {
-    const key = historyTables[name].columns.filter((column) => historyTables[name].key.includes(column.name));
+  const lastOfEach = (name: StoredName): readonly object[] => {
+    const key = storedTables[name].columns.filter((column) => storedTables[name].key.includes(column.name));
     const keyOf = (row: object): string => key.map((column) => cellOf(row, column)).join();
     return [...new Map(rows[name].map((row: object) => [keyOf(row), row])).values()];
   };
-  return Object.fromEntries(tableNames.map((name) => [name, lastOfEach(name)])) as unknown as StoredRows;
+  return Object.fromEntries(storedNames.map((name) => [name, lastOfEach(name)])) as unknown as StoredRows;
 }
 
 function columnOf(column: Column, rows: readonly object[]): Buffer {
@@ -177,7 +190,7 @@ function columnOf(column: Column, rows: readonly object[]): Buffer {
   return column.kind === "number" ? float8Array(cells as number[]) : textArray(cells as string[]);
 }
 
-function upsertSql(schema: string, name: TableName): string {
+function upsertSql(schema: string, name: StoredName): string {
   const spec = storedTables[name];
   const names = spec.columns.map((column) => `"${column.name}"`).join(", ");
   const parameters = spec.columns.map(({ kind }, i) => `$${i + 1}::${arrays[kind]}`).join(", ");

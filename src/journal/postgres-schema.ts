@@ -1,21 +1,23 @@
 /** The tables in PostgreSQL. Whoever comes first creates or upgrades them, under a lock: nodes may start together. */
 import { Fault } from "#base/fault.ts";
-import { byKey, storedTables, tableNames } from "./history-columns.ts";
+import { byKey, storedNames, storedTables, type StoredName } from "./history-columns.ts";
 import type { Lane } from "./postgres-lane.ts";
 
-export const schemaVersion = 2;
+export const schemaVersion = 3;
 
 const historyTypes = { id: "int8", number: "float8", text: "text", list: "text" } as const;
 
 const historySchema = (schema: string): string[] => [
   `create table ${schema}.history_cursors (shard int4 primary key, seq int8 not null)`,
-  ...tableNames.map((name) => {
-    const spec = storedTables[name];
-    const columns = spec.columns.map((column) => `"${column.name}" ${historyTypes[column.kind]} not null`);
-    return `create table ${schema}.${name} (${columns.join(", ")}, primary key (${byKey(spec)}))`;
-  }),
+  ...storedNames.map((name) => tableSql(schema, name)),
   `create index jobs_newest on ${schema}.jobs (ended_at_ms, shard, job)`,
 ];
+
+function tableSql(schema: string, name: StoredName): string {
+  const spec = storedTables[name];
+  const columns = spec.columns.map((column) => `"${column.name}" ${historyTypes[column.kind]} not null`);
+  return `create table if not exists ${schema}.${name} (${columns.join(", ")}, primary key (${byKey(spec)}))`;
+}
 
 /** By version: what brings a database of the version before to this one. */
 const migrations = (schema: string): readonly (readonly string[])[] => [
@@ -48,6 +50,11 @@ const migrations = (schema: string): readonly (readonly string[])[] => [
   ],
   // Whoever begins with this version has it from the start.
   [`alter table ${schema}.jobs add column if not exists whole text not null default ''`],
+  [
+    tableSql(schema, "pages"),
+    // Half of a page are digests: compressing it would cost more than writing it.
+    `alter table ${schema}.pages alter column cells set storage external`,
+  ],
 ];
 
 /** Quoted where it is used; kept to plain names so that people can type it, too. */

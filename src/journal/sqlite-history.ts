@@ -2,30 +2,27 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
 import { Fault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
-import { byKey, historyTables, rowOf, storedTables, tableNames } from "./history-columns.ts";
-import type { TableName, TableSpec } from "./history-columns.ts";
+import { byKey, historyTables, rowOf, storedNames, storedTables } from "./history-columns.ts";
+import type { StoredName, TableName, TableSpec } from "./history-columns.ts";
 import { jobsPage, jobsPlace } from "./history-cursor.ts";
 import type { AttemptRow, JobRow, StageRow, StepRow, TaskRow } from "#base/history-rows.ts";
-import { tasksIn, unfold } from "./history-fold.ts";
+import { tasksIn } from "./history-cells.ts";
+import { unfold } from "./history-fold.ts";
 import type { Epoch, History, JobHistory, Seq } from "./journal.ts";
 import type { PackedRows } from "./sqlite-packing.ts";
 
-export const historyVersion = 2;
+export const historyVersion = 3;
 
 const types = { id: "integer", number: "real", text: "text", list: "text" } as const;
 
 export const historySchema = [
   "create table cursors (shard integer primary key, epoch integer not null, seq integer not null)",
-  ...tableNames.map((name) => {
-    const spec = storedTables[name];
-    const columns = spec.columns.map((column) => `"${column.name}" ${types[column.kind]} not null`);
-    return `create table ${name} (${columns.join(", ")}, primary key (${byKey(spec)})) without rowid`;
-  }),
+  ...storedNames.map(tableSql),
   "create index jobs_newest on jobs (ended_at_ms, shard, job)",
 ].join(";\n");
 
 /** From each version to the next. */
-export const historyUpgrades = ["alter table jobs add column whole text not null default ''"];
+export const historyUpgrades = ["alter table jobs add column whole text not null default ''", tableSql("pages")];
 
 export type HistoryOps = ReturnType<typeof sqliteHistory>;
 type JobsQuery = Parameters<History["jobs"]>[0];
@@ -33,14 +30,16 @@ type JobsQuery = Parameters<History["jobs"]>[0];
 /** `epochOf` asks the log's database: whose rows may be written is decided there. */
 export function sqliteHistory(db: DatabaseSync, epochOf: (shard: ShardId) => Epoch | undefined) {
   const upserts = Object.fromEntries(
-    tableNames.map((name) => [name, db.prepare(upsertOf(name, storedTables[name]))]),
-  ) as Record<TableName, StatementSync>;
+    storedNames.map((name) => [name, db.prepare(upsertOf(name, storedTables[name]))]),
+  ) as Record<StoredName, StatementSync>;
   const cursorOf = db.prepare("select epoch, seq from cursors where shard = ?");
   const putCursor = db.prepare("replace into cursors (shard, epoch, seq) values (?, ?, ?)");
   const placed = (shard: ShardId): { epoch: Epoch; seq: Seq } =>
     (cursorOf.get(shard) as { epoch: Epoch; seq: Seq } | undefined) ?? { epoch: 0, seq: 0 };
-  const select = (name: TableName, where: string, ...args: SQLInputValue[]): Record<string, unknown>[] =>
-    db.prepare(`select * from ${name} where ${where} order by ${byKey(historyTables[name])}`).all(...args);
+  const select = (name: StoredName, where: string, ...args: SQLInputValue[]): Record<string, unknown>[] =>
+    db.prepare(`select * from ${name} where ${where} order by ${byKey(storedTables[name])}`).all(...args);
+  const pagesOf = (shard: ShardId, job: number): string[] =>
+    select("pages", "shard = ? and job = ?", shard, job).map(({ cells }) => String(cells));
   /** Where the cursor stands, for whoever may move it. */
   const mine = (doing: string, shard: ShardId, epoch: Epoch): { epoch: Epoch; seq: Seq } => {
     const current = epochOf(shard);
@@ -55,7 +54,7 @@ export function sqliteHistory(db: DatabaseSync, epochOf: (shard: ShardId) => Epo
     record(shard: ShardId, at: { readonly epoch: Epoch; readonly throughSeq: Seq }, rows: PackedRows): void {
       const known = mine("record history", shard, at.epoch);
       if (at.throughSeq < known.seq) return;
-      for (const name of tableNames) {
+      for (const name of storedNames) {
         const cells = rows[name];
         const width = storedTables[name].columns.length;
         for (let from = 0; from < cells.length; from += width) upserts[name].run(...cells.slice(from, from + width));
@@ -82,7 +81,7 @@ export function sqliteHistory(db: DatabaseSync, epochOf: (shard: ShardId) => Epo
         tasks: rowsOf<TaskRow>("tasks", ofJob),
         attempts: rowsOf<AttemptRow>("attempts", ofJob),
       };
-      const whole = unfold(inTables, String(found["whole"]));
+      const whole = unfold(inTables, [...pagesOf(shard, job), String(found["whole"])]);
       const steps = whole.tasks.flatMap(({ task }) => select("steps", "shard = ? and task = ?", shard, task));
       return { ...whole, steps: steps.map((cells) => rowOf<StepRow>(historyTables.steps, cells)) };
     },
@@ -118,12 +117,12 @@ export function sqliteHistory(db: DatabaseSync, epochOf: (shard: ShardId) => Epo
       const steps = db.prepare(
         "delete from steps where shard = ?1 and task in (select task from tasks where shard = ?1 and job = ?2)",
       );
-      const others = (["attempts", "tasks", "stages", "jobs"] as const).map((name) =>
+      const others = (["attempts", "tasks", "stages", "pages", "jobs"] as const).map((name) =>
         db.prepare(`delete from ${name} where shard = ? and job = ?`),
       );
       const stepsOf = db.prepare("delete from steps where shard = ? and task = ?");
       for (const { job, whole } of old) {
-        for (const task of tasksIn(whole)) stepsOf.run(shard, task);
+        for (const task of [...pagesOf(shard, job), whole].flatMap(tasksIn)) stepsOf.run(shard, task);
         for (const statement of [steps, ...others]) statement.run(shard, job);
       }
       return old.length;
@@ -131,7 +130,15 @@ export function sqliteHistory(db: DatabaseSync, epochOf: (shard: ShardId) => Epo
   };
 }
 
-function upsertOf(name: TableName, spec: TableSpec): string {
+function tableSql(name: StoredName): string {
+  const spec = storedTables[name];
+  const columns = spec.columns.map((column) => `"${column.name}" ${types[column.kind]} not null`);
+  // Rows as large as pages are better off beside their key than in it.
+  const kind = name === "pages" ? "" : " without rowid";
+  return `create table ${name} (${columns.join(", ")}, primary key (${byKey(spec)}))${kind}`;
+}
+
+function upsertOf(name: StoredName, spec: TableSpec): string {
   const names = spec.columns.map((column) => `"${column.name}"`);
   const updates = spec.columns
     .filter((column) => !spec.key.includes(column.name))

@@ -4,10 +4,10 @@
  */
 import { must } from "#base/assert.ts";
 import type { LaidBatch } from "./engine-log.ts";
-import { cellOf, storedTables, tableNames, type TableName } from "./history-columns.ts";
+import { cellOf, storedNames, storedTables, type StoredName } from "./history-columns.ts";
 import { fold } from "./history-fold.ts";
 import type { HistoryRows } from "#base/history-rows.ts";
-import type { Batch, RequestKey } from "./journal.ts";
+import type { Batch, RequestKey, Seq } from "./journal.ts";
 import { headerBytes, layRecord, recordSize } from "./record.ts";
 
 /** Keys as batch index, key, job, payload hash, retained until; five entries each. */
@@ -48,12 +48,12 @@ export function unpackBatches({ records, keys }: Packed): LaidBatch[] {
 }
 
 /** The history's rows, too, go as one flat list of cells a table, in the order of its columns. */
-export type PackedRows = Readonly<Record<TableName, readonly (string | number)[]>>;
+export type PackedRows = Readonly<Record<StoredName, readonly (string | number)[]>>;
 
-export function packRows(given: HistoryRows): PackedRows {
-  const rows = fold(given);
-  const packed = {} as Record<TableName, (string | number)[]>;
-  for (const name of tableNames) {
+export function packRows(given: HistoryRows, throughSeq: Seq): PackedRows {
+  const rows = fold(given, throughSeq);
+  const packed = {} as Record<StoredName, (string | number)[]>;
+  for (const name of storedNames) {
     const cells: (string | number)[] = (packed[name] = []);
     const { columns } = storedTables[name];
     for (const row of rows[name]) for (const column of columns) cells.push(cellOf(row, column));

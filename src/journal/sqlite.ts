@@ -33,7 +33,7 @@ export function sqliteJournal(options: SqliteOptions): Journal {
   ): Promise<ReturnType<HistoryOps[K]>> => past.call(op, args) as Promise<ReturnType<HistoryOps[K]>>;
 
   const history: History = {
-    record: (shard, at, rows) => callPast("record", shard, at, packRows(rows)),
+    record: (shard, at, rows) => callPast("record", shard, at, packRows(rows, at.throughSeq)),
     cursor: (shard) => callPast("cursor", shard),
     reset: (shard, epoch) => callPast("reset", shard, epoch),
     job: (shard, job) => callPast("job", shard, job),
