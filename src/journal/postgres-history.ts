@@ -18,8 +18,12 @@ type Place = { current: boolean; behind: boolean };
 
 const arrays = { id: "int8[]", number: "float8[]", text: "text[]", list: "text[]" } as const;
 const rowsMax = 5_000;
-/** A statement may touch a row once. Callers seldom send a row twice, so it is put right only when it happens. */
-const rowTwice = "21000";
+/**
+ * Callers seldom send a row twice, and a job ends once: that a statement touches a row twice, or a row is there already,
+ * is put right only when it happens. To look first would cost a third more, a row at a time.
+ */
+const rowTwice = ["21000", "23505"];
+const writtenOnce: ReadonlySet<StoredName> = new Set(["jobs", "pages"]);
 
 export function historyIn({ lane, schema }: { readonly lane: Lane; readonly schema: string }): History {
   const selectAll = async <T>(run: Run, name: TableName, where: string, values: readonly unknown[]): Promise<T[]> => {
@@ -37,8 +41,8 @@ export function historyIn({ lane, schema }: { readonly lane: Lane; readonly sche
   return {
     record: (shard, at, rows) =>
       record(shard, at, fold(rows, at.throughSeq)).catch((error: unknown) => {
-        if (!isFault(error) || error.facts["sqlState"] !== rowTwice) throw error;
-        return record(shard, at, withoutRepeats(fold(rows, at.throughSeq)));
+        if (!isFault(error) || !rowTwice.includes(String(error.facts["sqlState"]))) throw error;
+        return record(shard, at, withoutRepeats(fold(rows, at.throughSeq)), new Set());
       }),
 
     async cursor(shard) {
@@ -126,7 +130,7 @@ export function historyIn({ lane, schema }: { readonly lane: Lane; readonly sche
     },
   };
 
-  function record(shard: ShardId, { epoch, throughSeq }: At, rows: StoredRows): Promise<void> {
+  function record(shard: ShardId, { epoch, throughSeq }: At, rows: StoredRows, areNew = writtenOnce): Promise<void> {
     const values = [shard, epoch, throughSeq];
     // Log, snapshots and trimming are on the same server, and rely on rows only that were committed before: with their
     // own commits these become durable, too (J5).
@@ -134,19 +138,19 @@ export function historyIn({ lane, schema }: { readonly lane: Lane; readonly sche
       const [found] = await run<Place>({ name: "history-place", text: placeSql(schema), values });
       if (!found?.current) throw new Fault("stale", "record history", { shard, epoch });
       if (found.behind) return;
-      for (const name of storedNames) await upsert(run, name, rows[name]);
+      for (const name of storedNames) await put(run, name, rows[name], areNew.has(name));
       const moved = await run({ name: "history-move", text: moveSql(schema), values });
       if (moved.length === 0) throw new Fault("stale", "record history", { shard, epoch });
     });
   }
 
-  async function upsert(run: Run, name: StoredName, rows: readonly object[]): Promise<void> {
+  async function put(run: Run, name: StoredName, rows: readonly object[], areNew: boolean): Promise<void> {
     const { columns } = storedTables[name];
     for (let from = 0; from < rows.length; from += rowsMax) {
       const slice = rows.slice(from, from + rowsMax);
       await run({
-        name: `upsert-${name}`,
-        text: upsertSql(schema, name),
+        name: `${areNew ? "insert" : "upsert"}-${name}`,
+        text: areNew ? insertSql(schema, name) : upsertSql(schema, name),
         values: columns.map((column) => columnOf(column, slice)),
       });
     }
@@ -190,14 +194,18 @@ function columnOf(column: Column, rows: readonly object[]): Buffer {
   return column.kind === "number" ? float8Array(cells as number[]) : textArray(cells as string[]);
 }
 
+function insertSql(schema: string, name: StoredName): string {
+  const { columns } = storedTables[name];
+  const names = columns.map((column) => `"${column.name}"`).join(", ");
+  const parameters = columns.map(({ kind }, i) => `$${i + 1}::${arrays[kind]}`).join(", ");
+  return `insert into ${schema}.${name} (${names}) select * from unnest(${parameters})`;
+}
+
 function upsertSql(schema: string, name: StoredName): string {
   const spec = storedTables[name];
-  const names = spec.columns.map((column) => `"${column.name}"`).join(", ");
-  const parameters = spec.columns.map(({ kind }, i) => `$${i + 1}::${arrays[kind]}`).join(", ");
   const updates = spec.columns
     .filter((column) => !spec.key.includes(column.name))
     .map((column) => `"${column.name}" = excluded."${column.name}"`)
     .join(", ");
-  return `insert into ${schema}.${name} (${names}) select * from unnest(${parameters})
-    on conflict (${byKey(spec)}) do update set ${updates}`;
+  return `${insertSql(schema, name)} on conflict (${byKey(spec)}) do update set ${updates}`;
 }

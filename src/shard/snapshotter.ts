@@ -27,8 +27,8 @@ export type SnapshotSettings = {
 };
 
 export const defaultSnapshotSettings: SnapshotSettings = {
-  // Read back in about a second. A quarter of it cost as much CPU as the work itself on a busy shard.
-  logBytesMin: 32 * 1024 * 1024,
+  // Read back in about a second. An eighth of it cost as much CPU as the work itself on a busy shard.
+  logBytesMin: 64 * 1024 * 1024,
   stateShare: 1,
   chunkSize: 128 * 1024,
   atOnceMax: 1,
