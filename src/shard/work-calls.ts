@@ -167,7 +167,7 @@ function writeCommand(command: Command): commands.Command {
   return { command: { kind: field, value: { ...write(command), shard: 0 } } as unknown as commands.Command["command"] };
 }
 
-function readCommand(shard: number, { command }: commands.Command): Command {
+export function readCommand(shard: number, { command }: commands.Command): Command {
   if (command === undefined) return refuse("command", "must be there");
   if (command.value.shard !== 0 && command.value.shard !== shard)
     return refuse(`${command.kind}.shard`, "must be that of the batch, or left out");

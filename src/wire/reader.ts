@@ -26,6 +26,7 @@ const high = 0x1_0000_0000;
 
 export class Reader {
   readonly bytes: Buffer;
+  readonly #limits: ReadLimits;
   pos = 0;
   #depthLeft: number;
   #itemsLeft: number;
@@ -33,8 +34,16 @@ export class Reader {
 
   constructor(bytes: Uint8Array, limits: ReadLimits = readLimitsDefault) {
     this.bytes = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.#limits = limits;
     this.#depthLeft = limits.depthMax;
     this.#itemsLeft = limits.itemsMax;
+  }
+
+  /** As if nothing had been read yet: for another try at the same bytes. */
+  restart(): void {
+    this.pos = 0;
+    this.#depthLeft = this.#limits.depthMax;
+    this.#itemsLeft = this.#limits.itemsMax;
   }
 
   /** Number of the field times 8 plus its wire type. */
@@ -63,9 +72,9 @@ export class Reader {
     this.#depthLeft += 1;
   }
 
-  /** One more thing that takes memory out of proportion to its bytes. */
-  count(): void {
-    this.#itemsLeft -= 1;
+  /** One more thing, or so many, that takes memory out of proportion to its bytes. */
+  count(items = 1): void {
+    this.#itemsLeft -= items;
     if (this.#itemsLeft < 0) this.fail("too many messages and elements");
   }
 

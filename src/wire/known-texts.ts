@@ -1,0 +1,38 @@
+/**
+ * Texts that come again and again, such as names of tenants and labels: one that was read before is that very string,
+ * and takes no memory of its own. Bounded: a text has one place, and whatever came there last is known.
+ */
+import { byteHash } from "./byte-hash.ts";
+import type { Reader } from "./reader.ts";
+
+const places = 1024;
+/** The length of what is kept fits into one byte on the wire. */
+const lengthMax = 64;
+
+export class KnownTexts {
+  readonly #texts: string[] = Array.from({ length: places }, () => "");
+
+  /** The text that begins where the reader is; what `from.string()` answers. */
+  read(from: Reader): string {
+    const { bytes, pos } = from;
+    const start = pos + 1;
+    const end = start + (bytes[pos] as number);
+    if (end - start > lengthMax || end > bytes.length) return from.string();
+    const place = byteHash(bytes, start, end) & (places - 1);
+    const known = this.#texts[place] as string;
+    if (isText(known, bytes, start, end)) {
+      from.pos = end;
+      return known;
+    }
+    const text = from.string();
+    // One that is not ASCII is never found again: its characters are not its bytes.
+    if (text.length === end - start) this.#texts[place] = text;
+    return text;
+  }
+}
+
+function isText(text: string, bytes: Uint8Array, start: number, end: number): boolean {
+  if (text.length !== end - start) return false;
+  for (let i = start; i < end; i += 1) if (text.charCodeAt(i - start) !== bytes[i]) return false;
+  return true;
+}
