@@ -5,9 +5,12 @@ import { grpcCode, GrpcError } from "#grpc/status.ts";
 import type { ServerCall } from "#grpc/server-call.ts";
 import type { AnyHandler } from "#grpc/service.ts";
 import { Work } from "#wire/generated/millrace/work/v1/work.ts";
+import type { Message } from "#wire/message.ts";
 import type { ShardRequest, ShardResponse, ShardService, WatchRequest } from "./protocol.ts";
 import { workCalls, type WorkCall } from "./work-calls.ts";
 import { writeMap, type PartitionMap } from "./work-map.ts";
+import { requestMessage } from "./work-plain-requests.ts";
+import { plainAnswer, responseMessage } from "./work-plain-responses.ts";
 import { statusOfFault, type Status } from "./work-rejections.ts";
 import { readWatch, writeWatched } from "./work-watch.ts";
 
@@ -32,7 +35,10 @@ export type Narrow<P> = {
 };
 
 export function serveWork<P>(server: GrpcServer<P>, serving: WorkServing<P>): void {
-  for (const call of workCalls) server.addMethod(call.method, handlerOf(call, serving));
+  for (const call of workCalls) {
+    const request = requestMessage(call, refused) as Message<unknown>;
+    server.addMethod({ ...call.method, request, response: responseMessage(call) }, handlerOf(call, serving));
+  }
   server.addMethod(Work.methods.watch, ((message: Parameters<typeof readWatch>[0], call: ServerCall<P>) =>
     watch(readWatch(message), call, serving)) as AnyHandler<P>);
   server.addMethod(Work.methods.getPartitionMap, async () => writeMap(await serving.map()));
@@ -40,7 +46,7 @@ export function serveWork<P>(server: GrpcServer<P>, serving: WorkServing<P>): vo
 
 function handlerOf<P>(work: WorkCall, serving: WorkServing<P>): AnyHandler<P> {
   return (message, call) => {
-    const asked = orRefused(() => work.readRequest(message));
+    const asked = message as ShardRequest;
     const request = serving.narrow?.request(call.principal, asked) ?? asked;
     const first = serving.narrow?.first(call.principal, request) ?? [];
     const service = serviceFor(call, serving);
@@ -48,12 +54,14 @@ function handlerOf<P>(work: WorkCall, serving: WorkServing<P>): AnyHandler<P> {
     const asking = first.length === 0 ? service.request(request, signal) : inTurn(first, request, service, signal);
     return asking.then(
       (response) => {
+        const plain = plainAnswer(request, response);
+        if (plain) return plain;
         const answered = work.writeResponse(request, response);
         if (answered.ok) return answered.message;
         throw errorOf(answered.status);
       },
       (error: unknown) => {
-        throw isFault(error) ? errorOf(statusOfFault(error)) : error;
+        throw refused(error);
       },
     );
   };
@@ -82,20 +90,14 @@ async function* watch<P>(asked: WatchRequest, call: ServerCall<P>, serving: Work
       yield watched.message;
     }
   } catch (error) {
-    throw isFault(error) ? errorOf(statusOfFault(error)) : error;
+    throw refused(error);
   }
 }
 
 const serviceFor = <P>(call: ServerCall<P>, { service, routed }: WorkServing<P>): ShardService =>
   call.metadata(directField) === undefined ? routed : service;
 
-function orRefused<T>(read: () => T): T {
-  try {
-    return read();
-  } catch (error) {
-    throw isFault(error) ? errorOf(statusOfFault(error)) : error;
-  }
-}
+const refused = (error: unknown): unknown => (isFault(error) ? errorOf(statusOfFault(error)) : error);
 
 const errorOf = ({ code, message, details }: Status): GrpcError =>
   new GrpcError(code || grpcCode.unknown, message, details);
