@@ -4,6 +4,8 @@ import type { Command, CommandOf } from "#kernel/command.ts";
 import type { Grant } from "#kernel/model.ts";
 import type { ShardRequest, ShardResponse } from "#shard/protocol.ts";
 import { callOf } from "#shard/work-calls.ts";
+import { requestMessage } from "#shard/work-plain-requests.ts";
+import { plainAnswer, responseMessage } from "#shard/work-plain-responses.ts";
 import {
   Directory,
   FindMissingBlobsRequest,
@@ -16,6 +18,7 @@ import { median } from "./measure.ts";
 import { protobufJs, protobufPeers, type Codec } from "./peers/protobuf.ts";
 import type { Figure, Report } from "./report.ts";
 import type { BenchOptions, Suite } from "./suite.ts";
+import { jobOf } from "./work.ts";
 
 export const protobuf: Suite = {
   name: "protobuf",
@@ -183,7 +186,7 @@ function partsOf(digest: string): { readonly hash: string; readonly sizeBytes: n
 
 /** From bytes to what the shard's host takes and back to bytes, beside JSON. */
 function measureWork(report: Report, { smoke }: BenchOptions): void {
-  const exchanges = [commitOne(), commitMany(), reserveMany()];
+  const exchanges = [submitMany(), commitOne(), commitMany(), reserveMany()];
   const rows = exchanges.flatMap(({ name, each, request, response }): Figure[][] => {
     const call = callOf(request);
     const requestBytes = encode(call.method.request, call.writeRequest(request));
@@ -191,9 +194,15 @@ function measureWork(report: Report, { smoke }: BenchOptions): void {
     if (!answered.ok) throw new Error("the benchmark's own answer is a refusal");
     const responseBytes = encode(call.method.response, answered.message);
     const [requestJson, responseJson] = [JSON.stringify(request), JSON.stringify(response)];
+    const [plainRequest, plainResponse] = [requestMessage(call, (error) => error), responseMessage(call)];
     const contestants: readonly Contestant[] = [
       {
-        name: "protobuf",
+        name: "straight from the wire",
+        decode: () => decode(plainRequest, requestBytes),
+        encode: () => encode(plainResponse, plainAnswer(request, response)),
+      },
+      {
+        name: "generated, and what must follow",
         decode: () => call.readRequest(decode(call.method.request, requestBytes)),
         encode: () => {
           const again = call.writeResponse(request, response);
@@ -207,6 +216,7 @@ function measureWork(report: Report, { smoke }: BenchOptions): void {
       },
     ];
     const sizes = [
+      [requestBytes.length, responseBytes.length],
       [requestBytes.length, responseBytes.length],
       [requestJson.length, responseJson.length],
     ];
@@ -233,6 +243,17 @@ type Exchange = {
 
 const stamp = { epoch: 7, seq: 123_456 };
 const hundred = Array.from({ length: 100 }, (_, i) => i);
+
+const submitMany = (): Exchange => ({
+  name: "submit_many: 100 jobs of a task",
+  each: 100,
+  request: { kind: "commands", shard: 3, commands: hundred.map((i): Command => jobOf(`job-${100_000 + i}`, 1)) },
+  response: {
+    kind: "said",
+    stamp,
+    said: hundred.map((i) => ({ kind: "reply", stamp, reply: { job: 500_000 + i, created: true, merged: false } })),
+  },
+});
 
 const commit = (i: number): CommandOf<"commit"> => ({
   kind: "commit",
