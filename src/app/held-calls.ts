@@ -27,9 +27,9 @@ export function untilLeaving(service: ShardService, leaving: AbortSignal): Shard
             held.delete(reject);
             resolve(response);
           },
-          (error: unknown) => {
+          (error: Error) => {
             held.delete(reject);
-            reject(error as Error);
+            reject(error);
           },
         );
       });
