@@ -3,6 +3,7 @@ import type { CommandOf } from "#kernel/command.ts";
 import type { Evidence, Result, Step } from "#kernel/model.ts";
 import type { Reader } from "#wire/reader.ts";
 import { knownTexts } from "./work-plain-template.ts";
+import { added } from "./work-short-list.ts";
 import { unusual } from "./work-unusual.ts";
 import { stepStatuses } from "./work-words.ts";
 
@@ -10,11 +11,11 @@ import { stepStatuses } from "./work-words.ts";
 export type Beside = { shard: number; waitMs: number | undefined };
 
 /** The host's own word, which it puts in the place of this (K3). */
-const noEvidence: Evidence = Object.freeze({ digests: Object.freeze([]), pinnedForMs: 0 });
+const noEvidence: Evidence = { digests: [], pinnedForMs: 0 };
 
 export function readReserve(from: Reader, end: number, beside: Beside): CommandOf<"reserve"> {
-  const offers: string[] = [];
-  const prefer: string[] = [];
+  let offers: string[] = [];
+  let prefer: string[] = [];
   let executor = "";
   let count = 0;
   let start = false;
@@ -26,10 +27,10 @@ export function readReserve(from: Reader, end: number, beside: Beside): CommandO
     else if (tag === 18) executor = knownTexts.read(from);
     else if (tag === 26) {
       from.count();
-      offers.push(knownTexts.read(from));
+      offers = added(offers, knownTexts.read(from));
     } else if (tag === 34) {
       from.count();
-      prefer.push(from.string());
+      prefer = added(prefer, from.string());
     } else if (tag === 40) count = from.int32();
     else if (tag === 48) start = from.bool();
     else if (tag === 58) nonce = from.string();
@@ -59,7 +60,7 @@ export function readStart(from: Reader, end: number, beside: Beside): CommandOf<
 type Claim = { readonly task: number; readonly token: number };
 
 export function readRenew(from: Reader, end: number, beside: Beside): CommandOf<"renew"> {
-  const claims: Claim[] = [];
+  let claims: Claim[] = [];
   let executor = "";
   while (from.pos < end) {
     const tag = from.tag();
@@ -67,7 +68,7 @@ export function readRenew(from: Reader, end: number, beside: Beside): CommandOf<
     else if (tag === 18) executor = knownTexts.read(from);
     else if (tag === 26) {
       const stop = from.enter();
-      claims.push(readClaim(from, stop));
+      claims = added(claims, readClaim(from, stop));
       from.leave(stop);
     } else from.skip(tag);
   }
@@ -87,7 +88,7 @@ function readClaim(from: Reader, end: number): Claim {
 }
 
 export function readReport(from: Reader, end: number, beside: Beside): CommandOf<"report"> {
-  const steps: Step[] = [];
+  let steps: Step[] = [];
   let executor = "";
   let task = 0;
   let token = 0;
@@ -99,7 +100,7 @@ export function readReport(from: Reader, end: number, beside: Beside): CommandOf
     else if (tag === 32) token = from.int64();
     else if (tag === 42) {
       const stop = from.enter();
-      steps.push(readStep(from, stop));
+      steps = added(steps, readStep(from, stop));
       from.leave(stop);
     } else from.skip(tag);
   }
@@ -142,7 +143,7 @@ export function readCommit(from: Reader, end: number, beside: Beside): CommandOf
 }
 
 function readResult(from: Reader, end: number): Result {
-  const digests: string[] = [];
+  let digests: string[] = [];
   let payload = "";
   let publish: string | undefined;
   while (from.pos < end) {
@@ -150,7 +151,7 @@ function readResult(from: Reader, end: number): Result {
     if (tag === 10) payload = from.string();
     else if (tag === 18) {
       from.count();
-      digests.push(from.string());
+      digests = added(digests, from.string());
     } else if (tag === 26) publish = from.string();
     else from.skip(tag);
   }

@@ -10,13 +10,14 @@ import type { Reader } from "#wire/reader.ts";
 import { readReuse } from "./work-model.ts";
 import type { Beside } from "./work-plain-claims.ts";
 import { knownTexts, readTemplate } from "./work-plain-template.ts";
+import { added } from "./work-short-list.ts";
 import { unusual } from "./work-unusual.ts";
 import { afters } from "./work-words.ts";
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 export function readSubmit(from: Reader, end: number, beside: Beside): Submit {
-  const stages: StageSpec[] = [];
+  let stages: StageSpec[] = [];
   let more: More | undefined;
   let requestKey: string | undefined;
   let tenant = "";
@@ -36,7 +37,7 @@ export function readSubmit(from: Reader, end: number, beside: Beside): Submit {
     else if (tag === 90) spec = from.string();
     else if (tag === 98) {
       const stop = from.enter();
-      stages.push(readStage(from, stop));
+      stages = added(stages, readStage(from, stop));
       from.leave(stop);
     } else if (tag === 104) deadlineMs = from.int64();
     else if (tag === 42) requestKey = from.string();
@@ -74,7 +75,8 @@ function once<T>(from: Reader, type: Message<T>, before: T | undefined): T {
   return message;
 }
 
-const noNeeds: readonly number[] = Object.freeze([]);
+/** Most stages need none. Not frozen: loops over frozen lists take six times as long. */
+const noNeeds: readonly number[] = [];
 
 function readStage(from: Reader, end: number): StageSpec {
   let name = "";
@@ -126,13 +128,13 @@ function readNeeds(from: Reader, before: readonly number[]): readonly number[] {
 }
 
 function readTaskSet(from: Reader, end: number): TaskSet {
-  const tasks: TaskPlan[] = [];
+  let tasks: TaskPlan[] = [];
   let template: TaskTemplate | undefined;
   while (from.pos < end) {
     const tag = from.tag();
     if (tag === 18) {
       const stop = from.enter();
-      tasks.push(readTask(from, stop));
+      tasks = added(tasks, readTask(from, stop));
       from.leave(stop);
     } else if (tag === 10) {
       if (template !== undefined) return unusual();
