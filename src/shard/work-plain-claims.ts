@@ -3,7 +3,7 @@ import type { CommandOf } from "#kernel/command.ts";
 import type { Evidence, Result, Step } from "#kernel/model.ts";
 import type { Reader } from "#wire/reader.ts";
 import { knownTexts } from "./work-plain-template.ts";
-import { added } from "./work-short-list.ts";
+import { added, nothing } from "./work-short-list.ts";
 import { unusual } from "./work-unusual.ts";
 import { stepStatuses } from "./work-words.ts";
 
@@ -14,8 +14,8 @@ export type Beside = { shard: number; waitMs: number | undefined };
 const noEvidence: Evidence = { digests: [], pinnedForMs: 0 };
 
 export function readReserve(from: Reader, end: number, beside: Beside): CommandOf<"reserve"> {
-  let offers: string[] = [];
-  let prefer: string[] = [];
+  let offers: readonly string[] = nothing;
+  let prefer: readonly string[] = nothing;
   let executor = "";
   let count = 0;
   let start = false;
@@ -60,7 +60,7 @@ export function readStart(from: Reader, end: number, beside: Beside): CommandOf<
 type Claim = { readonly task: number; readonly token: number };
 
 export function readRenew(from: Reader, end: number, beside: Beside): CommandOf<"renew"> {
-  let claims: Claim[] = [];
+  let claims: readonly Claim[] = nothing;
   let executor = "";
   while (from.pos < end) {
     const tag = from.tag();
@@ -88,7 +88,7 @@ function readClaim(from: Reader, end: number): Claim {
 }
 
 export function readReport(from: Reader, end: number, beside: Beside): CommandOf<"report"> {
-  let steps: Step[] = [];
+  let steps: readonly Step[] = nothing;
   let executor = "";
   let task = 0;
   let token = 0;
@@ -143,7 +143,7 @@ export function readCommit(from: Reader, end: number, beside: Beside): CommandOf
 }
 
 function readResult(from: Reader, end: number): Result {
-  let digests: string[] = [];
+  let digests: readonly string[] = nothing;
   let payload = "";
   let publish: string | undefined;
   while (from.pos < end) {

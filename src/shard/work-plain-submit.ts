@@ -10,14 +10,14 @@ import type { Reader } from "#wire/reader.ts";
 import { readReuse } from "./work-model.ts";
 import type { Beside } from "./work-plain-claims.ts";
 import { knownTexts, readTemplate } from "./work-plain-template.ts";
-import { added } from "./work-short-list.ts";
+import { added, nothing } from "./work-short-list.ts";
 import { unusual } from "./work-unusual.ts";
 import { afters } from "./work-words.ts";
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 export function readSubmit(from: Reader, end: number, beside: Beside): Submit {
-  let stages: StageSpec[] = [];
+  let stages: readonly StageSpec[] = nothing;
   let more: More | undefined;
   let requestKey: string | undefined;
   let tenant = "";
@@ -75,12 +75,9 @@ function once<T>(from: Reader, type: Message<T>, before: T | undefined): T {
   return message;
 }
 
-/** Most stages need none. Not frozen: loops over frozen lists take six times as long. */
-const noNeeds: readonly number[] = [];
-
 function readStage(from: Reader, end: number): StageSpec {
   let name = "";
-  let needs = noNeeds;
+  let needs: readonly number[] = nothing;
   let after = 0;
   let tasks: TaskSet | undefined;
   let plan: PlanSpec | undefined;
@@ -128,7 +125,7 @@ function readNeeds(from: Reader, before: readonly number[]): readonly number[] {
 }
 
 function readTaskSet(from: Reader, end: number): TaskSet {
-  let tasks: TaskPlan[] = [];
+  let tasks: readonly TaskPlan[] = nothing;
   let template: TaskTemplate | undefined;
   while (from.pos < end) {
     const tag = from.tag();

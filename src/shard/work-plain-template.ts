@@ -7,7 +7,7 @@ import type { TaskTemplate } from "#kernel/model.ts";
 import { byteHash } from "#wire/byte-hash.ts";
 import { KnownTexts } from "#wire/known-texts.ts";
 import type { Reader } from "#wire/reader.ts";
-import { added } from "./work-short-list.ts";
+import { added, nothing } from "./work-short-list.ts";
 import { unusual } from "./work-unusual.ts";
 import { effects, retryOns } from "./work-words.ts";
 
@@ -42,7 +42,7 @@ function isSame(known: Buffer, bytes: Buffer, start: number, end: number): boole
 /** -1 for `place`: there is none. */
 function readAfresh(from: Reader, end: number, place: number): TaskTemplate {
   const start = from.pos;
-  let requires: string[] = [];
+  let requires: readonly string[] = nothing;
   const numbers = { leaseMs: 0, attemptsMax: 0, backoffMs: 0, backoffMsMax: 0, queueMs: 0, attemptMs: 0, graceMs: 0 };
   let kind = "";
   let retryOn = 0;
