@@ -40,7 +40,8 @@ type Families = { readonly lookups: Family<Counter>; readonly bytes: Family<Coun
 export class StoreMetrics {
   #families: Families | undefined;
   readonly #tenants = new Set<string>();
-  readonly #tallies = new Map<string, Tally>();
+  /** By door, then by tenant: every lookup of a result passes here, and a text made for each would show. */
+  readonly #tallies = new Map<string, Map<string, Tally>>();
 
   /** Counts from now on. */
   bind(registry: MetricsRegistry, figures: (() => StoreFigures) | undefined): void {
@@ -85,8 +86,9 @@ export class StoreMetrics {
   index(inner: ActionIndex): ActionIndex {
     const counted = new WeakSet<EntryKey>();
     const tell = (key: EntryKey, isFound: boolean): void => {
-      const door = key.space.split("/", 1)[0] ?? "";
-      if (doors.has(door) && !counted.has(key)) this.looked(door, key.tenant, isFound ? "hit" : "miss");
+      const door = doorOf(key.space);
+      if (door === undefined) return;
+      if (!counted.has(key)) this.looked(door, key.tenant, isFound ? "hit" : "miss");
       counted.add(key); // who was answered at once may ask again to be sure
     };
     return {
@@ -105,6 +107,8 @@ export class StoreMetrics {
           return entry;
         },
       }),
+      // For results of actions, which the door counts itself.
+      ...(inner.promptHash && { promptHash: inner.promptHash }),
     };
   }
 
@@ -116,9 +120,10 @@ export class StoreMetrics {
   #tally(door: string, tenant: string): Tally | undefined {
     if (!this.#families) return undefined;
     const name = this.#named(tenant);
-    const key = `${door}\n${name}`;
-    let tally = this.#tallies.get(key);
-    if (!tally) this.#tallies.set(key, (tally = new Tally(this.#families, door, name)));
+    let ofDoor = this.#tallies.get(door);
+    if (!ofDoor) this.#tallies.set(door, (ofDoor = new Map()));
+    let tally = ofDoor.get(name);
+    if (!tally) ofDoor.set(name, (tally = new Tally(this.#families, door, name)));
     return tally;
   }
 
@@ -133,6 +138,12 @@ export class StoreMetrics {
 
 /** The spaces of the caches over HTTP, by their first word. */
 const doors = new Set(["ac-http", "cas-http", "ccache", "sccache", "gradle", "turborepo", "nx"]);
+
+const doorOf = (space: string): string | undefined => {
+  const slash = space.indexOf("/");
+  const word = slash === -1 ? space : space.slice(0, slash);
+  return doors.has(word) ? word : undefined;
+};
 
 type Told = () => Tally | undefined;
 

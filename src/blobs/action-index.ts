@@ -52,4 +52,6 @@ export type ActionIndex = {
   list(filter: EntryFilter): Promise<EntryPage>;
   /** The entry, if it is known without waiting and as `get` would tell it now. */
   readonly prompt?: (key: EntryKey) => Entry | undefined;
+  /** The same for the name `<hash>/<size>` of a hash of 32 bytes, by its words: no text is made of it. */
+  readonly promptHash?: (owner: Omit<EntryKey, "name">, hash: Uint32Array, sizeBytes: number) => Entry | undefined;
 };

@@ -142,6 +142,25 @@ export function exerciseIndex(name: string, make: () => Promise<IndexRig>): void
       equal(index.prompt(key), undefined);
     });
 
+    check("what it says of a hash by its words is what it says of the name", async (index) => {
+      const name = `${"0123456789abcdef".repeat(4)}/142`;
+      const words = new Uint32Array(Uint8Array.from(Buffer.from(name.slice(0, 64), "hex")).buffer);
+      const at = { tenant: "mill", space: "ac/sha256", name };
+      if (!index.promptHash) return;
+      equal(index.promptHash(at, words, 142), undefined);
+      await put(index, at, entry("one"));
+      const prompt = index.promptHash(at, words, 142);
+      if (prompt) deepEqual(prompt, await index.get(at));
+      equal(index.promptHash(at, words, 143), undefined);
+      equal(index.promptHash({ ...at, space: "ac/blake3" }, words, 142), undefined);
+      equal(index.promptHash({ ...at, tenant: "other" }, words, 142), undefined);
+      await put(index, at, entry("two"));
+      const after = index.promptHash(at, words, 142);
+      if (after) deepEqual(after, await index.get(at));
+      await index.remove(at);
+      equal(index.promptHash(at, words, 142), undefined);
+    });
+
     check("names and notes have limits", async (index) => {
       const longest = { ...key, space: "s".repeat(300), name: "ü".repeat(500) };
       await put(index, longest, entry("long"));

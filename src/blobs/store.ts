@@ -62,6 +62,8 @@ export type Prompt = {
 
 export type AskedDigests = {
   readonly hashes: Uint8Array<ArrayBuffer>;
+  /** The same memory in words: for who asks for the same again and again. */
+  readonly words?: Uint32Array;
   readonly sizes: Float64Array;
   readonly count: number;
 };

@@ -12,6 +12,7 @@ import {
   FindMissingBlobsRequest,
   FindMissingBlobsResponse,
 } from "./generated/build/bazel/remote/execution/v2/remote_execution.ts";
+import { byteOfDigits } from "./hex-words.ts";
 import type { Message } from "./message.ts";
 import { Reader } from "./reader.ts";
 import type { Writer } from "./writer.ts";
@@ -234,8 +235,8 @@ function take(view: DataView, start: number, end: number, hashAt: number, sizeBy
   for (let word = i * count, at = hashAt, last = word + count; word < last; word += 1, at += 8) {
     const four = view.getInt32(at, true);
     const more = view.getInt32(at + 4, true);
-    const [a, b] = [byteOf[four & 0xffff] as number, byteOf[four >>> 16] as number];
-    const [c, d] = [byteOf[more & 0xffff] as number, byteOf[more >>> 16] as number];
+    const [a, b] = [byteOfDigits[four & 0xffff] as number, byteOfDigits[four >>> 16] as number];
+    const [c, d] = [byteOfDigits[more & 0xffff] as number, byteOfDigits[more >>> 16] as number];
     all |= a | b | c | d;
     words[word] = a | (b << 8) | (c << 16) | (d << 24);
   }
@@ -246,16 +247,6 @@ function take(view: DataView, start: number, end: number, hashAt: number, sizeBy
   asked.places[i] = hashAt;
   asked.found[i] = 0;
   asked.count = i + 1;
-}
-
-/**
- * The byte that two digits stand for, by both characters at once; more than a byte where they are no digits. It is
- * large, but those that are digits lie in 2 KB of it, so it is quicker than calculating.
- */
-const byteOf = new Uint16Array(0x10000).fill(0x100);
-for (let byte = 0; byte < 0x100; byte += 1) {
-  const digits = byte.toString(16).padStart(2, "0");
-  byteOf[digits.charCodeAt(0) | (digits.charCodeAt(1) << 8)] = byte;
 }
 
 const notADigest = (why: string): Fault => new Fault("invalid", "read digest", { why });

@@ -9,7 +9,7 @@ import { unpacked } from "#blobs/zstd.ts";
 import { fileName } from "./blob-files.ts";
 import type { Core } from "./core.ts";
 import { bitTenantMax, nobody } from "./holdings.ts";
-import { functionNumber, hashLength, keyFromBytes, keyFromHex, keyWords, type Key } from "./key.ts";
+import { functionNumber, hashLength, keyFromBytes, keyFromHex, keyFromPlain, keyWords, type Key } from "./key.ts";
 import { readLarge } from "./large-blobs.ts";
 import { lendFile } from "./lend-file.ts";
 import { packedNow, readPacked, writePacked } from "./packed-blobs.ts";
@@ -223,6 +223,21 @@ function promptOf(core: Core, view: TenantView, find: (parts: DigestParts) => nu
   const entries = new Int32Array(groupMax);
   const { holdings } = core;
   const { table } = holdings;
+  const sha256 = functionNumber("sha256");
+  /** As `find` does, without taking the digest apart where it is in the form of nearly all. */
+  const findShort = (digest: Digest): number => {
+    const sizeBytes = keyFromPlain(key, digest);
+    if (sizeBytes < 0) {
+      const parts = parseDigest(digest);
+      return parts ? find(parts) : noEntry;
+    }
+    const tenant = view.number();
+    const entry = tenant === undefined ? noEntry : table.find(key, sha256);
+    if (entry === noEntry || table.sizeOf(entry) !== sizeBytes) return noEntry;
+    if (!holdings.maySee(entry, tenant as number)) return noEntry;
+    core.touch(entry);
+    return entry;
+  };
   return {
     has(fn, hash, at, sizeBytes) {
       const tenant = view.number();
@@ -234,7 +249,7 @@ function promptOf(core: Core, view: TenantView, find: (parts: DigestParts) => nu
       core.touchRoughly(entry);
       return true;
     },
-    hasMany(fn, { hashes, sizes, count }, found) {
+    hasMany(fn, { hashes, words, sizes, count }, found) {
       const tenant = view.number();
       if (tenant === undefined) return;
       const number = functionNumber(fn);
@@ -243,7 +258,7 @@ function promptOf(core: Core, view: TenantView, find: (parts: DigestParts) => nu
           if (this.has(fn, hashes, i * step, sizes[i] ?? 0)) found[i] = 1;
         return;
       }
-      const keys = new Uint32Array(hashes.buffer, hashes.byteOffset, count * keyWords);
+      const keys = words ?? new Uint32Array(hashes.buffer, hashes.byteOffset, count * keyWords);
       for (let from = 0; from < count; from += groupMax) {
         const some = Math.min(groupMax, count - from);
         table.findGroup(keys, from, some, number, entries);
@@ -264,10 +279,9 @@ function promptOf(core: Core, view: TenantView, find: (parts: DigestParts) => nu
       return table.sizeOf(entry);
     },
     bytes(digest) {
-      const parts = parseDigest(digest);
-      const entry = parts ? find(parts) : noEntry;
+      const entry = findShort(digest);
       if (entry === noEntry) return undefined;
-      return packedNow(core, entry) && core.slabs.shown(entry);
+      return core.slabs.shown(entry) ?? (packedNow(core, entry) && core.slabs.shown(entry));
     },
   };
 }

@@ -1,11 +1,10 @@
 /** The ActionIndex on the packed log: a name is an entry of the table, filed under a hash of its key. */
-import { hash as hashOnce } from "node:crypto";
 import { Fault } from "#base/fault.ts";
 import type { ActionIndex, Entry, EntryFilter, EntryKey, EntryPage, NewEntry, Written } from "#blobs/action-index.ts";
 import { checkEntry } from "#blobs/memory-index.ts";
 import type { Core } from "./core.ts";
-import { keyWords, namedFunction, wordsOfBytes } from "./key.ts";
-import { Recent } from "./recent.ts";
+import { keyWords, namedFunction } from "./key.ts";
+import { KnownNames, wordOf, type Named } from "./known-names.ts";
 import { headerBytes, kinds, readUint64, writeUint64 } from "./record.ts";
 import { noEntry } from "./table.ts";
 
@@ -15,38 +14,64 @@ const fixedBytes = 4 * keyWords + 8;
 type Stored = readonly [string, string, string, string, number, Entry["notes"] | null];
 
 export function createDiskIndex(core: Core): ActionIndex {
+  const { table } = core.holdings;
+  const names = new KnownNames();
   /** Writers of one name come one after the other, so that the version one of them looked at is still it. */
   const inTurn = <T>(hashed: Buffer, work: () => Promise<T>): Promise<T> =>
     core.nameTurns.take(hashed.toString("latin1"), work);
-  const get = async (hashed: Buffer): Promise<Entry | undefined> => {
+
+  /** As a use of it; `noEntry` where there is none. */
+  const findAt = (place: number): number => {
+    const entry = table.findAt(names.words, wordOf(place), namedFunction);
+    if (entry !== noEntry) core.touch(entry);
+    return entry;
+  };
+
+  const namedNow = (place: number, entry: number): Named | undefined => {
+    const [segment, offset] = [table.segment(entry), table.offset(entry)];
+    const known = names.named(place, segment, offset);
+    if (known) return known;
+    const named = parsedNow(core, entry);
+    if (named && table.recordBytes(entry) <= recentBytesMax) names.keep(place, { segment, offset }, named);
+    return named;
+  };
+
+  const promptAt = (place: number): Entry | undefined => {
+    const entry = findAt(place);
+    return entry === noEntry ? undefined : namedNow(place, entry)?.entry;
+  };
+
+  const get = async (key: EntryKey): Promise<Entry | undefined> => {
     for (;;) {
-      const entry = find(core, hashed);
+      const place = names.placeOf(key);
+      const entry = findAt(place);
       if (entry === noEntry) return undefined;
-      core.touch(entry);
+      const now = namedNow(place, entry);
+      if (now) return now.entry;
       const found = await readNamed(core, entry);
-      if (found && find(core, hashed) === entry) return found.entry;
+      if (found && findAt(names.placeOf(key)) === entry) return found.entry;
     }
   };
 
   return {
-    get: (key) => get(hashOf(key)),
+    get,
     async put(key, entry, ifVersion) {
       checkEntry(key, entry.notes);
-      const hashed = hashOf(key);
+      const hashed = names.hashOf(key);
       const given = core.tenantNumber(key.tenant);
       const tenant = typeof given === "number" ? given : await given;
       return await inTurn(hashed, async (): Promise<Written> => {
         if (ifVersion !== undefined) {
-          const current = await get(hashed);
+          const current = await get(key);
           if ((current?.version ?? 0) !== ifVersion) return { kind: "conflict", current };
         }
         return { kind: "written", version: await write(core, { hashed, tenant, key, entry }) };
       });
     },
     async remove(key, ifVersion) {
-      const hashed = hashOf(key);
+      const hashed = names.hashOf(key);
       return await inTurn(hashed, async () => {
-        const current = await get(hashed);
+        const current = await get(key);
         if (!current || (ifVersion !== undefined && current.version !== ifVersion)) return false;
         await core.append({
           header: { kind: kinds.unnamed },
@@ -61,32 +86,9 @@ export function createDiskIndex(core: Core): ActionIndex {
       });
     },
     list: (filter) => list(core, filter),
-    prompt(key) {
-      const entry = find(core, hashOf(key));
-      if (entry === noEntry) return undefined;
-      core.touch(entry);
-      return namedNow(core, entry)?.entry;
-    },
+    prompt: (key) => promptAt(names.placeOf(key)),
+    promptHash: (owner, hash, sizeBytes) => promptAt(names.placeOfHash(owner, hash, sizeBytes)),
   };
-}
-
-const scratch = new Uint32Array(keyWords);
-
-function find(core: Core, hashed: Buffer): number {
-  wordsOfBytes(scratch, hashed, 0, keyWords);
-  return core.holdings.table.find(scratch, namedFunction);
-}
-
-/** Keys that were asked for lately, by their text: looking one up is cheaper than hashing it. */
-const recentHashes = new Recent<string, Buffer>(16_384);
-
-function hashOf({ tenant, space, name }: EntryKey): Buffer {
-  const text = `${tenant.length} ${space.length} ${tenant}${space}${name}`;
-  const known = recentHashes.get(text);
-  if (known) return known;
-  const hash = hashOnce("sha256", text, "buffer");
-  recentHashes.set(text, hash);
-  return hash;
 }
 
 type NewNamed = {
@@ -114,31 +116,14 @@ async function write(core: Core, { hashed, tenant, key, entry }: NewNamed): Prom
   return version;
 }
 
-type Named = { readonly space: string; readonly name: string; readonly entry: Entry };
-
 function parseNamed(body: Buffer): Named {
   const version = readUint64(body, 4 * keyWords);
   const [space, name, digest, principal, atMs, notes] = JSON.parse(body.toString("utf8", fixedBytes)) as Stored;
   return { space, name, entry: { digest, version, principal, atMs, ...(notes && { notes }) } };
 }
 
-/** A record never changes, so what it says is known by its place. */
-type Placed = { readonly segment: number; readonly offset: number; readonly named: Named };
 /** Those with many notes are not worth the memory. */
 const recentBytesMax = 1_024;
-const read = new WeakMap<Core, Recent<number, Placed>>();
-
-function namedNow(core: Core, entry: number): Named | undefined {
-  let recent = read.get(core);
-  if (!recent) read.set(core, (recent = new Recent(16_384)));
-  const { table } = core.holdings;
-  const [segment, offset] = [table.segment(entry), table.offset(entry)];
-  const known = recent.get(entry);
-  if (known?.segment === segment && known.offset === offset) return known.named;
-  const named = parsedNow(core, entry);
-  if (named && table.recordBytes(entry) <= recentBytesMax) recent.set(entry, { segment, offset, named });
-  return named;
-}
 
 function parsedNow(core: Core, entry: number): Named | undefined {
   const held = core.slabs.bytes(entry);
@@ -156,7 +141,7 @@ function parsedNow(core: Core, entry: number): Named | undefined {
 
 /** Undefined: it went, or moved, while it was being read. */
 async function readNamed(core: Core, entry: number): Promise<Named | undefined> {
-  const now = namedNow(core, entry);
+  const now = parsedNow(core, entry);
   if (now) return now;
   const { table } = core.holdings;
   const key = table.key(entry).slice();

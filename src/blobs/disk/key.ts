@@ -1,6 +1,7 @@
 /** What things are filed under in the table: 8 words, whatever the digest function. */
 import { hash as hashOnce } from "node:crypto";
 import { digestFunctions, hashBytes, type DigestFunction } from "#base/digest.ts";
+import { byteOfDigits } from "#wire/hex-words.ts";
 
 export const keyWords = 8;
 export type Key = Uint32Array;
@@ -17,6 +18,45 @@ export function keyFromHex(key: Key, fn: number, hex: string): void {
   if (hex.length > keyWords * 8) return keyFromBytes(key, fn, Buffer.from(hex, "hex"), 0);
   key.fill(0);
   wordsOfHex(key, hex, hex.length / 8);
+}
+
+const plainHexLength = keyWords * 8;
+const slash = 0x2f;
+const zero = 0x30;
+/** Sizes of nine digits fit into a small integer; there is hardly any reason to look at larger ones here. */
+const plainLengthMax = plainHexLength + 1 + 9;
+
+/** From a digest of SHA-256 as it is mostly written, `<hash>/<size>`: answers the size, or -1 for any other text. */
+export function keyFromPlain(key: Key, digest: string): number {
+  const { length } = digest;
+  if (length < plainHexLength + 2 || length > plainLengthMax) return -1;
+  if (digest.charCodeAt(plainHexLength) !== slash || !plainWords(key, digest)) return -1;
+  if (digest.charCodeAt(plainHexLength + 1) === zero && length > plainHexLength + 2) return -1;
+  let sizeBytes = 0;
+  for (let i = plainHexLength + 1; i < length; i += 1) {
+    const digit = digest.charCodeAt(i) - zero;
+    if (digit < 0 || digit > 9) return -1;
+    sizeBytes = sizeBytes * 10 + digit;
+  }
+  return sizeBytes;
+}
+
+/** Each digit is looked at once; what is none shows in the end. */
+function plainWords(key: Key, digest: string): boolean {
+  let all = 0;
+  let wide = 0;
+  for (let i = 0, at = 0; i < keyWords; i += 1) {
+    let word = 0;
+    for (let bits = 0; bits < 32; bits += 8, at += 2) {
+      const [one, two] = [digest.charCodeAt(at), digest.charCodeAt(at + 1)];
+      wide |= one | two;
+      const byte = byteOfDigits[(one & 0x7f) | ((two & 0x7f) << 8)] as number;
+      all |= byte;
+      word |= byte << bits;
+    }
+    key[i] = word;
+  }
+  return wide < 0x80 && all < 0x100;
 }
 
 /** From raw bytes at `at`; their number is the function's. */

@@ -76,12 +76,18 @@ export class Table {
   }
 
   find(key: Key, fn: number): number {
+    return this.findAt(key, 0, fn);
+  }
+
+  /** The key that begins at `keys[at]`. */
+  findAt(keys: Uint32Array, at: number, fn: number): number {
     const slots = this.#slots;
-    const first = key[0] ?? 0;
-    for (let slot = first & this.#mask; ; slot = (slot + 1) & this.#mask) {
-      const number = slots[2 * slot + 1] ?? 0;
+    const mask = this.#mask;
+    const first = keys[at] as number;
+    for (let slot = first & mask; ; slot = (slot + 1) & mask) {
+      const number = slots[2 * slot + 1] as number;
       if (number === 0) return noEntry;
-      if (slots[2 * slot] === first && this.#is(number - 1, key, fn)) return number - 1;
+      if (slots[2 * slot] === first && this.#isAt(number - 1, keys, at, fn)) return number - 1;
     }
   }
 
@@ -144,14 +150,6 @@ export class Table {
     const base = (entry & inChunk) * entryWords;
     if ((((chunk[base + misc] as number) >>> 16) & 15) !== fn) return false;
     for (let i = 1; i < keyWords; i += 1) if (chunk[base + i] !== keys[at + i]) return false;
-    return true;
-  }
-
-  #is(entry: number, key: Key, fn: number): boolean {
-    const chunk = this.#chunk(entry);
-    const base = (entry & inChunk) * entryWords;
-    if ((((chunk[base + misc] ?? 0) >>> 16) & 15) !== fn) return false;
-    for (let i = 1; i < keyWords; i += 1) if (chunk[base + i] !== key[i]) return false;
     return true;
   }
 
@@ -345,7 +343,7 @@ export class Table {
     const slots = this.#slots;
     let slot = first & this.#mask;
     for (; slots[2 * slot + 1] !== 0; slot = (slot + 1) & this.#mask)
-      if (slots[2 * slot] === first && this.#is((slots[2 * slot + 1] ?? 0) - 1, this.key(entry), this.fn(entry)))
+      if (slots[2 * slot] === first && this.#isAt((slots[2 * slot + 1] ?? 0) - 1, this.key(entry), 0, this.fn(entry)))
         return false;
     slots[2 * slot] = first;
     slots[2 * slot + 1] = entry + 1;

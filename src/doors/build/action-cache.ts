@@ -5,7 +5,7 @@
  * A1 A result is served only while everything that it names is there, all of which counts as used then.
  * A2 A result is served only if nobody has taken it back.
  */
-import { digestText, parseDigest, type Digest, type DigestFunction } from "#base/digest.ts";
+import { digestFunctions, digestText, type Digest, type DigestFunction } from "#base/digest.ts";
 import { isFault, type Fault } from "#base/fault.ts";
 import type { Entry, EntryKey } from "#blobs/action-index.ts";
 import { digestOf } from "#blobs/hashing.ts";
@@ -16,17 +16,19 @@ import {
   ActionResult,
   type GetActionResultRequest,
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
+import { UsualGetActionResult } from "#wire/get-action-result.ts";
 import { decode, encode } from "#wire/message.ts";
 import type { RawUpdate } from "#wire/raw-message.ts";
 import { need } from "./caller.ts";
 import { closureOf, type Closure } from "./closure.ts";
 import { Closures } from "./closures.ts";
-import { digestOfWire, functionOf } from "./digests.ts";
+import { digestFor, functionFor, functionOf } from "./digests.ts";
 import { servedInstance, storeOf, type BuildCall, type BuildPorts } from "./door.ts";
 import { inlined, wantsInline } from "./inline.ts";
 import { blobSubject } from "./names.ts";
 import { invalid, missingBlobs } from "./refusals.ts";
 import { stripped } from "./stripped.ts";
+import { isRevoked } from "./trust.ts";
 import type { TrustRules } from "./trust-rules.ts";
 import type { MissReason } from "./why/seen.ts";
 
@@ -43,15 +45,15 @@ export class ActionCacheService {
   /** At once where everything is at hand, as in a warm build it nearly always is. */
   get(request: GetActionResultRequest, call: BuildCall): Uint8Array | Promise<Uint8Array> {
     need(call.caller, "action-cache.read");
-    const asked = this.#asked(request, call);
     const { blobs } = storeOf(this.#ports, call);
     const { looked } = this.#ports;
-    const { tenant } = asked.key;
-    if (!wantsInline(request)) {
-      const bytes = this.#atOnce(asked, blobs);
-      if (bytes) looked?.(tenant, "hit");
-      if (bytes) return bytes;
+    const { tenant } = call.caller;
+    const bytes = wantsInline(request) ? undefined : this.#atOnce(request, call, blobs);
+    if (bytes) {
+      looked?.(tenant, "hit");
+      return bytes;
     }
+    const asked = this.#asked(request, call);
     const found = this.#get(asked, blobs, request).catch((error: unknown) => {
       if (error instanceof Missed) {
         looked?.(tenant, "miss");
@@ -81,13 +83,27 @@ export class ActionCacheService {
     });
   }
 
-  #atOnce({ key, fn }: Asked, blobs: BlobStore): Uint8Array | undefined {
-    const entry = this.#ports.index.prompt?.(key);
-    if (!entry || !blobs.prompt) return undefined;
-    const bytes = blobs.prompt.bytes(entry.digest);
-    const closure = this.#closures.get(entry.digest, fn);
-    if (!bytes || !closure || this.#trust.isRevokedAtOnce(key, entry) !== false) return undefined;
-    return closure.isThere(blobs.prompt) ? bytes : undefined; // what is missing is found out by who waits
+  #atOnce(request: GetActionResultRequest, call: BuildCall, blobs: BlobStore): Uint8Array | undefined {
+    const { prompt } = blobs;
+    const { index } = this.#ports;
+    const usual = request instanceof UsualGetActionResult && index.promptHash ? request : undefined;
+    const asked = usual ? undefined : this.#asked(request, call);
+    const entry = usual ? this.#usualEntry(usual, call) : asked && index.prompt?.(asked.key);
+    if (!entry || !prompt) return undefined;
+    const bytes = prompt.bytes(entry.digest);
+    const closure = this.#closures.get(entry.digest, asked?.fn ?? "sha256");
+    const rules = this.#trust.rulesAtOnce(call.caller.tenant);
+    if (!bytes || !closure || !rules) return undefined;
+    if (rules.length > 0 && isRevoked(rules, (asked ?? this.#asked(request, call)).key, entry)) return undefined;
+    return closure.isThere(prompt) ? bytes : undefined; // what is missing is found out by who waits
+  }
+
+  /** Its key would be a text, and a text is more work than all the rest. */
+  #usualEntry(request: UsualGetActionResult, { caller }: BuildCall): Entry | undefined {
+    const { index, settings } = this.#ports;
+    const space = spaceOf("sha256", servedInstance(request.instanceName, settings));
+    if (!request.wordsInto(actionHash)) return undefined;
+    return index.promptHash?.({ tenant: caller.tenant, space }, actionHash, request.sizeBytes);
   }
 
   async #get({ key, fn }: Asked, blobs: BlobStore, wanted: GetActionResultRequest): Promise<Uint8Array> {
@@ -158,12 +174,19 @@ export class ActionCacheService {
 
   #asked(request: Pick<GetActionResultRequest, ActionName>, { caller }: BuildCall): Asked {
     const instance = servedInstance(request.instanceName, this.#ports.settings);
-    const action = digestOfWire(request.actionDigest, functionOf(request.digestFunction), "action_digest");
-    const { fn = "sha256", hash = "", sizeBytes = 0 } = parseDigest(action) ?? {};
-    const key = { tenant: caller.tenant, space: spaceOf(fn, instance), name: `${hash}/${sizeBytes}` };
-    return { key, fn, instance, action };
+    const { actionDigest } = request;
+    if (!actionDigest) throw invalid("action_digest is not given");
+    const { hash, sizeBytes } = actionDigest;
+    const fn = functionFor(functionOf(request.digestFunction), hash);
+    const action = digestFor(fn, hash, sizeBytes);
+    // The digest of SHA-256 is written without its function's name, as all are here.
+    const name = fn === "sha256" ? action : `${hash}/${sizeBytes}`;
+    return { key: { tenant: caller.tenant, space: spaceOf(fn, instance), name }, fn, instance, action };
   }
 }
+
+/** For one lookup at a time. */
+const actionHash = new Uint32Array(8);
 
 type ActionName = "instanceName" | "actionDigest" | "digestFunction";
 
@@ -203,7 +226,11 @@ export const resultSpaces = "ac/";
 
 /** Instances have results of their own, and so has every digest function. */
 export const spaceOf = (fn: DigestFunction, instance: string): string =>
-  instance === "" ? `${resultSpaces}${fn}` : `${resultSpaces}${fn}/${instance}`;
+  instance === "" ? (nameless.get(fn) ?? "") : `${resultSpaces}${fn}/${instance}`;
+
+const nameless: ReadonlyMap<DigestFunction, string> = new Map(
+  digestFunctions.map((fn) => [fn, `${resultSpaces}${fn}`]),
+);
 
 /** A result that names what is not there would break the build of whoever gets it. */
 async function wholeOrRefused(result: ActionResult, fn: DigestFunction, blobs: BlobStore): Promise<Closure> {

@@ -1,5 +1,5 @@
 /** Digests as they travel, and as the store knows them. What is none is refused here and goes no further. */
-import { digestText, hashBytes, parseDigest, type Digest, type DigestFunction } from "#base/digest.ts";
+import { digestText, hashBytes, isDigest, parseDigest, type Digest, type DigestFunction } from "#base/digest.ts";
 import { hashHex } from "#blobs/hashing.ts";
 import {
   DigestFunction_Value,
@@ -54,7 +54,7 @@ export const isEmpty = (digest: Digest): boolean => digest.endsWith("/0");
 export function digestFor(given: DigestFunction | undefined, hash: string, sizeBytes: number): Digest {
   const fn = functionFor(given, hash);
   const digest = digestText(fn, hash, sizeBytes);
-  if (!parseDigest(digest)) throw invalid(`not a digest of ${fn}: ${shown(`${hash}/${sizeBytes}`)}`);
+  if (!isDigest(digest)) throw invalid(`not a digest of ${fn}: ${shown(`${hash}/${sizeBytes}`)}`);
   if (sizeBytes === 0 && hash !== emptyHash(fn)) throw invalid(`no empty blob has the hash ${hash}`);
   return digest;
 }

@@ -1,5 +1,6 @@
 /** The door's services on a gRPC server: what each method is answered by, and nothing else. */
 import type { GrpcServer } from "#grpc/server.ts";
+import { OnlyMessage } from "#grpc/outgoing.ts";
 import type { ServerCall } from "#grpc/server-call.ts";
 import {
   ActionCache,
@@ -30,6 +31,7 @@ import {
   type WaitOperationRequest,
 } from "#wire/generated/google/longrunning/operations.ts";
 import { rawFindMissingRequest, rawFindMissingResponse, type RawFindMissing } from "#wire/find-missing-raw.ts";
+import { getActionResultRequest } from "#wire/get-action-result.ts";
 import type { Message, Method } from "#wire/message.ts";
 import { rawActionResult, rawTreePage, rawUpdateRequest, type RawUpdate } from "#wire/raw-message.ts";
 import { writeRequest } from "#wire/write-request.ts";
@@ -81,8 +83,9 @@ export function serveBuild<P>(server: GrpcServer<P>, ports: ServedPorts, callerO
   const add: Add = (method, messages, handle) => {
     // The types of a method and its handler have been written beside each other below.
     const answer = handle as (request: unknown, call: BuildCall) => unknown;
+    const isStream = method.streams === "server" || method.streams === "both";
     const guarded = (request: unknown, call: ServerCall<P>): unknown =>
-      guard(() => answer(request, new CallView(call, callerOf(call.principal))));
+      guard(() => answer(request, new CallView(call, callerOf(call.principal))), isStream);
     server.addMethod(
       { ...method, ...(messages as { request: Message<unknown>; response: Message<unknown> }) },
       guarded,
@@ -152,7 +155,7 @@ function addResults(add: Add, results: ActionCacheService): void {
   const { getActionResult, updateActionResult } = ActionCache.methods;
   add(
     getActionResult,
-    { request: getActionResult.request, response: rawActionResult },
+    { request: getActionResultRequest, response: rawActionResult },
     (request: GetActionResultRequest, call: BuildCall) => results.get(request, call),
   );
   add(
@@ -195,16 +198,14 @@ function addExecution(add: Add, execution: ExecutionService, traces: CallTraces 
 }
 
 /** Whatever is thrown, now, later or while streaming, is told in this door's words. */
-function guard(run: () => unknown): unknown {
+function guard(run: () => unknown, isStream: boolean): unknown {
   try {
     const answer = run();
     if (answer instanceof Promise)
       return answer.catch((error: unknown) => {
         throw refusalOf(refusalOfInputs(error));
       });
-    if (typeof answer === "object" && answer !== null && Symbol.asyncIterator in answer)
-      return guardedStream(answer as AsyncIterable<unknown>);
-    return answer;
+    return isStream && !(answer instanceof OnlyMessage) ? guardedStream(answer as AsyncIterable<unknown>) : answer;
   } catch (error) {
     throw refusalOf(refusalOfInputs(error));
   }

@@ -28,9 +28,14 @@ export class TrustRules {
   }
 
   /** Undefined: it takes a look at the index first. */
+  rulesAtOnce(tenant: string): readonly TrustRule[] | undefined {
+    return (this.#thisTurn.get(tenant) ?? this.#look(tenant))?.rules;
+  }
+
+  /** Likewise. */
   isRevokedAtOnce(key: EntryKey, entry: Entry): boolean | undefined {
-    const known = this.#thisTurn.get(key.tenant) ?? this.#look(key.tenant);
-    return known && isRevoked(known.rules, key, entry);
+    const rules = this.rulesAtOnce(key.tenant);
+    return rules && isRevoked(rules, key, entry);
   }
 
   /** Calls that came in together look once: what somebody was told of before they came is in the index by then. */
