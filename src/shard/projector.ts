@@ -45,7 +45,7 @@ export const defaultProjectorSettings: ProjectorSettings = {
   retryMs: 100,
   retryMsMax: 5_000,
   endedKeepMs: 10_000,
-  endedKeepMax: 5_000,
+  endedKeepMax: 1_000,
   forgetMax: 500,
   forgetEveryMs: 500,
 };
@@ -142,6 +142,7 @@ export class Projector implements ShardObserver {
     for (const event of events)
       if (event.kind === "job-ended") track.ended.push({ job: event.job, seq: stamp.seq, mono });
     this.#schedule(track);
+    this.#forgetSurplus(track);
   }
 
   gone(shard: HostedShard): void {
@@ -236,6 +237,7 @@ export class Projector implements ShardObserver {
     track.queue.splice(0, entries.length);
     track.rows -= entries.reduce((sum, { count }) => sum + count, 0);
     track.cursor = throughSeq;
+    this.#forgetSurplus(track);
     const reached = track.waiting.filter(({ seq }) => seq <= throughSeq);
     if (reached.length === 0) return;
     track.waiting = track.waiting.filter(({ seq }) => seq > throughSeq);
@@ -248,6 +250,12 @@ export class Projector implements ShardObserver {
       for (const track of this.#tracks.values()) void this.#forget(track);
       this.#scheduleSweep();
     });
+  }
+
+  /** At once: what a busy shard lets go of while it is young costs no collection of old garbage. */
+  #forgetSurplus(track: Track): void {
+    const { endedKeepMax, forgetMax } = this.#ports.settings;
+    if (track.ended.length >= endedKeepMax + forgetMax) void this.#forget(track);
   }
 
   async #forget(track: Track): Promise<void> {
