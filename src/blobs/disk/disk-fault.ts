@@ -13,3 +13,6 @@ export function asDiskFault(error: unknown, doing: string, facts: FaultFacts = {
 
 export const noRoom = (doing: string, facts: FaultFacts): Fault =>
   new Fault("exhausted", doing, { ...facts, retryAfterMs, why: "the store is full" });
+
+/** Whoever still has it in hand after it was closed. */
+export const storeIsClosed = (doing: string): Fault => new Fault("unavailable", doing, { why: "the store is closed" });

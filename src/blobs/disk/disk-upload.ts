@@ -8,7 +8,7 @@ import type { Upload } from "#blobs/uploads.ts";
 import { ZstdUnpacker } from "#blobs/zstd.ts";
 import type { Core } from "./core.ts";
 import { checkBytes, grant, keepSmall, type TenantView } from "./disk-blobs.ts";
-import { asDiskFault } from "./disk-fault.ts";
+import { asDiskFault, storeIsClosed } from "./disk-fault.ts";
 import { writeFramed } from "./frame-writer.ts";
 import type { FileHashing } from "./file-hashing.ts";
 import type { Partial, PartialUploads } from "./partials.ts";
@@ -25,6 +25,7 @@ export type Opening = {
 
 export async function openUpload(core: Core, partials: PartialUploads, opening: Opening): Promise<Upload> {
   const { name, parts, offset } = opening;
+  if (core.log.isClosed) throw storeIsClosed("upload");
   const wrong = (committed: number): Fault =>
     new Fault("invalid", "go on with upload", { hash: parts.hash, offset, committed });
   if (!(offset >= 0 && offset <= partials.keptBytes(name))) throw wrong(partials.keptBytes(name));

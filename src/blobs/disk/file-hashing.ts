@@ -4,6 +4,7 @@
 import { Worker } from "node:worker_threads";
 import type { DigestFunction } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
+import { storeIsClosed } from "./disk-fault.ts";
 
 export type FileHashing = {
   /** So much of the file is there. */
@@ -28,6 +29,7 @@ const adviseBytes = 4 * 1024 * 1024;
 
 export class HashThread {
   #worker: Worker | undefined;
+  #isClosed = false;
   #nextId = 1;
   readonly #waiting = new Map<number, PromiseWithResolvers<string>>();
 
@@ -46,11 +48,12 @@ export class HashThread {
         told = sizeBytes;
         send({ kind: "advance", id, sizeBytes });
       },
-      finish: (sizeBytes) => {
+      finish: async (sizeBytes) => {
+        if (this.#isClosed) throw storeIsClosed("hash file");
         const waiting = Promise.withResolvers<string>();
         this.#waiting.set(id, waiting);
         send({ kind: "finish", id, sizeBytes });
-        return waiting.promise;
+        return await waiting.promise;
       },
       close: () => {
         if (isOpen) send({ kind: "close", id });
@@ -59,11 +62,14 @@ export class HashThread {
     };
   }
 
+  /** A thread that was started now would have nobody to end it, and the process would not end either. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     await this.#worker?.terminate();
   }
 
   #post(request: HashRequest): void {
+    if (this.#isClosed) return;
     this.#worker ??= this.#start();
     this.#worker.postMessage(request);
   }

@@ -1,4 +1,6 @@
 import { deepEqual, equal, rejects } from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { join } from "node:path";
 import { test } from "node:test";
 import { isFault } from "#base/fault.ts";
 import { exerciseIndex, type IndexRig } from "#blobs/exercise-index.ts";
@@ -70,4 +72,25 @@ test("what was written is there after a restart, from the checkpoint and from th
     equal(await text(again.read(digests[300] ?? "")), "x".repeat(200_000));
   }
   await rig.dispose();
+});
+
+/** What a process does that still has a store in hand which it closed: each line is what came of one of its writes. */
+const lateWriter = `
+  import { diskRig } from "#blobs/disk/testing.ts";
+  import { sha256Digest } from "#blobs/sha256.ts";
+  const rig = await diskRig();
+  const { blobs } = rig.store.forTenant("mill");
+  await rig.dispose();
+  const told = async (work) => console.log(await work.then(() => "written", (error) => error.code));
+  for (const late of [new Uint8Array(10), new Uint8Array(200_000)]) await told(blobs.write(sha256Digest(late), late));
+`;
+
+test("what comes after the end is refused, and keeps no process alive", () => {
+  const { stdout, signal } = spawnSync(process.execPath, ["--input-type=module-typescript", "--eval", lateWriter], {
+    cwd: join(import.meta.dirname, "../../.."),
+    encoding: "utf8",
+    timeout: 60_000,
+  });
+  equal(stdout, "unavailable\nunavailable\n");
+  equal(signal, null);
 });

@@ -107,7 +107,7 @@ function openLocked(root: string, { clock, options, unlock }: Locked): DiskStore
       isClosed = true;
       await housekeeping.close();
       await counted.catch(() => {}); // it was told already
-      await core.log.settled();
+      await core.log.close();
       await checkpoints.close();
       await core.hashing.close();
       segments.close();

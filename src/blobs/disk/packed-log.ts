@@ -8,7 +8,7 @@
 import { ftruncate } from "node:fs";
 import { must } from "#base/assert.ts";
 import type { Position } from "./checkpoint.ts";
-import { asDiskFault, noRoom } from "./disk-fault.ts";
+import { asDiskFault, noRoom, storeIsClosed } from "./disk-fault.ts";
 import type { InlineGate } from "./inline-gate.ts";
 import { dataSynced, syncRegions, writeElsewhere, writeInline, type Failure, type Region } from "./log-writes.ts";
 import { headerBytes, recordBytes, sealRecord, type NewHeader } from "./record.ts";
@@ -72,6 +72,7 @@ export class PackedLog {
   #underWay: readonly Waiting[] = [];
   #isScheduled = false;
   #isWriting = false;
+  #isClosed = false;
   readonly #syncs = new Map<Segment, { running: Promise<void>; next: Promise<void> | undefined }>();
 
   /** Goes on after what was read back, in a segment of its own, whose number no other ever had. */
@@ -104,6 +105,7 @@ export class PackedLog {
   append({ header, bodyBytes, fill, isOwn = false }: Appending): Promise<void> {
     const { room } = this.#parts;
     const length = recordBytes(bodyBytes);
+    if (this.#isClosed) return Promise.reject(storeIsClosed("append to log"));
     if (isOwn) room.takeOwn(length);
     else if (!room.take(length)) return Promise.reject(noRoom("append to log", { neededBytes: length }));
     try {
@@ -128,6 +130,16 @@ export class PackedLog {
   *coming(): Generator<Written> {
     for (const { record } of this.#underWay) if (record) yield record;
     for (const { record } of this.#waiting) if (record) yield record;
+  }
+
+  /** Takes nothing more, for the folder may be another's soon; ready when all that was taken is written. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.settled();
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
   }
 
   /** When everything that was appended so far has been written, or could not be. */
