@@ -3,32 +3,17 @@
  * lives in the lane's control group, and runs as the lane's user. A watchman beside it holds a pipe of the launcher's:
  * when that closes, the launcher is gone, and the watchman ends the whole group (N4).
  */
-import { spawn, type ChildProcess } from "node:child_process";
 import { chmodSync, chownSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
-import type { Duplex } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
 import { Fault } from "#base/fault.ts";
 import { killQuietly, type Group } from "./group.ts";
-import { enterWords, LaneNetwork } from "./network.ts";
+import { LaneNetwork } from "./network.ts";
 import { OrderFile } from "./order-file.ts";
-import { ChildrenUses, isAlive, strays, type ChildrenUse } from "./proc.ts";
-import type { Network } from "./protocol.ts";
-
-/** When the machine itself runs out of memory, what runs here goes before the node does; children inherit it. */
-const firstToGo = 800;
-
-const shellScript = `
-{ echo ${firstToGo} > /proc/self/oom_score_adj; } 2>/dev/null
-{ trap '' TERM INT HUP QUIT; read -r _ <&5; kill -9 -$$; } 3<&- 4>&- &
-exec 5<&-
-trap : TERM INT HUP QUIT
-echo "$!" >&4
-while read -r order <&3; do
-  ( . "$order" ) 3<&- 4>&-
-  echo "$?" >&4
-done
-`;
+import { boxText, toldIn } from "./order.ts";
+import { isAlive, strays, type ChildrenUse } from "./proc.ts";
+import type { Boxes, BoxFolder, Network } from "./protocol.ts";
+import { Shell, signalGroup } from "./shell.ts";
 
 export type LaneSettings = {
   /** Where lanes have their folders. */
@@ -48,6 +33,7 @@ export class Lane {
   readonly drops: boolean;
   readonly #folder: string;
   readonly #order: OrderFile;
+  readonly #told: OrderFile;
   readonly #hasNetwork: boolean;
   #network: LaneNetwork | undefined;
   /** What the last run wanted, and the next will probably want. */
@@ -55,6 +41,10 @@ export class Lane {
   #shell: Shell | undefined;
   #starting: Promise<Shell> | undefined;
   #used: ChildrenUse = nothingUsed;
+  /** A sandbox in which nothing runs yet. */
+  #box: WaitingBox | undefined;
+  #boxNo = 0;
+  #dropped: Promise<unknown> = Promise.resolve();
 
   constructor(index: number, { folder, uidBase, drops, networks }: LaneSettings, group: Group | undefined) {
     this.index = index;
@@ -66,6 +56,7 @@ export class Lane {
     this.#hasNetwork = networks && this.uid !== undefined && !this.drops;
     this.#usual = this.#hasNetwork ? "own" : "host";
     this.#order = new OrderFile(join(this.#folder, "order"), this.uid);
+    this.#told = new OrderFile(join(this.#folder, toldIn), this.uid);
   }
 
   get shellPid(): number | undefined {
@@ -80,6 +71,10 @@ export class Lane {
   childrenUse(): ChildrenUse {
     this.#used = this.#shell?.uses.now ?? this.#used;
     return this.#used;
+  }
+
+  isReady(network: Network): boolean {
+    return this.#starting === undefined && this.#shell?.isUp === true && this.#shell.network === network;
   }
 
   /** When there is a shell that can take an order. */
@@ -101,6 +96,48 @@ export class Lane {
     return await this.#shell.obey("./order");
   }
 
+  /** Has a sandbox made that waits. Only where there is a control group, by which it can be taken away again. */
+  makeBox(boxes: Boxes, folder: BoxFolder): void {
+    if (!this.#shell?.isUp || this.#box) throw new Fault("internal", "make box", { lane: this.index });
+    this.#boxNo += 1;
+    this.#order.write(boxText(boxes, folder, this.#boxNo));
+    const box: WaitingBox = { folder, no: this.#boxNo, sinceMono: performance.now(), end: this.#shell.obey("./order") };
+    this.#box = box;
+    void box.end.then(() => {
+      if (this.#box === box) this.#box = undefined;
+    });
+  }
+
+  hasBox({ root, stdout, stderr, status }: BoxFolder): boolean {
+    const folder = this.#box?.folder;
+    return folder?.root === root && folder.stdout === stdout && folder.stderr === stderr && folder.status === status;
+  }
+
+  /** Tells the sandbox that waits what to run; its exit code. */
+  async obeyInBox(order: string): Promise<number | undefined> {
+    const box = this.#box;
+    if (!box) throw new Fault("internal", "order", { lane: this.index, why: "no sandbox" });
+    this.#box = undefined;
+    this.#told.write(order);
+    this.#shell?.tell(box.no);
+    return await box.end;
+  }
+
+  /** Takes away the sandbox that waits, if it has for so long. */
+  async dropBox(forMs = 0): Promise<void> {
+    const box = this.#box;
+    if (box && performance.now() - box.sinceMono >= forMs) {
+      this.#box = undefined;
+      this.#dropped = box.end;
+      // One that is not there yet cannot be killed, and leaves when it is.
+      this.#told.write("exit 0\n");
+      this.#shell?.tell(box.no);
+      this.killAll();
+    }
+    // Until then the shell takes no order.
+    await this.#dropped;
+  }
+
   signal(name: NodeJS.Signals): void {
     const pid = this.#shell?.pid;
     if (pid !== undefined) signalGroup(pid, name);
@@ -116,6 +153,7 @@ export class Lane {
 
   /** The shell is not used again: what ran could reach it. */
   discard(): void {
+    this.#box = undefined;
     this.#shell?.end();
     this.#shell = undefined;
   }
@@ -147,6 +185,7 @@ export class Lane {
     this.discard();
     this.group?.remove();
     this.#order[Symbol.dispose]();
+    this.#told[Symbol.dispose]();
     this.#network?.[Symbol.dispose]();
     this.#network = undefined;
   }
@@ -170,7 +209,13 @@ export class Lane {
   }
 }
 
-type Entering = { readonly uid: number | undefined; readonly network: Network; readonly path: string | undefined };
+type WaitingBox = {
+  readonly folder: BoxFolder;
+  /** What it waits for: not the number of one that was here before, and never heard it. */
+  readonly no: number;
+  readonly sinceMono: number;
+  readonly end: Promise<number | undefined>;
+};
 
 const nothingUsed: ChildrenUse = { cpuMs: 0, readBytes: 0, writtenBytes: 0 };
 
@@ -181,92 +226,6 @@ const nothingUsed: ChildrenUse = { cpuMs: 0, readBytes: 0, writtenBytes: 0 };
 type Traces = { readonly folder: string; readonly first: number | undefined };
 
 const quietMsMax = 4_096;
-
-class Shell {
-  readonly pid: number;
-  readonly network: Network;
-  readonly uses: ChildrenUses;
-  readonly #child: ChildProcess;
-  readonly #orders: Duplex;
-  #answer: ((status: number | undefined) => void) | undefined;
-  #isUp = true;
-
-  private constructor(child: ChildProcess, pid: number, network: Network) {
-    this.#child = child;
-    this.pid = pid;
-    this.network = network;
-    this.uses = new ChildrenUses(pid);
-    this.#orders = child.stdio[3] as Duplex;
-    child.once("exit", () => this.#gone());
-  }
-
-  static async start(cwd: string, { uid, network, path }: Entering): Promise<Shell> {
-    const entering = path === undefined || uid === undefined ? [] : enterWords(path, uid);
-    const [program, ...args] = [...entering, "/bin/sh", "-c", shellScript];
-    const child = spawn(program, args, {
-      cwd,
-      env: {},
-      detached: true,
-      stdio: ["ignore", "ignore", "ignore", "pipe", "pipe", "pipe"],
-      ...(uid === undefined || entering.length > 0 ? {} : { uid, gid: uid }),
-    });
-    const answers = child.stdio[4] as Duplex;
-    for (const pipe of child.stdio) pipe?.on("error", () => {});
-    const up = Promise.withResolvers<void>();
-    child.once("error", (cause: NodeJS.ErrnoException) =>
-      up.reject(new Fault("unavailable", "start lane", { errno: cause.code, cwd }, cause)),
-    );
-    child.once("exit", (code) => up.reject(new Fault("unavailable", "start lane", { code: code ?? undefined, cwd })));
-    answers.once("data", () => up.resolve());
-    await up.promise;
-    const shell = new Shell(child, child.pid ?? 0, network);
-    let held = "";
-    answers.setEncoding("latin1").on("data", (text: string) => {
-      const lines = (held + text).split("\n");
-      held = lines.pop() ?? "";
-      for (const line of lines) shell.#answered(Number(line));
-    });
-    return shell;
-  }
-
-  get isUp(): boolean {
-    return this.#isUp;
-  }
-
-  obey(order: string): Promise<number | undefined> {
-    return new Promise((resolve) => {
-      if (!this.#isUp) return resolve(undefined);
-      this.#answer = resolve;
-      this.#orders.write(`${order}\n`);
-    });
-  }
-
-  end(): void {
-    signalGroup(this.pid, "SIGKILL");
-    this.#gone();
-    for (const pipe of this.#child.stdio) pipe?.destroy();
-  }
-
-  #gone(): void {
-    this.#isUp = false;
-    this.uses[Symbol.dispose]();
-    this.#answered(undefined);
-  }
-
-  #answered(status: number | undefined): void {
-    const answer = this.#answer;
-    this.#answer = undefined;
-    answer?.(status);
-  }
-}
-
-function signalGroup(leader: number, name: NodeJS.Signals): void {
-  try {
-    process.kill(-leader, name);
-  } catch {
-    // All of it is gone.
-  }
-}
 
 /** Its user may pass through, and read what is meant for it; others may not even pass. */
 function makeFolder(path: string, gid: number | undefined): void {

@@ -14,7 +14,15 @@ import { Lane, type LaneSettings } from "./lane.ts";
 import { clearRoots, clearUp, groupsName, remember } from "./leftovers.ts";
 import { threadsOf } from "./proc.ts";
 import { canMakeNetworks } from "./network.ts";
-import { launcherVersion, type Request, type RunView, type StartRequest, type Told } from "./protocol.ts";
+import {
+  launcherVersion,
+  type Boxes,
+  type BoxFolder,
+  type Request,
+  type RunView,
+  type StartRequest,
+  type Told,
+} from "./protocol.ts";
 import { Run, type Machine } from "./run.ts";
 
 const lookMs = 50;
@@ -27,6 +35,8 @@ const lanesMax = 20_000;
 /** So many at most are made before anybody asks. */
 const readyMax = 256;
 const endsMax = 10_000;
+/** A sandbox that waits keeps what was mounted when it was made. */
+const boxWaitsMs = 60_000;
 
 class Launcher {
   readonly #home: string;
@@ -44,6 +54,7 @@ class Launcher {
   #lanesWanted = 1;
   readonly #networks = canMakeNetworks();
   #firstOwnLane = Infinity;
+  #boxes: Boxes | undefined;
 
   constructor(home: string, groups: Groups | undefined) {
     this.#home = home;
@@ -52,8 +63,12 @@ class Launcher {
       cleanShell: isCleanShell(),
       controllers: groups?.controllers ?? [],
       othersOf: (pidsEach) => threadsOf(process.getuid?.() ?? 0) + pidsEach * (this.#lanesWanted - 1),
+      boxes: () => this.#boxes,
     };
-    setInterval(() => this.#leaveIfIdle(), lingerMs / 4);
+    setInterval(() => {
+      this.#dropBoxes(boxWaitsMs);
+      this.#leaveIfIdle();
+    }, lingerMs / 4);
   }
 
   /** One node at a time: a new one takes the place of one that is gone, or that should be. */
@@ -90,6 +105,10 @@ class Launcher {
         return this.#greet(request);
       case "start":
         return this.#start(request);
+      case "boxes":
+        this.#dropBoxes();
+        this.#boxes = request.boxes;
+        return;
       case "lease":
         return request.ids.forEach((id) => this.#runs.get(id)?.renew(request.leaseMs));
       case "signal":
@@ -106,6 +125,7 @@ class Launcher {
 
   #greet(hello: Extract<Request, { op: "hello" }>): void {
     const { lanes, ownLanes = 0, uidBase, drops = false, freeBytesMin = 0, memoryBytesMax = 0 } = hello;
+    this.#dropBoxes(); // made for folders of an earlier life
     this.#users = { uidBase, drops };
     this.#firstOwnLane = lanes;
     this.#lanesWanted = lanes + ownLanes;
@@ -131,7 +151,7 @@ class Launcher {
       this.#busy.delete(start.lane);
       if (end.note !== undefined || !this.#fits(run.lane)) this.#close(start.lane, run.lane);
       this.#tell({ ev: "ended", id: start.id, end });
-      this.#prepare(start.lane);
+      this.#prepare(start.lane, start.box?.next);
       if (this.#busy.size > 0) return;
       clearInterval(this.#ticker);
       this.#ticker = undefined;
@@ -176,11 +196,17 @@ class Launcher {
   }
 
   /** Off the way of the next order. */
-  #prepare(index: number): void {
+  #prepare(index: number, next?: BoxFolder): void {
     if (this.#busy.has(index)) return;
-    this.#lane(index)
-      .ready()
-      .catch((error: unknown) => this.#tell({ ev: "trouble", line: `lane ${index}: ${String(error)}` }));
+    const boxes = this.#boxes;
+    const lane = this.#lane(index);
+    // At once where it can be: whoever comes next finds it on its way.
+    if (next && boxes && lane.isReady(boxes.network)) return lane.makeBox(boxes, next);
+    lane.ready().catch((error: unknown) => this.#tell({ ev: "trouble", line: `lane ${index}: ${String(error)}` }));
+  }
+
+  #dropBoxes(waitingMs = 0): void {
+    for (const [index, lane] of this.#lanes) if (!this.#busy.has(index)) void lane.dropBox(waitingMs);
   }
 
   #close(index: number, lane: Lane): void {

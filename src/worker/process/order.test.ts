@@ -1,7 +1,7 @@
 /** What a lane's shell is told for which process. */
-import { equal } from "node:assert/strict";
+import { deepEqual, equal, match } from "node:assert/strict";
 import { test } from "node:test";
-import { orderText } from "./order.ts";
+import { boxText, orderText, toldText } from "./order.ts";
 import type { StartRequest } from "./protocol.ts";
 
 const start: StartRequest = {
@@ -63,3 +63,18 @@ for (const [what, more, how, last] of cases)
     const after = "unset PWD OLDPWD\n";
     equal(text.slice(text.indexOf(after) + after.length), `${last}\n`);
   });
+
+test("a sandbox that waits: its words around its root, then a shell that listens for its number only", () => {
+  const boxes = { before: ["box", "--root"], after: ["--"], env: { PATH: "/bin" }, network: "own" } as const;
+  const folder = { root: "/r", stdout: "/o", stderr: "/e", status: "/s" };
+  const lines = boxText(boxes, folder, 7).split("\n");
+  equal(lines[0], "exec >>'/o' 2>>'/e' 9<>'/s' 8<./told || exit 126");
+  equal(lines.at(-3), "export PATH='/bin'");
+  match(lines.at(-2) ?? "", /^exec 'box' '--root' '\/r' '--' '\/bin\/sh' '-c' 'while read -r no <&6; .* = 7 /);
+});
+
+test("what it is told: nothing of ours stays open, and then as any other order", () => {
+  const lines = toldText({ ...start, limits: { memoryBytes: 1_024 } }, { ...options, grouped: ["memory"] }).split("\n");
+  deepEqual(lines.slice(0, 3), ["exec 6<&- 8<&-", "ulimit -c 0", "cd '/work' || exit 126"]);
+  equal(lines.at(-2), "exec '/bin/echo' 'it'\\''s'");
+});

@@ -2,7 +2,7 @@
  * An order for a lane's shell: a few lines that turn a fork of it into the process that is wanted. Text in, text out.
  * A shell forks in a fraction of the time that this program takes, and knows redirection and limits besides.
  */
-import type { Limits, StartRequest } from "./protocol.ts";
+import type { Boxes, BoxFolder, Limits, StartRequest } from "./protocol.ts";
 
 export type OrderOptions = {
   /** The shell can hand on exactly the variables it is told to; otherwise env(1) has to. */
@@ -22,23 +22,58 @@ const special = new Set(["PWD", "OLDPWD", "SHLVL", "_", "IFS", "OPTIND", "PPID",
 const harmless = /^(PATH|HOME|USER|LOGNAME|SHELL|TERM|TMPDIR|TMP|TEMP|(BAZEL|TEST|RUNFILES|MILLRACE)_[A-Z0-9_]*)$/;
 
 export function orderText(start: StartRequest, options: OrderOptions): string {
-  const { stdout, stderr, statusPath, cwd } = start;
+  const { stdout, stderr, statusPath } = start;
   // Not emptied first: what it says was wiped out, and some file systems would write it to the disk at once.
   const status = statusPath === undefined ? "" : ` 9<>${quoted(statusPath)}`;
   return [
     // Into one file, both keep their order.
-    `exec >>${quoted(stdout.path)} 2>${stderr.path === stdout.path ? "&1" : `>${quoted(stderr.path)}`}${status}`,
+    `exec 6<&- >>${quoted(stdout.path)} 2>${stderr.path === stdout.path ? "&1" : `>${quoted(stderr.path)}`}${status}`,
     "umask 022",
-    ...limitLines(start.limits, options),
-    `cd ${quoted(cwd)} || exit 126`,
-    // What a shell sets by itself would be seen by the command.
+    ...restLines(start, options),
+  ].join("\n");
+}
+
+/**
+ * Makes a sandbox, in which a shell waits until it is told the number (on descriptor 6), does what is in the file that
+ * was opened for it then (descriptor 8), and nothing else.
+ */
+export function boxText(
+  { before, after, env }: Boxes,
+  { root, stdout, stderr, status }: BoxFolder,
+  no: number,
+): string {
+  const wait = `while read -r no <&6; do if [ "$no" = ${no} ]; then . /proc/self/fd/8; exit 126; fi; done; exit 125`;
+  const argv = [...before, root, ...after, "/bin/sh", "-c", wait];
+  return [
+    `exec >>${quoted(stdout)} 2>>${quoted(stderr)} 9<>${quoted(status)} 8<./${toldIn} || exit 126`,
+    "umask 022",
+    "cd / || exit 126",
     "unset PWD OLDPWD",
-    ...commandLines(start, options),
+    ...commandLines({ argv, env }, { cleanShell: true }),
     "",
   ].join("\n");
 }
 
-function commandLines({ argv, env }: StartRequest, { cleanShell, dropTo }: OrderOptions): readonly string[] {
+/** The file in a lane's folder that a sandbox which waits there is told by what to run. */
+export const toldIn = "told";
+
+/** What it is told: everything around it is as it should be. */
+export const toldText = (start: StartRequest, options: OrderOptions): string =>
+  ["exec 6<&- 8<&-", ...restLines(start, options)].join("\n");
+
+const restLines = (start: StartRequest, options: OrderOptions): readonly string[] => [
+  ...limitLines(start.limits, options),
+  `cd ${quoted(start.cwd)} || exit 126`,
+  // What a shell sets by itself would be seen by the command.
+  "unset PWD OLDPWD",
+  ...commandLines(start, options),
+  "",
+];
+
+function commandLines(
+  { argv, env }: Pick<StartRequest, "argv" | "env">,
+  { cleanShell, dropTo }: Pick<OrderOptions, "cleanShell" | "dropTo">,
+): readonly string[] {
   const names = Object.keys(env);
   const command = argv.map(quoted).join(" ");
   const isPlain = !argv[0]?.startsWith("-") && names.every((key) => name.test(key) && !special.has(key));

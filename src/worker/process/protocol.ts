@@ -8,7 +8,7 @@
  * N3 A run that nobody renews is ended by the launcher's own clock.
  * N4 Whatever the launcher started dies when the launcher does.
  */
-export const launcherVersion = 3;
+export const launcherVersion = 4;
 
 /** Zero or absent is without limit. */
 export type Limits = {
@@ -50,6 +50,28 @@ export type StartRequest = {
   readonly network?: Network;
   /** Where the sandbox says (file descriptor 9) which process is the first of its namespace. */
   readonly statusPath?: string;
+  /** In a sandbox such as `boxes` says: then the command, its variables and its folder are those in there. */
+  readonly box?: {
+    readonly folder: BoxFolder;
+    /** Of whatever runs in this lane next: its sandbox is made as soon as this has ended, and waits there. */
+    readonly next?: BoxFolder;
+  };
+};
+
+/** Where a sandbox finds the folder that is written to, and the files that are printed to. */
+export type BoxFolder = {
+  readonly root: string;
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly status: string;
+};
+
+/** What sandboxes are made of: the words of the program that makes one, with its root between them. */
+export type Boxes = {
+  readonly before: readonly string[];
+  readonly after: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly network: Network;
 };
 
 export type Network = "own" | "host";
@@ -77,6 +99,8 @@ export type Request =
       /** Lanes behind these, always of the launcher's user, that are made when they are asked for. */
       readonly ownLanes?: number;
     }
+  /** From here on. */
+  | { readonly op: "boxes"; readonly boxes: Boxes }
   | { readonly op: "lease"; readonly ids: readonly string[]; readonly leaseMs: number }
   | { readonly op: "signal"; readonly id: string; readonly signal: "SIGTERM" | "SIGINT" | "SIGQUIT" | "SIGHUP" }
   | { readonly op: "kill"; readonly id: string; readonly why: KillReason }

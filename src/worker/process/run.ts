@@ -1,12 +1,13 @@
 /** One process tree that a launcher looks after, from order to end. */
 import { readFileSync, statSync } from "node:fs";
 import { dirname } from "node:path";
+import { Fault } from "#base/fault.ts";
 import { Capped } from "./capped.ts";
 import type { Lane } from "./lane.ts";
-import { orderText } from "./order.ts";
+import { orderText, toldText } from "./order.ts";
 import type { GroupUse } from "./group.ts";
 import { namespaceDepth, type ChildrenUse } from "./proc.ts";
-import type { CappedFile, End, EndReason, StartRequest, StreamEnd, Usage } from "./protocol.ts";
+import type { Boxes, CappedFile, End, EndReason, StartRequest, StreamEnd, Usage } from "./protocol.ts";
 
 /** What a run has to know of the machine that it runs on. */
 export type Machine = {
@@ -15,6 +16,8 @@ export type Machine = {
   readonly controllers: readonly string[];
   /** Processes that our own user has, or will have when each lane has so many. */
   readonly othersOf: (pidsEach: number) => number;
+  /** What sandboxes are made of, for runs that are to be in one. */
+  readonly boxes: () => Boxes | undefined;
 };
 
 export class Run {
@@ -96,22 +99,15 @@ export class Run {
 
   async #run(): Promise<End> {
     const { lane, start } = this;
-    await lane.ready(start.network ?? "host");
+    const boxes = start.box && this.#machine.boxes();
+    await this.#prepare(boxes);
     const { group } = lane;
-    const { cleanShell, controllers, othersOf } = this.#machine;
-    const order = orderText(start, {
-      cleanShell,
-      grouped: controllers,
-      // A user of the lane's own has nothing else.
-      othersMax: lane.uid !== undefined || controllers.includes("pids") ? 0 : othersOf(start.limits.pids ?? 0),
-      dropTo: lane.drops ? lane.uid : undefined,
-    });
     group?.begin(start.limits, 1);
     const before = lane.usedBefore;
     if (this.#stopped) return this.#ended(this.#stopped, 137, {});
     this.#startedMono = performance.now();
     this.#startedAtMs = Date.now();
-    const exitCode = await lane.obey(order);
+    const exitCode = await this.#obeyed(boxes);
     const ranMs = performance.now() - this.#startedMono;
     const { outOfMemory = false, ...used } = group?.use() ?? {};
     const usage = usageOf(used, before, lane.childrenUse());
@@ -124,6 +120,36 @@ export class Run {
       ...(stdout ? { stdout } : {}),
       ...(stderr ? { stderr } : {}),
       ...(isQuiet ? {} : { note: "something of it may still be alive" }),
+    });
+  }
+
+  /** When there is a shell that can take an order, with the sandbox that waits there for this run or with none. */
+  async #prepare(boxes: Boxes | undefined): Promise<void> {
+    const { lane, start } = this;
+    const network = boxes?.network ?? start.network ?? "host";
+    if (start.box && lane.hasBox(start.box.folder) && lane.isReady(network)) return;
+    await lane.dropBox();
+    await lane.ready(network);
+  }
+
+  #obeyed(boxes: Boxes | undefined): Promise<number | undefined> {
+    const { lane, start } = this;
+    if (!start.box) return lane.obey(this.#order());
+    if (!boxes) throw new Fault("internal", "start run", { why: "nobody said what sandboxes are made of" });
+    if (!lane.hasBox(start.box.folder)) lane.makeBox(boxes, start.box.folder);
+    return lane.obeyInBox(this.#order());
+  }
+
+  #order(): string {
+    const { lane, start } = this;
+    const { cleanShell, controllers, othersOf } = this.#machine;
+    const textOf = start.box ? toldText : orderText;
+    return textOf(start, {
+      cleanShell,
+      grouped: controllers,
+      // A user of the lane's own has nothing else.
+      othersMax: lane.uid !== undefined || controllers.includes("pids") ? 0 : othersOf(start.limits.pids ?? 0),
+      dropTo: lane.drops ? lane.uid : undefined,
     });
   }
 

@@ -6,7 +6,7 @@ import { randomBytes } from "node:crypto";
 import { Fault } from "#base/fault.ts";
 import { connectLauncher, type Link, type LinkOptions } from "./link.ts";
 import { Lanes } from "./lanes.ts";
-import type { End, GroupKind, KillReason, Request, RunView, StartRequest, Told } from "./protocol.ts";
+import type { Boxes, End, GroupKind, KillReason, Request, RunView, StartRequest, Told } from "./protocol.ts";
 
 export type SpawnerOptions = LinkOptions & { readonly log: (line: string) => void };
 
@@ -54,6 +54,7 @@ export class Spawner implements AsyncDisposable {
   readonly #forgotten: Request[] = [];
   #cancelForgetting: (() => void) | undefined;
   #renewEveryMs = 0;
+  #boxes: Boxes | undefined;
 
   private constructor(options: SpawnerOptions, link: Link) {
     this.#options = options;
@@ -87,6 +88,12 @@ export class Spawner implements AsyncDisposable {
 
   get launcherPid(): number {
     return this.#link.welcome.pid;
+  }
+
+  /** What sandboxes are made of, for whatever is started with a `box`. */
+  useBoxes(boxes: Boxes): void {
+    this.#boxes = boxes;
+    this.#send({ op: "boxes", boxes });
   }
 
   /** The lane must have been lent. */
@@ -172,7 +179,9 @@ export class Spawner implements AsyncDisposable {
     const known = new Set(this.#link.welcome.runs.map(({ id }) => id));
     for (const followed of lost) if (!known.has(followed.id)) this.#lose(followed, "the launcher died");
     for (const { id, end } of this.#link.welcome.runs) if (end) this.#hear({ ev: "ended", id, end });
-    if (!this.#isClosed) this.#listen(this.#link);
+    if (this.#isClosed) return;
+    if (this.#boxes) this.#send({ op: "boxes", boxes: this.#boxes });
+    this.#listen(this.#link);
   }
 
   #lose(followed: Followed, why: string): void {

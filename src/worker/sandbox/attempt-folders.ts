@@ -57,10 +57,30 @@ export class AttemptFolders {
       if (this.#isAsLeft(spare)) return spare;
       this.remove(spare);
     }
+    return this.#made(uid);
+  }
+
+  #made(uid: number): AttemptFolder {
     const folder = makeAttemptFolder(this.#options.home, uid);
     const files = new Map(this.#reached.map((name) => [name, stampOf(folder[name])]));
-    this.#known.set(folder, { uid, files, whole: stampOf(folder.path), root: undefined });
+    this.#known.set(folder, { uid, files, whole: stampOf(folder.path), root: stampOf(folder.root) });
     return folder;
+  }
+
+  /**
+   * One that the user's next attempt will probably get, while the last one is still at work. Undefined where folders
+   * are not used again.
+   */
+  ahead(uid: number): AttemptFolder | undefined {
+    if (!this.#areReused || this.#distrusted.has(uid)) return undefined;
+    return this.#spares.get(uid)?.pop() ?? this.#made(uid);
+  }
+
+  /** Whether that one can be had now that nothing of the user's is alive. If not, it is gone. */
+  isStillGood(folder: AttemptFolder, uid: number): boolean {
+    if (!this.#distrusted.has(uid) && this.#isAsLeft(folder)) return true;
+    this.remove(folder);
+    return false;
   }
 
   /** Its inputs are there: from here on every change to the root itself shows. */

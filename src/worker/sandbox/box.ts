@@ -30,6 +30,14 @@ const smallestBytes = 4_096;
 /** The sandbox's own messages go here. */
 export const statusFd = 9;
 
+/** The same for whatever is run in it: its words before its root and after it, up to the command. */
+export function emptyBox(box: Omit<Box, "root" | "workingDirectory" | "argv" | "env" | "readOnly">) {
+  const unlikely = "\0";
+  const words = boxWords({ ...box, root: unlikely, workingDirectory: "", argv: [], env: {}, readOnly: [] });
+  const at = words.indexOf(unlikely);
+  return { before: words.slice(0, at), after: words.slice(at + 1) };
+}
+
 export function boxWords(box: Box): readonly string[] {
   const { bwrap, root, workingDirectory, argv, env, network, tmpBytes, readOnly } = box;
   const scratch = ["/tmp", ...box.scratch];
@@ -72,7 +80,7 @@ export function boxWords(box: Box): readonly string[] {
     boxRoot,
     ...readOnly.flatMap(([from, to]) => ["--ro-bind", from, `${boxRoot}/${to}`]),
     "--chdir",
-    workingDirectory === "" ? boxRoot : `${boxRoot}/${workingDirectory}`,
+    folderInBox(workingDirectory),
     "--clearenv",
     ...Object.entries(env).flatMap(([key, value]) => ["--setenv", key, value]),
     "--json-status-fd",
@@ -81,6 +89,9 @@ export function boxWords(box: Box): readonly string[] {
     ...argv,
   ];
 }
+
+/** Below the attempt's root. */
+export const folderInBox = (path: string): string => (path === "" ? boxRoot : `${boxRoot}/${path}`);
 
 /** How the sandbox itself failed, if it did: the command's own ends are none of its. */
 export type BoxFailure =

@@ -11,13 +11,13 @@ import { join } from "node:path";
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import type { LaneLoan } from "#worker/process/lanes.ts";
-import type { GroupKind } from "#worker/process/protocol.ts";
+import type { GroupKind, StartRequest } from "#worker/process/protocol.ts";
 import type { SpawnedPorts } from "#worker/spawned-runner.ts";
 import { Spawner, type Found, type Running } from "#worker/process/spawner.ts";
 import { attemptFolderAt, attemptsIn, reclaimAttempts, type AttemptFolder } from "./attempt-folder.ts";
 import { AttemptFolders } from "./attempt-folders.ts";
 import { Attempt } from "./attempt.ts";
-import { boxFailure, boxWords } from "./box.ts";
+import { boxFailure, boxWords, emptyBox, folderInBox } from "./box.ts";
 import type { Command, Ran } from "./command.ts";
 import { messageOf } from "./ending.ts";
 import { checkPassable, foldersAmong } from "./folders.ts";
@@ -68,6 +68,10 @@ export class Sandbox implements AsyncDisposable {
   readonly #tmpBytes: number;
   /** Of what was found, and not taken up yet. */
   readonly #reserved = new Map<string, LaneLoan>();
+  /** Sandboxes are made ahead: they can be taken away, their folders are used again, and their users are apart. */
+  readonly #areAhead: boolean;
+  /** By lane: the folder for whose attempt a sandbox is made. */
+  readonly #ahead = new Map<number, AttemptFolder>();
 
   private constructor(options: SandboxOptions, isolation: Isolation, spawner: Spawner) {
     this.#options = options;
@@ -84,6 +88,16 @@ export class Sandbox implements AsyncDisposable {
     const users = uidBase === undefined ? "shared" : "own";
     const { kind: groups, controllers } = spawner.groups;
     this.about = { kind, users, network, groups, controllers, missing };
+    this.#areAhead = kind === "bubblewrap" && uidBase !== undefined && groups !== "none";
+    if (this.#areAhead) this.#tellBoxes();
+  }
+
+  #tellBoxes(): void {
+    const { bwrap } = this.#isolation;
+    const network = this.#spawner.hasNetworks ? "own" : "host";
+    const folders = { hidden: this.#hidden, scratch: this.#scratch, tmpBytes: this.#tmpBytes };
+    const words = emptyBox({ bwrap, network: network === "own", ...folders });
+    this.#spawner.useBoxes({ ...words, env: sandboxEnv, network });
   }
 
   static async open(options: SandboxOptions): Promise<Sandbox> {
@@ -165,11 +179,17 @@ export class Sandbox implements AsyncDisposable {
   async attempt(signal?: AbortSignal): Promise<Attempt> {
     const lane = await this.#spawner.lanes.lend(signal);
     try {
-      return new Attempt(lane, this.folders.take(lane.uid), this);
+      return new Attempt(lane, this.#aheadFor(lane) ?? this.folders.take(lane.uid), this);
     } catch (error) {
       lane[Symbol.dispose]();
       throw error;
     }
+  }
+
+  #aheadFor({ index, uid }: LaneLoan): AttemptFolder | undefined {
+    const folder = this.#ahead.get(index);
+    this.#ahead.delete(index);
+    return folder && uid !== undefined && this.folders.isStillGood(folder, uid) ? folder : undefined;
   }
 
   start({ lane, folder }: Attempt, command: Command): Running {
@@ -186,11 +206,16 @@ export class Sandbox implements AsyncDisposable {
     if (kind === "plain")
       return this.#spawner.start({ ...rest, argv, env, cwd: join(root, workingDirectory), sealed: false });
     const { network, readOnly = [] } = command;
+    checkWords(argv);
+    if (this.#areAhead && !network && readOnly.length === 0) {
+      const cwd = folderInBox(workingDirectory);
+      const box = this.#boxFor(lane, folder);
+      return this.#spawner.start({ ...rest, argv, env, cwd, sealed: true, statusPath: status, box });
+    }
     const folders = { root, hidden: this.#hidden, scratch: this.#scratch, tmpBytes: this.#tmpBytes, readOnly };
     // A lane's own network is as good as one that is made for the command alone, and costs nothing.
     const isLanes = !network && this.#spawner.hasNetworks && this.#isolation.uidBase !== undefined;
     const box = { bwrap, workingDirectory, argv, env, network: network || isLanes, ...folders };
-    checkWords(argv);
     return this.#spawner.start({
       ...rest,
       argv: boxWords(box),
@@ -200,6 +225,15 @@ export class Sandbox implements AsyncDisposable {
       network: isLanes ? "own" : "host",
       statusPath: status,
     });
+  }
+
+  /** Its sandbox, and the next one's, whose folder is known already. */
+  #boxFor({ index, uid }: LaneLoan, { root, stdout, stderr, status }: AttemptFolder): NonNullable<StartRequest["box"]> {
+    const folder = { root, stdout, stderr, status };
+    const ahead = uid === undefined ? undefined : (this.#ahead.get(index) ?? this.folders.ahead(uid));
+    if (!ahead) return { folder };
+    this.#ahead.set(index, ahead);
+    return { folder, next: { root: ahead.root, stdout: ahead.stdout, stderr: ahead.stderr, status: ahead.status } };
   }
 
   async ended(running: Running, folder: AttemptFolder): Promise<Ran> {
@@ -220,6 +254,8 @@ export class Sandbox implements AsyncDisposable {
   /** Without `quit`, what runs goes on until its lease ends. */
   async close(options: { readonly quit: boolean }): Promise<void> {
     await this.#spawner.close(options);
+    for (const folder of this.#ahead.values()) this.folders.remove(folder);
+    this.#ahead.clear();
     await this.folders.close();
   }
 

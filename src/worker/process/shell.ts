@@ -1,0 +1,115 @@
+/** The shell of a lane: takes one order at a time, forks, and says how the fork ended. */
+import { spawn, type ChildProcess } from "node:child_process";
+import type { Duplex } from "node:stream";
+import { Fault } from "#base/fault.ts";
+import { enterWords } from "./network.ts";
+import { ChildrenUses } from "./proc.ts";
+import type { Network } from "./protocol.ts";
+
+/** When the machine itself runs out of memory, what runs here goes before the node does; children inherit it. */
+const firstToGo = 800;
+
+const shellScript = `
+{ echo ${firstToGo} > /proc/self/oom_score_adj; } 2>/dev/null
+{ trap '' TERM INT HUP QUIT; read -r _ <&5; kill -9 -$$; } 3<&- 4>&- 6<&- &
+exec 5<&-
+trap : TERM INT HUP QUIT
+echo "$!" >&4
+while read -r order <&3; do
+  ( . "$order" ) 3<&- 4>&-
+  echo "$?" >&4
+done
+`;
+
+type Entering = { readonly uid: number | undefined; readonly network: Network; readonly path: string | undefined };
+
+export class Shell {
+  readonly pid: number;
+  readonly network: Network;
+  readonly uses: ChildrenUses;
+  readonly #child: ChildProcess;
+  readonly #orders: Duplex;
+  #answer: ((status: number | undefined) => void) | undefined;
+  #isUp = true;
+
+  private constructor(child: ChildProcess, pid: number, network: Network) {
+    this.#child = child;
+    this.pid = pid;
+    this.network = network;
+    this.uses = new ChildrenUses(pid);
+    this.#orders = child.stdio[3] as Duplex;
+    child.once("exit", () => this.#gone());
+  }
+
+  static async start(cwd: string, { uid, network, path }: Entering): Promise<Shell> {
+    const entering = path === undefined || uid === undefined ? [] : enterWords(path, uid);
+    const [program, ...args] = [...entering, "/bin/sh", "-c", shellScript];
+    const child = spawn(program, args, {
+      cwd,
+      env: {},
+      detached: true,
+      stdio: ["ignore", "ignore", "ignore", "pipe", "pipe", "pipe", "pipe"],
+      ...(uid === undefined || entering.length > 0 ? {} : { uid, gid: uid }),
+    });
+    const answers = child.stdio[4] as Duplex;
+    for (const pipe of child.stdio) pipe?.on("error", () => {});
+    const up = Promise.withResolvers<void>();
+    child.once("error", (cause: NodeJS.ErrnoException) =>
+      up.reject(new Fault("unavailable", "start lane", { errno: cause.code, cwd }, cause)),
+    );
+    child.once("exit", (code) => up.reject(new Fault("unavailable", "start lane", { code: code ?? undefined, cwd })));
+    answers.once("data", () => up.resolve());
+    await up.promise;
+    const shell = new Shell(child, child.pid ?? 0, network);
+    let held = "";
+    answers.setEncoding("latin1").on("data", (text: string) => {
+      const lines = (held + text).split("\n");
+      held = lines.pop() ?? "";
+      for (const line of lines) shell.#answered(Number(line));
+    });
+    return shell;
+  }
+
+  get isUp(): boolean {
+    return this.#isUp;
+  }
+
+  obey(order: string): Promise<number | undefined> {
+    return new Promise((resolve) => {
+      if (!this.#isUp) return resolve(undefined);
+      this.#answer = resolve;
+      this.#orders.write(`${order}\n`);
+    });
+  }
+
+  /** To whatever waits in a sandbox for the number. */
+  tell(no: number): void {
+    (this.#child.stdio as readonly unknown[] as readonly Duplex[])[6]?.write(`${no}\n`);
+  }
+
+  end(): void {
+    signalGroup(this.pid, "SIGKILL");
+    this.#gone();
+    for (const pipe of this.#child.stdio) pipe?.destroy();
+  }
+
+  #gone(): void {
+    this.#isUp = false;
+    this.uses[Symbol.dispose]();
+    this.#answered(undefined);
+  }
+
+  #answered(status: number | undefined): void {
+    const answer = this.#answer;
+    this.#answer = undefined;
+    answer?.(status);
+  }
+}
+
+export function signalGroup(leader: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(-leader, name);
+  } catch {
+    // All of it is gone.
+  }
+}

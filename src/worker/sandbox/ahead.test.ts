@@ -1,0 +1,178 @@
+import { equal, match, notEqual, ok } from "node:assert/strict";
+import { appendFileSync, existsSync, readdirSync, readlinkSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { until } from "#test/until.ts";
+import { canMakeNetworks } from "#worker/process/network.ts";
+import { isAlive } from "#worker/process/proc.ts";
+import { rigClock, rigHome, text } from "#worker/process/rig.ts";
+import { attemptsIn, type AttemptFolder } from "./attempt-folder.ts";
+import type { Command } from "./command.ts";
+import { Sandbox } from "./sandbox.ts";
+
+type Ended = { readonly out: string; readonly folder: AttemptFolder; readonly exitCode: number };
+
+/** One lane, so that one command comes after the other in the same. */
+class Rig implements AsyncDisposable {
+  readonly sandbox: Sandbox;
+  readonly home: string;
+
+  private constructor(sandbox: Sandbox, home: string) {
+    this.sandbox = sandbox;
+    this.home = home;
+  }
+
+  static async open(home = rigHome()): Promise<Rig> {
+    const options = { home, socket: join(home, "l.sock"), lanes: 1, clock: rigClock, log: () => {} };
+    return new Rig(await Sandbox.open({ ...options, isolation: { want: "bubblewrap" } }), home);
+  }
+
+  async run(argv: readonly string[], more: Partial<Command> = {}): Promise<Ended> {
+    await using attempt = await this.sandbox.attempt();
+    const command: Command = {
+      tag: "test",
+      argv,
+      env: { PATH: "/usr/bin:/bin" },
+      workingDirectory: "",
+      network: false,
+      limits: {},
+      timeoutMs: 30_000,
+      leaseMs: 30_000,
+      outputBytesMax: 100_000,
+      ...more,
+    };
+    const { exitCode } = await attempt.run(command);
+    const { folder } = attempt;
+    return { out: `${text(folder.stdout)}${text(folder.stderr)}`, folder, exitCode };
+  }
+
+  sh(script: string, more: Partial<Command> = {}): Promise<Ended> {
+    return this.run(["/bin/sh", "-c", script], more);
+  }
+
+  /** The shell that waits in a sandbox, once it does. */
+  async waiting(): Promise<number> {
+    let found: number | undefined;
+    await until("a sandbox waits", () => (found = this.#waiting()) !== undefined);
+    return found ?? 0;
+  }
+
+  #waiting(): number | undefined {
+    const attempts = attemptsIn(this.home);
+    const known = new Set(readdirSync(attempts).map((name) => join(attempts, name, "stdout")));
+    const isIn = (pid: string): boolean =>
+      text(`/proc/${pid}/cmdline`).startsWith("/bin/sh\0-c\0while read") && known.has(linkOr(`/proc/${pid}/fd/1`));
+    return readdirSync("/proc").filter(isIn).map(Number)[0];
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.sandbox.close({ quit: true });
+    rmSync(this.home, { recursive: true, force: true });
+  }
+}
+
+function linkOr(path: string): string {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return "";
+  }
+}
+
+const skip = !canMakeNetworks() && "needs root, bubblewrap and networks";
+const where = "readlink /proc/self/ns/mnt";
+
+describe("a sandbox that is made ahead", { skip, timeout: 120_000 }, () => {
+  test("is the next command's, and nobody else's", async () => {
+    await using rig = await Rig.open();
+    const first = await rig.sh(where);
+    const waits = linkOr(`/proc/${await rig.waiting()}/ns/mnt`);
+    const second = await rig.sh(where);
+    equal(second.out, `${waits}\n`);
+    notEqual(second.out, first.out);
+    await rig.waiting();
+    notEqual((await rig.sh(where)).out, second.out);
+  });
+
+  test("hands on no descriptor and no variable of ours, and knows the folder it is to work in", async () => {
+    await using rig = await Rig.open();
+    await rig.sh(":");
+    await rig.waiting();
+    match((await rig.run(["/bin/ls", "/proc/self/fd"])).out, /^0\n1\n2\n3\n$/);
+    equal((await rig.run(["/usr/bin/env"], { env: { A: "it's" } })).out, "A=it's\n");
+    equal((await rig.run(["/bin/pwd"])).out, "/tmp/build\n");
+  });
+
+  test("83: says when there is no such program, and takes its time and its limits from the command", async () => {
+    await using rig = await Rig.open();
+    await rig.sh(":", { limits: { pids: 30 } });
+    await rig.waiting();
+    equal((await rig.run(["no-such-program"])).exitCode, 127);
+    await rig.waiting();
+    equal((await rig.run(["/etc/passwd"])).exitCode, 126);
+    equal((await rig.sh("sleep 1000", { timeoutMs: 100 })).exitCode, 137);
+    await rig.waiting();
+    const { out } = await rig.sh("for i in 1 2 3 4 5 6 7 8; do sleep 0.1 & done; wait", { limits: { pids: 6 } });
+    match(out, /fork/i);
+  });
+
+  test("that cannot be made within the limits of what ran before is made within those of what runs next", async () => {
+    await using rig = await Rig.open();
+    await rig.sh(":", { limits: { pids: 3 } });
+    equal((await rig.sh("/bin/echo here | cat", { limits: { pids: 20 } })).out, "here\n");
+  });
+
+  test("that died while it waited is made again", async () => {
+    await using rig = await Rig.open();
+    await rig.sh(":");
+    const waiting = await rig.waiting();
+    process.kill(waiting, "SIGKILL");
+    await until("it is dead", () => !isAlive(waiting));
+    equal((await rig.sh("echo here")).out, "here\n");
+  });
+
+  test("is left, with its folder, when that is not as it was", async () => {
+    await using rig = await Rig.open();
+    await rig.sh(":");
+    const waiting = await rig.waiting();
+    const printed = linkOr(`/proc/${waiting}/fd/1`);
+    appendFileSync(printed, "a word of somebody else's");
+    const { out, folder } = await rig.sh("echo here");
+    equal(out, "here\n");
+    notEqual(folder.stdout, printed);
+    ok(!isAlive(waiting));
+    await rig.sandbox.folders.settled();
+    ok(!existsSync(printed));
+  });
+
+  test("is taken away for a command that wants another, and when the sandbox is closed", async () => {
+    await using rig = await Rig.open();
+    await rig.sh(":");
+    const first = await rig.waiting();
+    equal((await rig.sh("readlink /proc/self/ns/net", { network: true })).out, `${linkOr("/proc/self/ns/net")}\n`);
+    ok(!isAlive(first));
+    await rig.sh(":");
+    const second = await rig.waiting();
+    await rig.sandbox.close({ quit: true });
+    ok(!isAlive(second));
+    equal(readdirSync(attemptsIn(rig.home)).length, 0);
+  });
+
+  test("is taken away even before it is there", async () => {
+    await using rig = await Rig.open();
+    for (let round = 0; round < 10; round += 1) {
+      await rig.sh(":");
+      equal((await rig.sh("echo here", { network: true })).out, "here\n");
+    }
+  });
+
+  test("is taken away by the node's next life, which knows nothing of its folder", async () => {
+    await using rig = await Rig.open();
+    await rig.sh(":");
+    const waiting = await rig.waiting();
+    await rig.sandbox.close({ quit: false });
+    await using next = await Rig.open(rig.home);
+    await until("it is dead", () => !isAlive(waiting));
+    equal((await next.sh("echo here")).out, "here\n");
+  });
+});
