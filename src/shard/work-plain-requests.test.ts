@@ -4,12 +4,16 @@ import { describe, test } from "node:test";
 import fc, { type Arbitrary } from "fast-check";
 import { Fault, isFault } from "#base/fault.ts";
 import type { CommandOf } from "#kernel/command.ts";
+import { CommitRequest } from "#wire/generated/millrace/work/v1/commands.ts";
+import { StageSpec, TaskSet, TaskTemplate } from "#wire/generated/millrace/work/v1/model.ts";
 import { decode, encode } from "#wire/message.ts";
 import { Writer } from "#wire/writer.ts";
 import type { ShardRequest } from "./protocol.ts";
 import { callOf, workCalls, type WorkCall } from "./work-calls.ts";
+import { writeStage, writeTaskSet, writeTemplate } from "./work-model.ts";
 import { requestMessage } from "./work-plain-requests.ts";
-import { batchExchange, commandExchange } from "./work-testing.ts";
+import { batchExchange, commandExchange, commandOf } from "./work-testing.ts";
+import { stage, taskSet } from "./work-testing-words.ts";
 
 /** Tells refusals from bytes that cannot be read. */
 class Refused extends Error {}
@@ -65,6 +69,23 @@ function changed(bytes: Buffer, { at, length, bytes: put, again }: Change): Buff
   const end = Math.min(bytes.length, start + length);
   const middle = again ? [bytes.subarray(start, end), bytes.subarray(start, end)] : [put];
   return Buffer.concat([bytes.subarray(0, start), ...middle, bytes.subarray(end)]);
+}
+
+/** A field that has these bytes, one behind the other: of several messages they make one. */
+function field(tag: number, ...parts: readonly Uint8Array[]): Buffer {
+  const to = new Writer();
+  to.data(tag, Buffer.concat(parts));
+  return to.bytes.subarray(0, to.pos);
+}
+
+const afterSuccess = Buffer.from([24, 1]);
+
+function checkBoth(kind: "batch" | "submit" | "commit", bytes: Uint8Array): void {
+  const asked: ShardRequest =
+    kind === "batch"
+      ? { kind: "commands", shard: 0, commands: [] }
+      : { kind: "command", shard: 0, command: kind === "submit" ? submit : commit };
+  deepEqual(plainly(callOf(asked), bytes), byMessages(callOf(asked), bytes));
 }
 
 const commit: CommandOf<"commit"> = {
@@ -143,6 +164,51 @@ describe("a request that is read straight from the wire", () => {
       }),
       { numRuns: 600 },
     );
+  });
+
+  test("is the same when a part of it is given twice, and both are one", () => {
+    const submits = fc.tuple(commandOf("submit"), commandOf("submit"));
+    const commits = fc.tuple(commandOf("commit"), commandOf("commit"));
+    fc.assert(
+      fc.property(
+        fc.oneof(submits, commits),
+        fc.tuple(stage, stage),
+        fc.tuple(taskSet, taskSet),
+        (both, stages, sets) => {
+          const [one, other] = both.map((command) => bytesOf({ kind: "command", shard: 0, command }));
+          const kind = both[0].kind === "submit" ? "submit" : "commit";
+          checkBoth(kind, Buffer.concat([one as Buffer, other as Buffer]));
+          checkBoth("submit", field(98, ...stages.map((each) => encode(StageSpec, writeStage(each)))));
+          const setsTwice = field(34, ...sets.map((each) => encode(TaskSet, writeTaskSet(each))));
+          checkBoth("submit", field(98, afterSuccess, setsTwice));
+          const templates = sets.map(({ template: each }) => encode(TaskTemplate, writeTemplate(each)));
+          checkBoth("submit", field(98, afterSuccess, field(34, field(10, ...templates))));
+          checkBoth("submit", field(98, afterSuccess, field(34, ...templates.map((each) => field(10, each)))));
+          const tag = kind === "submit" ? 10 : 74;
+          const commands = [one, other].map((bytes) => field(tag, bytes as Buffer));
+          checkBoth("batch", field(18, ...commands));
+          checkBoth("batch", field(18, ...commands, field(50)));
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+
+  test("is refused in the same words where a command of a batch names a shard, or is none", () => {
+    const named = encode(CommitRequest, {
+      shard: 3,
+      executor: "e",
+      task: 1,
+      token: 2,
+      result: { payload: "", digests: [] },
+    });
+    for (const shard of [[], [8, 3], [8, 4]])
+      for (const command of [field(74, named), field(74, named, Buffer.from([8, 0])), Buffer.alloc(0), field(98)])
+        for (const parts of [
+          [Buffer.from(shard), field(18, command)],
+          [field(18, command), Buffer.from(shard)],
+        ])
+          checkBoth("batch", Buffer.concat(parts));
   });
 
   test("can be written and read back by the same message", () => {
