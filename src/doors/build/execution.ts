@@ -30,6 +30,7 @@ import { planAction, planJoining, planOrder, type ActionSpec, type Asked } from 
 import { notFound } from "./refusals.ts";
 import type { RanBecause } from "./run-outcome.ts";
 import { aboutSpec, ExecutionFollower, viewCached, viewOperation } from "./view.ts";
+import { UntilLeaving } from "./until-leaving.ts";
 import { failed, isAbandoned, responseOf } from "./view-failure.ts";
 
 const noInline: Inline = { inlineStdout: false, inlineStderr: false, inlineOutputFiles: [] };
@@ -39,12 +40,14 @@ export class ExecutionService {
   readonly #execution: ExecutionPorts;
   readonly #results: ActionCacheService;
   readonly #operations: OperationsService;
+  readonly #untilLeaving: UntilLeaving;
 
   constructor(ports: BuildPorts, execution: ExecutionPorts, results: ActionCacheService) {
     this.#ports = ports;
     this.#execution = execution;
     this.#results = results;
     this.#operations = new OperationsService(ports, execution, results);
+    this.#untilLeaving = new UntilLeaving(execution.leaving);
   }
 
   get operations(): OperationsService {
@@ -171,10 +174,10 @@ export class ExecutionService {
     const { jobId, spec, subscriber, inline } = waiting;
     const about = aboutSpec(operationName(spec.instance, jobId), spec);
     const follower = new ExecutionFollower();
-    const signal = leaving ? AbortSignal.any([call.signal, leaving]) : call.signal;
+    using held = this.#untilLeaving.hold(call.signal);
     try {
       yield viewOperation(about, follower.progress);
-      for await (const message of client.watch(jobId, signal)) {
+      for await (const message of client.watch(jobId, held.signal)) {
         const isNews = follower.hear(message);
         if (follower.ended) break;
         const hopeless = message.kind === "heartbeat" ? await this.#hopeless(waiting, follower) : undefined;

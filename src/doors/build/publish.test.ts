@@ -74,7 +74,13 @@ describe("a result is published", () => {
       { space: "gradle", name: key.name },
       { name: "../../up" },
       { principal: 7 as unknown as string },
+      { principal: "m".repeat(301) },
+      { space: `${key.space}/${"s".repeat(300)}` },
+      { digest: "x" },
+      { first: "yes" as unknown as boolean },
       { atMs: Number.NaN },
+      { atMs: -1 },
+      { atMs: 1.5 },
     ])
       equal(await publish(index, more), "done");
     equal((await rules.list("mill")).length, 1);

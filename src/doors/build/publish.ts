@@ -5,7 +5,6 @@
  * E1 What was published after a result was made is never replaced by it, nor is the first by one that was asked for
  *    when there was none: an action may be run twice, its result is published once.
  */
-import { z } from "zod";
 import { isDigest, type Digest } from "#base/digest.ts";
 import type { ActionIndex, EntryKey } from "#blobs/action-index.ts";
 import type { Publisher } from "#shard/outbox.ts";
@@ -44,20 +43,28 @@ export const buildPublisher =
   };
 
 /** Executors write it, and those need not be ours: it names a result of an action, and nothing else in the index. */
-const Publication = z.object({
-  space: z.string().max(300).startsWith(resultSpaces),
-  name: z.string().regex(/^[0-9a-f]{16,128}\/\d{1,16}$/),
-  digest: z.string().refine(isDigest),
-  principal: z.string().max(300),
-  atMs: z.int().min(0),
-  first: z.boolean().optional(),
-});
+const actionName = /^[0-9a-f]{16,128}\/\d{1,16}$/;
+const textMax = 300;
 
-/** What is not ours to read makes no sense, and never will. */
+const isText = (value: unknown): value is string => typeof value === "string" && value.length <= textMax;
+
+/** What is not ours to read makes no sense, and never will. By hand: every result comes by here. */
 function readPublication(text: string): Publication | undefined {
+  const read = parsed(text);
+  if (typeof read !== "object" || read === null) return undefined;
+  const { space, name, digest, principal, atMs, first } = read as Readonly<Record<string, unknown>>;
+  if (!isText(space) || !space.startsWith(resultSpaces) || !isText(principal)) return undefined;
+  if (typeof name !== "string" || !actionName.test(name)) return undefined;
+  if (typeof digest !== "string" || !isDigest(digest)) return undefined;
+  if (typeof atMs !== "number" || !Number.isSafeInteger(atMs) || atMs < 0) return undefined;
+  if (first !== undefined && typeof first !== "boolean") return undefined;
+  const publication = { space, name, digest, principal, atMs };
+  return first === undefined ? publication : { ...publication, first };
+}
+
+function parsed(text: string): unknown {
   try {
-    const { first, ...publication } = Publication.parse(JSON.parse(text));
-    return { ...publication, ...(first !== undefined && { first }) };
+    return JSON.parse(text);
   } catch {
     return undefined;
   }

@@ -51,11 +51,8 @@ export class Times {
 
   /** What has not happened is left out. */
   get timestamps(): Omit<ExecutedActionMetadata, "worker" | "auxiliaryMetadata"> {
-    return Object.fromEntries(
-      moments.flatMap((moment) => {
-        const ms = this.#at.get(moment);
-        return ms === undefined ? [] : [[`${moment}Timestamp`, timestampOf(ms)]];
-      }),
-    );
+    const told: { [Told in `${Moment}Timestamp`]?: ReturnType<typeof timestampOf> } = {};
+    for (const [moment, ms] of this.#at) told[`${moment}Timestamp`] = timestampOf(ms);
+    return told;
   }
 }
