@@ -1,4 +1,5 @@
 /** A large blob's plain file, lent to a reader who can send from it: an open file keeps its bytes, whatever happens. */
+import { readvSync } from "node:fs";
 import { open, type FileHandle } from "node:fs/promises";
 import type { DigestParts } from "#base/digest.ts";
 import type { LentFile } from "#blobs/store.ts";
@@ -18,10 +19,18 @@ export async function lendFile(core: Core, entry: number, { sizeBytes }: DigestP
     return undefined;
   }
   try {
-    if ((await file.stat()).size === sizeBytes) return { file, release: () => file.close() };
+    if ((await file.stat()).size === sizeBytes) return { file: quickly(core, file), release: () => file.close() };
   } catch {
     // as for one of another size
   }
   await file.close();
   return undefined;
 }
+
+/** On the loop while that is quick: bytes that another core has fetched would have to come over from there. */
+const quickly = (core: Core, file: FileHandle): LentFile["file"] => ({
+  async readv<T extends readonly NodeJS.ArrayBufferView[]>(buffers: T, position?: number | null) {
+    if (!core.gate.isOpen()) return await file.readv(buffers, position);
+    return { bytesRead: core.gate.run(() => readvSync(file.fd, buffers, position)), buffers };
+  },
+});
