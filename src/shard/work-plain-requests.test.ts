@@ -202,8 +202,15 @@ describe("a request that is read straight from the wire", () => {
       token: 2,
       result: { payload: "", digests: [] },
     });
-    for (const shard of [[], [8, 3], [8, 4]])
-      for (const command of [field(74, named), field(74, named, Buffer.from([8, 0])), Buffer.alloc(0), field(98)])
+    const minusOne = [8, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1];
+    for (const shard of [[], [8, 3], [8, 4], minusOne])
+      for (const command of [
+        field(74, named),
+        field(74, named, Buffer.from([8, 0])),
+        field(74, named, Buffer.from(minusOne)),
+        Buffer.alloc(0),
+        field(98),
+      ])
         for (const parts of [
           [Buffer.from(shard), field(18, command)],
           [field(18, command), Buffer.from(shard)],

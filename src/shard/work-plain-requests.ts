@@ -115,6 +115,6 @@ function readOne(from: Reader, end: number, beside: Beside): Command {
   const stop = from.enter();
   const command = read(from, stop, beside);
   from.leave(stop);
-  if (from.pos !== end || beside.shard !== 0) return unusual();
-  return command;
+  // Where more follows, the message's end is missed, and that is unusual too.
+  return beside.shard === 0 ? command : unusual();
 }
