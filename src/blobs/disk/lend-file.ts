@@ -29,7 +29,7 @@ export async function lendFile(core: Core, entry: number, { sizeBytes }: DigestP
 
 /** On the loop while that is quick: bytes that another core has fetched would have to come over from there. */
 const quickly = (core: Core, file: FileHandle): LentFile["file"] => ({
-  async readv<T extends readonly NodeJS.ArrayBufferView[]>(buffers: T, position?: number | null) {
+  async readv<T extends readonly NodeJS.ArrayBufferView[]>(buffers: T, position?: number) {
     if (!core.gate.isOpen()) return await file.readv(buffers, position);
     return { bytesRead: core.gate.run(() => readvSync(file.fd, buffers, position)), buffers };
   },
