@@ -2,7 +2,7 @@ import { deepEqual, equal, ok } from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { keyFromBytes, keyFromHex, keyWords, type Key } from "./key.ts";
-import { flags, groupMax, noEntry, Table } from "./table.ts";
+import { entriesPerChunk, entryWords, flags, groupMax, noEntry, Table } from "./table.ts";
 
 /** Few first words, so that keys crowd each other. */
 const keyOf = (name: number): Key => Uint32Array.of(name % 5, 0, 0, 0, 0, 0, 0, name);
@@ -68,7 +68,11 @@ test("it grows, and what is loaded from its chunks is the same", () => {
     table.remove(table.find(key, 1));
   }
   const again = new Table();
-  again.load(Array.from({ length: table.chunkCount }, (_, i) => table.copyChunk(i)));
+  again.load(
+    Array.from({ length: table.chunkCount }, (_, i) =>
+      table.copyChunk(i, new Uint32Array(entriesPerChunk * entryWords)),
+    ),
+  );
   equal(again.count, table.count);
   for (let i = 0; i < 100_000; i += 1) {
     key.fill(i);

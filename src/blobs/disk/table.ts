@@ -284,11 +284,13 @@ export class Table {
     this.#set(entry, memory, place);
   }
 
-  /** The raw words of one chunk, for a checkpoint: a copy. */
-  copyChunk(index: number): Uint32Array {
+  /** The raw words of one chunk, for a checkpoint: a copy in `into`, which has room for a whole one. */
+  copyChunk(index: number, into: Uint32Array): Uint32Array {
     const chunk = this.#chunks[index];
     assert(chunk, "a chunk that is there");
-    return chunk.slice(0, Math.min(entriesPerChunk, this.#end - index * entriesPerChunk) * entryWords);
+    const words = Math.min(entriesPerChunk, this.#end - index * entriesPerChunk) * entryWords;
+    into.set(words === chunk.length ? chunk : chunk.subarray(0, words));
+    return into.subarray(0, words);
   }
 
   get chunkCount(): number {
