@@ -105,8 +105,8 @@ function judge(
   report.figure("ratio_to_hand_written", bare.perSecond / byHand.perSecond);
   const what = "claim+complete without history / SKIP LOCKED by hand";
   report.target({ what, atLeast: 1.5, got: bare.perSecond / byHand.perSecond });
-  // What is queued by the hundred is one job here. Jobs of one task each can be cancelled, listed and waited for each by
-  // itself, which costs as much again: both ratios are shown.
+  // What is queued by the hundred is one job here. Jobs of one task each can be cancelled, listed and waited for one by
+  // one, which costs as much again: both ratios are shown.
   for (const name of libraryNames) {
     const rival = all.find((one) => one.name.startsWith(name));
     const missing = absent.filter((one) => one.name === name).map(why)[0] ?? "it gave no figure";

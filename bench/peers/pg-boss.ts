@@ -39,7 +39,7 @@ export async function pgBoss(url: string): Promise<Peer> {
         );
     },
     async drain(tasks) {
-      // As the server does by itself within a minute: without it, it plans for an empty queue and is fifty times slower.
+      // As the server does by itself within a minute. Until then it plans for an empty queue and is fifty times slower.
       await client.query("analyze");
       let done = 0;
       const startedMono = performance.now();

@@ -19,8 +19,8 @@ type Place = { current: boolean; behind: boolean };
 const arrays = { id: "int8[]", number: "float8[]", text: "text[]", list: "text[]" } as const;
 const rowsMax = 5_000;
 /**
- * Callers seldom send a row twice, and a job ends once: that a statement touches a row twice, or a row is there already,
- * is put right only when it happens. To look first would cost a third more, a row at a time.
+ * Callers seldom send a row twice, and a job ends once: that a statement touches a row twice, or that a row is there
+ * already, is put right only when it happens. To look first would cost a third more.
  */
 const rowTwice = ["21000", "23505"];
 const writtenOnce: ReadonlySet<StoredName> = new Set(["jobs", "pages"]);

@@ -1,15 +1,14 @@
 /** A snapshot's texts as bytes: each with its length before it, so that a store may cut the bytes as it likes. */
 import { Fault } from "#base/fault.ts";
 
-const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { fatal: true });
 const lengthBytes = 4;
 
 export function encodeText(text: string): Uint8Array {
-  const body = encoder.encode(text);
-  const framed = new Uint8Array(lengthBytes + body.length);
-  new DataView(framed.buffer).setUint32(0, body.length, true);
-  framed.set(body, lengthBytes);
+  const sizeBytes = Buffer.byteLength(text);
+  const framed = Buffer.allocUnsafeSlow(lengthBytes + sizeBytes);
+  framed.writeUInt32LE(sizeBytes, 0);
+  framed.write(text, lengthBytes);
   return framed;
 }
 

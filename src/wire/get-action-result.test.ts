@@ -63,6 +63,15 @@ describe("GetActionResult by hand", () => {
     );
   });
 
+  test("refuses a hash that is no text, as the generated code does", () => {
+    const digest = { hash: "0".repeat(64), sizeBytes: 142 };
+    const rest = { inlineStdout: false, inlineStderr: false, inlineOutputFiles: [], digestFunction: 0 };
+    const bytes = Buffer.from(encode(GetActionResultRequest, { instanceName: "", actionDigest: digest, ...rest }));
+    bytes[10] = 0xff;
+    equal(read(GetActionResultRequest, bytes), "refused");
+    equal(read(getActionResultRequest, bytes), "refused");
+  });
+
   test("gives the hash as words where it is one", () => {
     const words = new Uint32Array(8);
     const asked = (hex: string): UsualGetActionResult => {

@@ -1,6 +1,6 @@
 /**
- * GetActionResult as nearly every client asks for it: by a digest of SHA-256, with nothing to be put inline. The hash is
- * left where it lies, for who looks it up by its words; whoever wants it as a text has one made. Any other request is
+ * GetActionResult as nearly every client asks for it: by a digest of SHA-256, with nothing to be put inline. The hash
+ * is left where it lies, for who looks it up by its words; whoever wants it as a text has one made. Any other request is
  * the generated message. Stands in for that: `{ ...method, request: getActionResultRequest }`.
  */
 import {
@@ -66,11 +66,19 @@ function usualAt(bytes: Buffer, at: number, end: number, instanceName: string): 
   const sizeBytes = sizeOf(bytes, sizeAt + 1, digestEnd);
   if (sizeBytes <= 0 || digestEnd > end) return undefined;
   const hashAt = at + 4;
+  // Whether it is a text at all is for the generated code to say.
+  if (!isAscii(bytes, hashAt, sizeAt)) return undefined;
   if (digestEnd === end) return new UsualGetActionResult(instanceName, 0, bytes, hashAt, sizeBytes);
   const sha256: number = DigestFunction_Value.SHA256;
   if (digestEnd + 2 !== end || bytes[digestEnd] !== tags.digestFunction || bytes[digestEnd + 1] !== sha256)
     return undefined;
   return new UsualGetActionResult(instanceName, sha256, bytes, hashAt, sizeBytes);
+}
+
+function isAscii(bytes: Buffer, start: number, end: number): boolean {
+  let all = 0;
+  for (let i = start; i < end; i += 1) all |= bytes[i] as number;
+  return all < 0x80;
 }
 
 /** A number that takes all the bytes from `at` to `end`; -1 where it does not, or takes more than three. */
