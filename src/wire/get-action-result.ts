@@ -1,7 +1,7 @@
 /**
  * GetActionResult as nearly every client asks for it: by a digest of SHA-256, with nothing to be put inline. The hash
- * is left where it lies, for who looks it up by its words; whoever wants it as a text has one made. Any other request is
- * the generated message. Stands in for that: `{ ...method, request: getActionResultRequest }`.
+ * is left where it lies, for who looks it up by its words; whoever wants it as a text has one made. Any other request
+ * is the generated message. Stands in for that: `{ ...method, request: getActionResultRequest }`.
  */
 import {
   DigestFunction_Value,
