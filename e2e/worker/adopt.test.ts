@@ -53,6 +53,12 @@ class Rig implements AsyncDisposable {
     return globSync(join(this.actionsIn, "attempts", "*", "root", name))[0];
   }
 
+  /** Of the one that printed it: there is a folder for the next one as well. */
+  rootOf(said: string): string {
+    const printed = globSync(`${this.actionsIn}/attempts/*/stdout`).find((path) => readFileSync(path, "utf8") === said);
+    return printed?.replace(/stdout$/, "root") ?? "";
+  }
+
   /** Executes until it runs, and gives its name and what it has printed by then. */
   async running(line: string): Promise<{ readonly name: string; readonly said: string }> {
     const bench = this.bench();
@@ -113,7 +119,7 @@ describe("a node that is killed and comes back in time", { timeout: 200_000 }, (
     await rig.open();
     const { name, said } = await rig.running(`${uuid}; while ! test -e go; do sleep 0.05; done; echo made > o; exit 0`);
     await rig.program.kill();
-    writeFileSync(join(globSync(`${rig.actionsIn}/attempts/*/root`)[0] ?? "", "go"), "");
+    writeFileSync(join(rig.rootOf(said), "go"), "");
     await until("it has ended", () => rig.file("o") !== undefined);
     await rig.program.start();
     const { stdout, code } = await rig.told(name);

@@ -79,6 +79,8 @@ function linkOr(path: string): string {
   }
 }
 
+const parentOf = (pid: number): number => Number(/^PPid:\s*(\d+)/m.exec(text(`/proc/${pid}/status`))?.[1]);
+
 const skip = !canMakeNetworks() && "needs root, bubblewrap and networks";
 const where = "readlink /proc/self/ns/mnt";
 
@@ -126,8 +128,10 @@ describe("a sandbox that is made ahead", { skip, timeout: 120_000 }, () => {
     await using rig = await Rig.open();
     await rig.sh(":");
     const waiting = await rig.waiting();
+    const shell = parentOf(parentOf(parentOf(waiting)));
     process.kill(waiting, "SIGKILL");
-    await until("it is dead", () => !isAlive(waiting));
+    // It takes the next order only when it has said how the last one ended.
+    await until("its shell waits again", () => text(`/proc/${shell}/wchan`).includes("stream_read"));
     equal((await rig.sh("echo here")).out, "here\n");
   });
 
