@@ -47,7 +47,7 @@ class Rig implements AsyncDisposable {
     writeFileSync(join(folder.root, "input"), "");
     this.folders.seal(folder);
     does(folder);
-    this.folders.takeInputs(folder, () => {});
+    this.folders.takeInputs(folder, () => false);
     this.folders.giveBack(folder);
     await this.folders.settled();
     return folder;
@@ -173,7 +173,10 @@ describe("the folder of an attempt", { skip: whyNot() }, () => {
     mkdirSync(join(folder.root, "kept"));
     rig.folders.seal(folder);
     const { ino } = statSync(folder.root);
-    rig.folders.takeInputs(folder, () => rmdirSync(join(folder.root, "kept")));
+    rig.folders.takeInputs(folder, () => {
+      rmdirSync(join(folder.root, "kept"));
+      return true;
+    });
     rig.folders.giveBack(folder);
     await rig.folders.settled();
     equal(statSync(rig.folders.take(uid).root).ino, ino);
@@ -189,7 +192,7 @@ describe("the folder of an attempt", { skip: whyNot() }, () => {
       const folder = rig.folders.take(uid);
       rig.folders.seal(folder);
       if (before) stranger("chmod", "0777", folder.root);
-      rig.folders.takeInputs(folder, () => {});
+      rig.folders.takeInputs(folder, () => false);
       if (after) stranger("chmod", "0777", folder.root);
       rig.folders.giveBack(folder);
       await rig.folders.settled();
@@ -197,4 +200,35 @@ describe("the folder of an attempt", { skip: whyNot() }, () => {
       equal(next.path, folder.path);
       isNew(next);
     });
+
+  const left: readonly (readonly [what: string, does: (folder: AttemptFolder) => void, isSame: boolean])[] = [
+    ["nothing at all", () => {}, true],
+    ["another mode of the root", ({ root }) => stranger("chmod", "0777", root), false],
+    ["a file in the root", ({ root }) => stranger("touch", join(root, "trap")), false],
+    ["a word where it prints", ({ stdout }) => stranger("sh", "-c", `echo word > ${stdout}`), false],
+  ];
+  for (const [what, does, isSame] of left)
+    test(`Z1: of which nothing is left is not looked at before it is taken, and ${what} shows then`, async () => {
+      await using rig = new Rig();
+      const folder = rig.folders.take(uid);
+      rig.folders.seal(folder);
+      rig.folders.takeInputs(folder, () => true);
+      rig.folders.giveBack(folder, false);
+      await rig.folders.settled();
+      does(folder);
+      const next = rig.folders.take(uid);
+      equal(next.path === folder.path, isSame);
+      isNew(next);
+    });
+
+  test("Z1: with something left in it that was no input is emptied", async () => {
+    await using rig = new Rig();
+    const folder = rig.folders.take(uid);
+    rig.folders.seal(folder);
+    stranger("touch", join(folder.root, "made"));
+    rig.folders.takeInputs(folder, () => true);
+    rig.folders.giveBack(folder, false);
+    await rig.folders.settled();
+    isNew(rig.folders.take(uid));
+  });
 });

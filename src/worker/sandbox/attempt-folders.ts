@@ -27,6 +27,8 @@ type Known = {
   whole: Stamp;
   /** When it is empty, with its inputs, or without those that were taken; undefined when it was changed. */
   root: Stamp | undefined;
+  /** There is nothing in the root, as long as it is as stamped. */
+  isEmpty?: boolean;
 };
 
 const sparesMaxDefault = 3;
@@ -93,26 +95,44 @@ export class AttemptFolders {
    * Takes inputs out of it that are used elsewhere, once nothing of what ran is alive, and before anything else of its
    * user can be.
    */
-  takeInputs(folder: AttemptFolder, take: () => void): void {
+  takeInputs(folder: AttemptFolder, take: () => boolean): void {
     const known = this.#known.get(folder);
     const isSame = known?.root !== undefined && isAsStamped(folder.root, known.root);
-    take();
-    if (known) known.root = isSame ? stampOf(folder.root) : undefined;
+    const isNoneLeft = take();
+    if (!known) return;
+    known.root = isSame ? stampOf(folder.root) : undefined;
+    known.isEmpty = isSame && isNoneLeft;
   }
 
   /** Once nobody looks at it any more. */
-  giveBack(folder: AttemptFolder): void {
+  giveBack(folder: AttemptFolder, hasPrinted = true): void {
     const known = this.#known.get(folder);
+    if (known?.isEmpty && !hasPrinted && !this.#distrusted.has(known.uid)) return this.#giveBackEmpty(folder, known);
     if (!known || this.#distrusted.has(known.uid) || !isAsStamped(folder.path, known.whole)) return this.remove(folder);
     const isSame = known.root !== undefined && isAsStamped(folder.root, known.root);
     this.#follow(folder, async () => {
       await emptyFolder(folder.root);
-      const spares = this.#spares.get(known.uid) ?? [];
-      if (spares.length >= (this.#options.sparesMax ?? sparesMaxDefault)) return this.remove(folder);
       clear(folder, known, isSame);
-      spares.push(folder);
-      this.#spares.set(known.uid, spares);
+      if (!this.#keep(folder, known.uid)) this.remove(folder);
     });
+  }
+
+  /** It is looked at when it is taken; what was done to it meanwhile shows there, and here there is nothing to do. */
+  #giveBackEmpty(folder: AttemptFolder, known: Known): void {
+    known.isEmpty = false;
+    this.#follow(folder, async () => {
+      if (!known.files.has("status")) blank(folder.status);
+      if (!this.#keep(folder, known.uid)) this.remove(folder);
+    });
+  }
+
+  /** False when there are enough. */
+  #keep(folder: AttemptFolder, uid: number): boolean {
+    const spares = this.#spares.get(uid) ?? [];
+    if (spares.length >= (this.#options.sparesMax ?? sparesMaxDefault)) return false;
+    spares.push(folder);
+    this.#spares.set(uid, spares);
+    return true;
   }
 
   /** Something of the user's may be alive, and stay so, and know where its folders are: none is used again. */

@@ -17,10 +17,11 @@ export class Attempt implements AsyncDisposable {
   readonly folder: AttemptFolder;
   readonly #ports: AttemptPorts;
   #running: Running | undefined;
-  #takeInputs: (() => void) | undefined;
+  #takeInputs: (() => boolean) | undefined;
   #isStaged = false;
   /** It ended, and nothing of it is alive. */
   #isQuiet = false;
+  #hasPrinted = true;
   #isForgotten = false;
 
   constructor(lane: LaneLoan, folder: AttemptFolder, ports: AttemptPorts) {
@@ -29,8 +30,8 @@ export class Attempt implements AsyncDisposable {
     this.#ports = ports;
   }
 
-  /** Its inputs are there; those that it leaves as they are can be taken out of it in the end. */
-  staged(takeInputs: () => void): void {
+  /** Its inputs are there; those that it leaves as they are can be taken out in the end, which says if none is left. */
+  staged(takeInputs: () => boolean): void {
     this.#takeInputs = takeInputs;
     this.#isStaged = true;
     this.#ports.folders.seal(this.folder);
@@ -55,6 +56,7 @@ export class Attempt implements AsyncDisposable {
     try {
       const ran = await this.#ports.ended(running, this.folder);
       this.#isQuiet = ran.note === undefined;
+      this.#hasPrinted = ran.stdout.bytes + ran.stderr.bytes > 0;
       if (!this.#isQuiet) this.#ports.folders.distrust(this.lane.uid);
       return ran;
     } finally {
@@ -77,7 +79,7 @@ export class Attempt implements AsyncDisposable {
     this.#isForgotten = true;
     this.#running?.forget();
     const { folders } = this.#ports;
-    if (this.#isStaged && this.#isQuiet) folders.giveBack(this.folder);
+    if (this.#isStaged && this.#isQuiet) folders.giveBack(this.folder, this.#hasPrinted);
     else folders.remove(this.folder);
   }
 

@@ -90,18 +90,19 @@ export class KeptFolders {
     return { ...about, stamps: new Map(folders.map((path) => [path, stampOf(join(at, path))])) };
   }
 
-  /** Once nothing of what could change it is alive. What has changed is left where it is. */
-  giveBack(laid: LaidFolder, at: string): void {
+  /** Once nothing of what could change it is alive. What has changed is left where it is: false. */
+  giveBack(laid: LaidFolder, at: string): boolean {
     const key = keyOf(laid.uid, laid.digest);
     const copies = this.#copies.get(key) ?? [];
     const isTooMuch = laid.entries > this.#entriesMax || laid.bytes > this.#bytesMax;
-    if (copies.length >= copiesMax || isTooMuch || !isAsLaid(laid, at)) return;
+    if (copies.length >= copiesMax || isTooMuch || !isAsLaid(laid, at)) return false;
     this.#lastNo += 1;
     const path = join(this.#folder, String(this.#lastNo));
     try {
       renameSync(at, path);
     } catch (error) {
-      return this.#log(`keep ${at}: ${String(error)}`);
+      this.#log(`keep ${at}: ${String(error)}`);
+      return false;
     }
     const kept = { ...laid, path };
     this.#kept.add(kept);
@@ -110,6 +111,7 @@ export class KeptFolders {
     this.#entries += laid.entries;
     this.#bytes += laid.bytes;
     this.#makeRoom();
+    return true;
   }
 
   #makeRoom(): void {

@@ -53,6 +53,8 @@ export class Layout {
   readonly #ports: StagePorts;
   readonly #laid: { readonly laid: LaidFolder; readonly at: string }[] = [];
   readonly #pace = new Pace();
+  /** Nothing is in the root but what was kept. */
+  #isAllTaken = false;
 
   constructor(tree: Tree, target: StageTarget, ports: StagePorts) {
     this.#tree = tree;
@@ -64,7 +66,7 @@ export class Layout {
   async make(more: readonly string[], isTouched: (path: string) => boolean): Promise<void> {
     const { root, uid } = this.#target;
     const { links: cache, blobs } = this.#ports;
-    const { taken, made } = await this.#folders(isTouched);
+    const { taken, made, isAllTaken } = await this.#folders(isTouched);
     for (const path of more) makeFolder(join(root, path), uid);
     const files = without(
       this.#tree.files,
@@ -85,10 +87,14 @@ export class Layout {
       if (this.#pace.isLong()) await this.#pace.rest();
     }
     for (const whole of made) this.#seal(whole);
+    this.#isAllTaken = isAllTaken && more.length + files.length + links.length === 0;
   }
 
-  giveBack(): void {
-    for (const { laid, at } of this.#laid.splice(0)) this.#ports.kept?.giveBack(laid, at);
+  /** Whether nothing is left of what was laid out. */
+  giveBack(): boolean {
+    let isGone = this.#isAllTaken;
+    for (const { laid, at } of this.#laid.splice(0)) if (!this.#ports.kept?.giveBack(laid, at)) isGone = false;
+    return isGone;
   }
 
   /** Takes what was kept, and makes the others. */
@@ -99,6 +105,7 @@ export class Layout {
     const taken: FolderEntry[] = [];
     const made: Whole[] = [];
     let wholeEnd = 0;
+    let isAllTaken = true;
     for (let index = 0; index < folders.length; index += 1) {
       const folder = folders[index] as FolderEntry;
       const isWhole = canKeep && index >= wholeEnd && !isTouched(folder.path);
@@ -110,11 +117,12 @@ export class Layout {
           made.push({ folder, index });
           wholeEnd = folder.foldersEnd;
         }
+        isAllTaken = false;
         makeFolder(join(root, folder.path), uid);
       }
       if (this.#pace.isLong()) await this.#pace.rest();
     }
-    return { taken, made };
+    return { taken, made, isAllTaken };
   }
 
   #take({ path, digest }: FolderEntry, uid: number): boolean {

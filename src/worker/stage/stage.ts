@@ -22,8 +22,11 @@ export type Staged = {
   readonly files: number;
   readonly folders: number;
   readonly links: number;
-  /** Once nothing of what ran is alive and nobody looks at the root any more: what it left as it was is kept. */
-  giveBack(): void;
+  /**
+   * Once nothing of what ran is alive and nobody looks at the root any more: what it left as it was is kept. True when
+   * nothing is left in the root of what was staged.
+   */
+  giveBack(): boolean;
 };
 
 export async function stage(request: StageRequest, target: StageTarget, ports: StagePorts): Promise<Staged> {
