@@ -2,6 +2,7 @@
 import { deepEqual, equal } from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import { realClock as clock } from "#test/real-clock.ts";
+import { until } from "#test/until.ts";
 import type { Digest } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
 import { digestOf } from "#blobs/hashing.ts";
@@ -208,6 +209,22 @@ describe("an action that is asked for again", { timeout: 20_000 }, () => {
     await finish(await taken());
     equal((await answer(running)).result?.exitCode, 0);
     equal(jobs(), 1);
+  });
+
+  test("by one who is gone before the answer comes: nobody counts as waiting for it", async () => {
+    const { service, request, shard } = await rig();
+    const gone = new AbortController();
+    const ask = shard.request.bind(shard);
+    shard.request = async (asked, signal) => {
+      const answered = await ask(asked, signal);
+      if (asked.kind === "command" && asked.command.kind === "submit") gone.abort();
+      return answered;
+    };
+    const stream = service.execute(request, { ...call, signal: gone.signal });
+    await stream.next().catch(() => {});
+    await stream.return(undefined);
+    const [job] = shard.state.jobs.values();
+    await until("nobody counts", () => job?.audience?.subscribers.size === 0, { limitMs: 5_000 });
   });
 
   test("by its name just as it ends: nothing new begins, and the answer is told", async () => {

@@ -142,11 +142,13 @@ export class ExecutionService {
     let response = await known().catch(nothingIfUnavailable);
     if (response) return response;
     const again = async (): Promise<void> => {
+      call.signal.throwIfAborted();
       response = await this.#whenAnswered(known, call);
       if (response) throw new Fault("stale", "submit action", { why: "its result is known by now" });
     };
     try {
-      return (await this.#execution.client.submit(planOrder(spec, wishes), { signal: call.signal, again })).jobId;
+      // Not let go of with the call: whoever is gone by now counts until it has left, and only the answer says what.
+      return (await this.#execution.client.submit(planOrder(spec, wishes), { again })).jobId;
     } catch (error) {
       if (response) return response;
       throw refusalOfWork(error);
@@ -161,7 +163,7 @@ export class ExecutionService {
     const wishes = { tenant: job.view.tenant, priority: 0, subscriber };
     const order = { ...planJoining(spec, wishes), priority: job.view.priority };
     try {
-      await this.#execution.client.submit(order, { signal: call.signal });
+      await this.#execution.client.submit(order, { again: async () => call.signal.throwIfAborted() });
     } catch (error) {
       // It has ended just now, and is told as it is.
       if (!noneToJoin.some((kind) => isRejected(error, kind))) throw refusalOfWork(error);
