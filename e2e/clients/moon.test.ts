@@ -74,12 +74,19 @@ describe("moon", () => {
       if ("why" in tool) return context.skip(`needs moon: ${tool.why}`);
       await using caches = await startCaches();
       await using work = await temporaryFolder();
-      const [one, two] = ["one", "two"].map((name) => join(work.path, name)) as [string, string];
+      const one = join(work.path, "one");
       const cold = await build(one, caches, caches.token, variant);
       equal(cold.code, 0, cold.output);
-      const warm = await build(two, caches, caches.readOnlyToken, variant);
-      equal(warm.code, 0, warm.output);
-      equal(warm.output.split("status=CachedFromRemote").length - 1, projects.length, warm.output);
+      const hits = ({ output }: Ran): number => output.split("status=CachedFromRemote").length - 1;
+      // moon does not wait for its connection: what it looks for before that is a miss, and nobody was asked.
+      let two = "";
+      let warm: Ran | undefined;
+      for (let clone = 2; clone <= 4 && (!warm || hits(warm) === 0); clone += 1) {
+        two = join(work.path, `clone ${clone}`);
+        warm = await build(two, caches, caches.readOnlyToken, variant);
+        equal(warm.code, 0, warm.output);
+      }
+      equal(warm && hits(warm), projects.length, warm?.output);
       for (const name of projects)
         equal(await treeText(join(two, "p", name, "out")), await treeText(join(one, "p", name, "out")));
     });
