@@ -4,24 +4,27 @@ import { spec } from "node:test/reporters";
 import type { Writable } from "node:stream";
 import { repoRoot } from "./generate.ts";
 
+/** A test that failed itself, not only something in it, and the first line of why. */
+type Failure = { readonly name: string; readonly file: string; readonly why: string };
+
 export type Skipped = { readonly name: string; readonly reason: string; readonly file: string };
 
 type Outcome = {
-  readonly failed: boolean;
+  readonly failures: readonly Failure[];
   readonly skipped: readonly Skipped[];
   /** The runner's summary ("ℹ tests 12" and so on), held back so that it can be printed last. */
   readonly closingLines: readonly string[];
 };
 
-/** Prints a run with node's spec reporter, all but its summary, and collects what was skipped. */
+/** Prints a run with node's spec reporter, all but its summary, and collects what failed and what was skipped. */
 export async function report(events: TestsStream, out: Writable): Promise<Outcome> {
   const printer = new spec();
   printer.pipe(out, { end: false });
-  let failed = false;
+  const failures: Failure[] = [];
   const skipped: Skipped[] = [];
   const closingLines: string[] = [];
   for await (const event of events as AsyncIterable<{ type: string; data: EventData }>) {
-    if (event.type === "test:fail" && event.data.todo === undefined) failed = true;
+    if (event.type === "test:fail" && event.data.todo === undefined) failures.push(failure(event.data));
     if (event.type === "test:pass" && event.data.skip !== undefined) skipped.push(skippedTest(event.data));
     if (event.type === "test:diagnostic" && isSummary(event.data)) closingLines.push(`ℹ ${event.data.message}`);
     else printer.write(event);
@@ -29,7 +32,9 @@ export async function report(events: TestsStream, out: Writable): Promise<Outcom
   const flushed = new Promise((resolve) => printer.once("end", resolve));
   printer.end(); // prints the failures once more, together
   await flushed;
-  return { failed, skipped, closingLines };
+  // What holds failed tests failed for them, and is named only if nothing else is.
+  const own = failures.filter(({ why }) => !/^\d+ subtests? failed$/.test(why));
+  return { failures: own.length > 0 ? own : failures, skipped, closingLines };
 }
 
 type EventData = {
@@ -39,6 +44,7 @@ type EventData = {
   readonly message?: string;
   readonly skip?: string | boolean;
   readonly todo?: string | boolean;
+  readonly details?: { readonly error?: { readonly message: string } };
 };
 
 function isSummary({ nesting, file, message }: EventData): boolean {
@@ -46,7 +52,16 @@ function isSummary({ nesting, file, message }: EventData): boolean {
   return nesting === 0 && file === undefined && counts.test(message ?? "");
 }
 
+function failure({ name, file, details }: EventData): Failure {
+  const [why = ""] = (details?.error?.message ?? "no reason given").split("\n");
+  return { name, file: fromRoot(file), why };
+}
+
 function skippedTest({ name, skip, file }: EventData): Skipped {
   const reason = typeof skip === "string" && skip !== "" ? skip : "no reason given";
-  return { name, reason, file: file === undefined ? "?" : relative(repoRoot, file) };
+  return { name, reason, file: fromRoot(file) };
+}
+
+function fromRoot(file: string | undefined): string {
+  return file === undefined ? "?" : relative(repoRoot, file);
 }

@@ -56,16 +56,17 @@ async function main(): Promise<void> {
     timeout: 5 * 60_000, // of one file; a test that hangs must not hang the whole run
     ...(values.name === undefined ? {} : { testNamePatterns: [new RegExp(values.name)] }),
   });
-  const { failed, skipped, closingLines } = await report(events, process.stdout);
+  const { failures, skipped, closingLines } = await report(events, process.stdout);
 
   const missing = missingRequired(skipped, process.env["MILLRACE_REQUIRE"] ?? "");
   if (skipped.length > 0) {
     console.log(`\nSKIPPED (${skipped.length}), so not proven by this run:`);
     for (const { name, reason, file } of skipped) console.log(`  - ${name} [${file}]\n      ${reason}`);
   }
+  for (const { name, file, why } of failures) console.log(`FAILED: ${name} [${file}]: ${why}`);
   for (const thing of missing) console.log(`FAILED: MILLRACE_REQUIRE asks for ${thing}, but its tests were skipped`);
   console.log(`\n${closingLines.join("\n")}`);
-  if (failed || missing.length > 0) process.exitCode = 1;
+  if (failures.length > 0 || missing.length > 0) process.exitCode = 1;
 }
 
 if (import.meta.main) await main();
