@@ -3,12 +3,19 @@ import type { Clock } from "#base/clock.ts";
 import type { Digest } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
 
-export type Held = { readonly bytes: Uint8Array; pinnedUntilMs: number; readonly tenants: Set<string> };
+export type Held = {
+  readonly bytes: Uint8Array;
+  readonly tenants: Set<string>;
+  pinnedUntilMs: number;
+  /** Since room was last made: it gets another turn. */
+  wasUsed: boolean;
+};
 
 export class Shelf {
   readonly #clock: Clock;
   readonly #sizeBytesMax: number;
-  // A Map keeps the order of insertion; putting a blob in again moves it to the young end.
+  // A Map keeps the order of insertion; putting a blob in again moves it to the young end. That is done for those in
+  // use when room is made: at every look it would cost more than the look.
   readonly #held = new Map<Digest, Held>();
   /** Bytes have one size, so a name without it says as much. */
   readonly #byHash = new Map<string, Digest>();
@@ -23,8 +30,7 @@ export class Shelf {
   touch(digest: Digest, tenant: string): Held | undefined {
     const blob = this.#held.get(digest);
     if (!blob?.tenants.has(tenant)) return undefined;
-    this.#held.delete(digest);
-    this.#held.set(digest, blob);
+    blob.wasUsed = true;
     return blob;
   }
 
@@ -33,11 +39,9 @@ export class Shelf {
     const there = this.#held.get(digest);
     if (there) return void there.tenants.add(tenant);
     this.checkRoom(bytes.length);
-    for (const [other, blob] of this.#held) {
-      if (this.sizeBytes + bytes.length <= this.#sizeBytesMax) break;
-      if (!this.#isPinned(blob)) this.#remove(other, blob);
-    }
-    this.#held.set(digest, { bytes, pinnedUntilMs: Number.NEGATIVE_INFINITY, tenants: new Set([tenant]) });
+    this.#makeRoom(bytes.length);
+    const held = { bytes, tenants: new Set([tenant]), pinnedUntilMs: Number.NEGATIVE_INFINITY, wasUsed: false };
+    this.#held.set(digest, held);
     this.#byHash.set(withoutSize(digest), digest);
     this.sizeBytes += bytes.length;
   }
@@ -56,6 +60,18 @@ export class Shelf {
     if (pinnedBytes + neededBytes <= this.#sizeBytesMax) return;
     const facts = { neededBytes, usedBytes: this.sizeBytes, pinnedBytes, sizeBytesMax: this.#sizeBytesMax };
     throw new Fault("exhausted", "write blob", facts);
+  }
+
+  /** Oldest first, those that were used once all others are gone. checkRoom() has seen that it can be done. */
+  #makeRoom(neededBytes: number): void {
+    for (const [digest, blob] of this.#held) {
+      if (this.sizeBytes + neededBytes <= this.#sizeBytesMax) return;
+      if (blob.wasUsed) {
+        blob.wasUsed = false;
+        this.#held.delete(digest);
+        this.#held.set(digest, blob);
+      } else if (!this.#isPinned(blob)) this.#remove(digest, blob);
+    }
   }
 
   pin(blobs: readonly (Held | undefined)[], forMs: number): void {

@@ -54,7 +54,8 @@ export function processMetrics(registry: MetricsRegistry, read?: () => ProcessRe
   return { [Symbol.dispose]: () => sampler?.stop() };
 }
 
-const resolutionMs = 20;
+/** Each sample wakes the node: at fifty a second that was most of what an idle one did. */
+const resolutionMs = 100;
 
 function processReader(): { readonly read: () => ProcessReading; readonly stop: () => void } {
   const delays = monitorEventLoopDelay({ resolution: resolutionMs });

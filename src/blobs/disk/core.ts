@@ -1,23 +1,25 @@
 /** What all parts of a disk store work on together. */
 import { statfsSync } from "node:fs";
+import { must } from "#base/assert.ts";
 import type { Clock } from "#base/clock.ts";
 import type { DigestParts } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import { BlobFiles, fileName } from "./blob-files.ts";
 import { asDiskFault } from "./disk-fault.ts";
 import { HashThread } from "./file-hashing.ts";
-import { type Holdings, keyBytes } from "./holdings.ts";
+import { type Holdings, keyBytes, type Place } from "./holdings.ts";
 import { InlineGate } from "./inline-gate.ts";
 import { comingKeys, keyText } from "./coming.ts";
 import { functionNumber, keyFromHex, keyWords, wordsOfBytes, type Key } from "./key.ts";
 import { dataSynced } from "./log-writes.ts";
-import { PackedLog, type Appending } from "./packed-log.ts";
+import { PackedLog, type Appending, type Written } from "./packed-log.ts";
+import { Pace } from "./pace.ts";
 import { RecordReader, type ReadRecord } from "./read-record.ts";
-import { headerBytes, kinds, peekHeader } from "./record.ts";
+import { headerBytes, kinds, peekHeader, recordBytes } from "./record.ts";
 import type { Recovered } from "./recovery.ts";
 import type { Room } from "./room.ts";
 import type { Segments } from "./segments.ts";
-import { Slabs } from "./slabs.ts";
+import { Slabs, type Slab } from "./slabs.ts";
 import type { DiskOptions } from "./options.ts";
 import { Turns } from "./turns.ts";
 import { Spare } from "./spare.ts";
@@ -54,6 +56,7 @@ export class Core {
   readonly files: BlobFiles;
   readonly hashing = new HashThread();
   readonly spare: Spare;
+  readonly pace = new Pace();
   readonly nameTurns = new Turns();
   /** Makes room for so much, if it can; the janitor's. */
   makeRoom: (bytes: number) => Promise<boolean> = () => Promise.resolve(false);
@@ -85,19 +88,27 @@ export class Core {
     this.reader = new RecordReader(segments, this.gate);
     this.files = new BlobFiles(filesFolder);
     this.spare = new Spare(root, Math.min(options.segmentBytes / 4, options.sizeBytesMax / 64));
-    const onWritten: ConstructorParameters<typeof PackedLog>[0]["onWritten"] = ({ slab, at, segment, offset }) => {
-      const header = peekHeader(slab.buffer, at);
-      if (!header) return;
-      const entry = holdings.apply(slab.buffer, at, header, { segment, offset });
-      if (entry === noEntry || header.kind === kinds.file || header.isZstd) return;
-      const size = header.kind === kinds.blob ? holdings.table.sizeOf(entry) : header.bodyBytes;
-      this.slabs.place(entry, slab, at + headerBytes + header.bodyBytes - size);
+    const onWritten = ({ slab, at, lengthBytes, segment, offset }: Written): void => {
+      for (let from = at; from < at + lengthBytes;)
+        from += this.#applyWritten(slab, from, { segment, offset: offset + from - at });
     };
     const { gate, slabs } = this;
     const { segmentBytes } = options;
     const makeDurable = options.sync === "synced" ? dataSynced : undefined;
     this.measureDisk();
     this.log = new PackedLog({ segments, slabs, room, gate, segmentBytes, makeDurable, onWritten }, recovered);
+  }
+
+  /** One record; says how long it is. */
+  #applyWritten(slab: Slab, at: number, place: Place): number {
+    const { holdings } = this;
+    const header = must(peekHeader(slab.buffer, at), "a record that was put together here");
+    const entry = holdings.apply(slab.buffer, at, header, place);
+    if (entry !== noEntry && header.kind !== kinds.file && !header.isZstd) {
+      const size = header.kind === kinds.blob ? holdings.table.sizeOf(entry) : header.bodyBytes;
+      this.slabs.place(entry, slab, at + headerBytes + header.bodyBytes - size);
+    }
+    return recordBytes(header.bodyBytes);
   }
 
   nowSec(): number {

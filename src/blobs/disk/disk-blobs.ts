@@ -224,6 +224,13 @@ function promptOf(core: Core, view: TenantView, find: (parts: DigestParts) => nu
   const { holdings } = core;
   const { table } = holdings;
   const sha256 = functionNumber("sha256");
+  /** The blob of the key, where it has that size and the tenant may see it. */
+  const seen = (fn: number, sizeBytes: number): number => {
+    const tenant = view.number();
+    const entry = tenant === undefined ? noEntry : table.find(key, fn);
+    if (entry === noEntry || table.sizeOf(entry) !== sizeBytes) return noEntry;
+    return holdings.maySee(entry, tenant as number) ? entry : noEntry;
+  };
   /** As `find` does, without taking the digest apart where it is in the form of nearly all. */
   const findShort = (digest: Digest): number => {
     const sizeBytes = keyFromPlain(key, digest);
@@ -231,21 +238,16 @@ function promptOf(core: Core, view: TenantView, find: (parts: DigestParts) => nu
       const parts = parseDigest(digest);
       return parts ? find(parts) : noEntry;
     }
-    const tenant = view.number();
-    const entry = tenant === undefined ? noEntry : table.find(key, sha256);
-    if (entry === noEntry || table.sizeOf(entry) !== sizeBytes) return noEntry;
-    if (!holdings.maySee(entry, tenant as number)) return noEntry;
-    core.touch(entry);
+    const entry = seen(sha256, sizeBytes);
+    if (entry !== noEntry) core.touch(entry);
     return entry;
   };
   return {
     has(fn, hash, at, sizeBytes) {
-      const tenant = view.number();
-      if (tenant === undefined) return false;
       const number = functionNumber(fn);
       keyFromBytes(key, number, hash, at);
-      const entry = table.find(key, number);
-      if (entry === noEntry || table.sizeOf(entry) !== sizeBytes || !holdings.maySee(entry, tenant)) return false;
+      const entry = seen(number, sizeBytes);
+      if (entry === noEntry) return false;
       core.touchRoughly(entry);
       return true;
     },

@@ -140,7 +140,7 @@ export class Holdings {
     const sizeAt = body + hashRoom(hashLength(header.fn));
     const sizeBytes = readUint64(bytes, sizeAt);
     if (!this.#counts(header.fn, header)) return this.#merge(header);
-    const entry = this.#entryFor(header.fn, place);
+    const entry = this.#entryFor(header, header.fn, place);
     table.setFlag(entry, flags.zstd, header.isZstd);
     table.setFlag(entry, flags.durable | flags.suspect, false);
     if (header.kind === kinds.file) {
@@ -148,7 +148,6 @@ export class Holdings {
       table.setFile(entry, sizeBytes, diskBytes);
       this.accounts.file(table.fileBytes(entry));
     } else {
-      table.setMemory(entry, 0);
       table.setPacked(entry, sizeBytes, recordBytes(header.bodyBytes));
     }
     table.setVisible(entry, table.visible(entry) | header.visible);
@@ -180,11 +179,13 @@ export class Holdings {
   }
 
   /** The entry under the key in hand, without the place it had: the record that comes last counts. */
-  #entryFor(fn: number, { segment, offset }: Place): number {
+  #entryFor({ movedFrom }: Header, fn: number, { segment, offset }: Place): number {
     const { table } = this;
     const there = table.find(this.#key, fn);
     if (there !== noEntry) this.#uncount(there);
     const entry = there === noEntry ? table.add(this.#key, fn) : there;
+    // The bytes of a copy are those that were there: what is in memory of them stays of use.
+    if (!movedFrom || table.has(entry, flags.file)) table.setMemory(entry, 0);
     table.setPlace(entry, segment, offset);
     return entry;
   }
@@ -199,8 +200,7 @@ export class Holdings {
     const { table } = this;
     wordsOfBytes(this.#key, bytes, body, keyWords);
     if (!this.#countsNamed(bytes, body, header)) return noEntry;
-    const entry = this.#entryFor(namedFunction, place);
-    table.setMemory(entry, 0);
+    const entry = this.#entryFor(header, namedFunction, place);
     table.setPacked(entry, header.bodyBytes, recordBytes(header.bodyBytes));
     table.setVisible(entry, header.visible);
     this.#age(entry, header);
@@ -253,7 +253,6 @@ export class Holdings {
   writeKey(entry: number, target: Buffer, at: number): void {
     assert(this.table.isTaken(entry), "an entry that is there");
     target.writeUInt32LE(this.table.fn(entry), at);
-    const key = this.table.key(entry);
-    for (let i = 0; i < keyWords; i += 1) target.writeUInt32LE(key[i] ?? 0, at + 4 + 4 * i);
+    for (let i = 0; i < keyWords; i += 1) target.writeUInt32LE(this.table.keyWord(entry, i), at + 4 + 4 * i);
   }
 }

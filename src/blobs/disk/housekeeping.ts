@@ -63,7 +63,7 @@ export class Housekeeping {
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#cancel();
-    await this.#working;
+    await this.#core.pace.hurry(() => this.#working);
     await this.touches.flush();
   }
 }

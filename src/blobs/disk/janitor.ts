@@ -56,7 +56,7 @@ export class Janitor {
     if (bytes > room.offeredBytes) return false;
     // Room for this one alone would have the next one wait again; and one that was under way may have wanted less.
     for (let tries = 0; tries < 2 && !room.fits(bytes); tries += 1)
-      await this.#sweep(Math.max(room.usedBytes - this.#low + bytes, bytes));
+      await this.#core.pace.hurry(() => this.#sweep(Math.max(room.usedBytes - this.#low + bytes, bytes)));
     return room.fits(bytes);
   }
 
@@ -121,8 +121,10 @@ export class Janitor {
       const { chosen, bytes } = this.#choose({ from, to, cutOffSec });
       evicted += chosen.length;
       evictedBytes += bytes;
-      for (let at = 0; at < chosen.length; at += dropAtOnce)
-        await this.#core.drop(chosen.slice(at, at + dropAtOnce).filter((entry) => this.#mayGo(entry, cutOffSec)));
+      for (let at = 0; at < chosen.length; at += dropAtOnce) {
+        await this.#core.drop(this.#stillToGo(chosen.slice(at, at + dropAtOnce), cutOffSec));
+        await this.#core.pace.giveWay();
+      }
     });
     if (evicted > 0 && Number.isFinite(cutOffSec)) {
       this.cutOffSec = cutOffSec;
@@ -131,9 +133,11 @@ export class Janitor {
     return { evicted, evictedBytes };
   }
 
-  #mayGo(entry: number, cutOffSec: number): boolean {
+  /** Some may have been used, or pinned, since they were chosen. */
+  #stillToGo(chosen: readonly number[], cutOffSec: number): readonly number[] {
     const { table } = this.#core.holdings;
-    return isEvictable(table, entry, this.#guards()) && table.accessSec(entry) < cutOffSec;
+    const guards = this.#guards();
+    return chosen.filter((entry) => isEvictable(table, entry, guards) && table.accessSec(entry) < cutOffSec);
   }
 
   #choose({ from, to, cutOffSec }: { readonly from: number; readonly to: number; readonly cutOffSec: number }) {
@@ -163,7 +167,7 @@ export class Janitor {
     const { table } = this.#core.holdings;
     for (let from = 0; from < table.end; from += slice) {
       await work(from, Math.min(table.end, from + slice));
-      await new Promise(setImmediate);
+      await this.#core.pace.giveWay();
     }
   }
 

@@ -10,16 +10,19 @@ import { must } from "#base/assert.ts";
 import type { Position } from "./checkpoint.ts";
 import { asDiskFault, noRoom, storeIsClosed } from "./disk-fault.ts";
 import type { InlineGate } from "./inline-gate.ts";
-import { dataSynced, syncRegions, writeElsewhere, writeInline, type Failure, type Region } from "./log-writes.ts";
-import { headerBytes, recordBytes, sealRecord, type NewHeader } from "./record.ts";
+import { syncRegions, writeElsewhere, writeInline, type Failure, type Region } from "./log-writes.ts";
+import { headerBytes, numberRecord, recordBytes, sealRecord, type NewHeader } from "./record.ts";
 import type { Room } from "./room.ts";
+import { SegmentSyncs } from "./segment-syncs.ts";
 import { segmentHeaderBytes, type Segment, type Segments } from "./segments.ts";
 import { slabBytes, type Slab, type Slabs } from "./slabs.ts";
 
+/** One record, or several behind each other. */
 export type Written = {
   readonly slab: Slab;
-  /** Where the record is in the slab. */
+  /** Where it begins in the slab. */
   readonly at: number;
+  readonly lengthBytes: number;
   readonly segment: number;
   readonly offset: number;
 };
@@ -32,8 +35,8 @@ export type LogParts = {
   readonly segmentBytes: number;
   /** Given: nothing is told as written before it has done its work on the file. */
   readonly makeDurable?: ((fd: number) => Promise<void>) | undefined;
-  /** Called for each record as soon as it is written, in their order, before its writer is told. */
-  readonly onWritten: (record: Written) => void;
+  /** Called as soon as something is written, in their order, before its writer is told. */
+  readonly onWritten: (written: Written) => void;
 };
 
 export type Appending = {
@@ -73,11 +76,12 @@ export class PackedLog {
   #isScheduled = false;
   #isWriting = false;
   #isClosed = false;
-  readonly #syncs = new Map<Segment, { running: Promise<void>; next: Promise<void> | undefined }>();
+  readonly #syncs: SegmentSyncs;
 
   /** Goes on after what was read back, in a segment of its own, whose number no other ever had. */
   constructor(parts: LogParts, { sequence, checkpointSegment }: Beginning) {
     this.#parts = parts;
+    this.#syncs = new SegmentSyncs(parts.segments);
     this.#sequence = sequence;
     this.#nextNumber = Math.max(parts.segments.numbers.at(-1) ?? 0, checkpointSegment) + 1;
     this.#applied = { segment: this.#nextNumber, offset: 0, sequence };
@@ -115,11 +119,40 @@ export class PackedLog {
       this.#sequence += 1;
       const sequence = this.#sequence;
       sealRecord(slab.buffer, at, header, { bodyBytes, sequence });
-      const record = { slab, at, segment: region.segment.number, offset: this.#nextOffset };
+      const record = { slab, at, lengthBytes: length, segment: region.segment.number, offset: this.#nextOffset };
       slab.usedBytes += length;
       region.to = slab.usedBytes;
       this.#nextOffset += length;
       return this.#waitFor(record, region, sequence);
+    } catch (error) {
+      room.give(length);
+      return Promise.reject(asDiskFault(error, "append to log"));
+    }
+  }
+
+  /**
+   * Records that lie behind each other in a slab of the caller's and want to be numbered, the store's own. Before them
+   * is room for what a segment begins with. The slab is left alone until this returns.
+   */
+  appendBlock(slab: Slab): Promise<void> {
+    const { room } = this.#parts;
+    const length = slab.usedBytes - segmentHeaderBytes;
+    if (this.#isClosed) return Promise.reject(storeIsClosed("append to log"));
+    room.takeOwn(length);
+    try {
+      const segment = this.#segmentFor(length);
+      const from = this.#nextOffset === 0 ? 0 : segmentHeaderBytes;
+      const region = { slab, from, to: slab.usedBytes, segment, offset: this.#nextOffset };
+      if (this.#nextOffset === 0) this.#beginSegment(slab.buffer, 0, segment);
+      this.#regions.push(region);
+      for (let at = segmentHeaderBytes; at < slab.usedBytes;) {
+        this.#sequence += 1;
+        at += numberRecord(slab.buffer, at, this.#sequence);
+      }
+      const offset = this.#nextOffset;
+      this.#nextOffset += length;
+      const written = { slab, at: segmentHeaderBytes, lengthBytes: length, segment: segment.number, offset };
+      return this.#waitFor(written, region, this.#sequence);
     } catch (error) {
       room.give(length);
       return Promise.reject(asDiskFault(error, "append to log"));
@@ -159,9 +192,13 @@ export class PackedLog {
     });
   }
 
-  #spaceFor(length: number): { readonly slab: Slab; readonly region: Region } {
+  #segmentFor(length: number): Segment {
     if (!this.#segment || this.#nextOffset + length > this.#parts.segmentBytes) this.#roll();
-    const segment = must(this.#segment, "a segment to write to");
+    return must(this.#segment, "a segment to write to");
+  }
+
+  #spaceFor(length: number): { readonly slab: Slab; readonly region: Region } {
+    const segment = this.#segmentFor(length);
     let slab = this.#slab;
     if (!slab || slab.usedBytes + length + segmentHeaderBytes > slabBytes) this.#slab = slab = this.#parts.slabs.open();
     slab.isBusy = true;
@@ -169,18 +206,18 @@ export class PackedLog {
     if (region?.slab !== slab || region.segment !== segment) {
       region = { slab, from: slab.usedBytes, to: slab.usedBytes, segment, offset: this.#nextOffset };
       this.#regions.push(region);
-      if (this.#nextOffset === 0) this.#beginSegment(slab, segment);
+      if (this.#nextOffset === 0) slab.usedBytes += this.#beginSegment(slab.buffer, slab.usedBytes, segment);
     }
     return { slab, region };
   }
 
-  #beginSegment(slab: Slab, segment: Segment): void {
-    slab.buffer.set(segmentMagic, slab.usedBytes);
-    slab.buffer.writeUInt32LE(segment.number, slab.usedBytes + 8);
-    slab.buffer.writeUInt32LE(0, slab.usedBytes + 12);
-    slab.usedBytes += segmentHeaderBytes;
+  #beginSegment(buffer: Buffer, at: number, segment: Segment): number {
+    buffer.set(segmentMagic, at);
+    buffer.writeUInt32LE(segment.number, at + 8);
+    buffer.writeUInt32LE(0, at + 12);
     this.#nextOffset = segmentHeaderBytes;
     this.#parts.room.takeOwn(segmentHeaderBytes);
+    return segmentHeaderBytes;
   }
 
   #roll(): void {
@@ -293,31 +330,7 @@ export class PackedLog {
   }
 
   /** Makes durable what was written to the segment so far. */
-  async sync(number: number): Promise<void> {
-    const segment = this.#parts.segments.get(number);
-    if (!segment || segment.syncedBytes >= segment.sizeBytes) return;
-    const under = this.#syncs.get(segment);
-    // One that is under way may have begun too early for us; all who come meanwhile share the next.
-    if (under) return await (under.next ??= under.running.catch(() => {}).then(() => this.sync(number)));
-    const running = this.#syncNow(segment).finally(() => this.#syncs.delete(segment));
-    this.#syncs.set(segment, { running, next: undefined });
-    await running;
-  }
-
-  async #syncNow(segment: Segment): Promise<void> {
-    const { segments } = this.#parts;
-    const { sizeBytes } = segment;
-    if (segment.cannotSync)
-      throw asDiskFault(new Error("failed before"), "make log durable", { segment: segment.number });
-    const fd = segments.acquire(segment.number);
-    try {
-      await dataSynced(fd);
-      segment.syncedBytes = sizeBytes;
-    } catch (error) {
-      segment.cannotSync = true;
-      throw asDiskFault(error, "make log durable", { segment: segment.number });
-    } finally {
-      segments.release(segment.number, fd);
-    }
+  sync(number: number): Promise<void> {
+    return this.#syncs.sync(number);
   }
 }

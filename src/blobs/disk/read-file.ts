@@ -19,15 +19,26 @@ export async function readAt(core: Core, fd: number, target: Buffer, position: n
   while (got < target.length) {
     const count = core.gate.isOpen()
       ? core.gate.run(() => readSync(fd, target, got, target.length - got, position + got))
-      : await new Promise<number>((resolve, reject) => {
-          const done = (error: Error | null, n: number): void => (error ? reject(error) : resolve(n));
-          read(fd, target, got, target.length - got, position + got, done);
-        });
+      : await readSome(fd, target, got, position + got);
     if (count === 0) break;
     got += count;
   }
   return got;
 }
+
+/** Never on the loop: for who is in no hurry, however quick the disk is. */
+export async function readCalmly(fd: number, target: Buffer, position: number): Promise<number> {
+  let got = 0;
+  for (let count = -1; got < target.length && count !== 0; got += count)
+    count = await readSome(fd, target, got, position + got);
+  return got;
+}
+
+const readSome = (fd: number, target: Buffer, at: number, position: number): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const done = (error: Error | null, count: number): void => (error ? reject(error) : resolve(count));
+    read(fd, target, at, target.length - at, position, done);
+  });
 
 /**
  * From `from` to `to`; ends early when the file does. Memory of its own for each piece: readers may be slow to send.

@@ -1,7 +1,17 @@
 import { deepEqual, equal } from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { headerBytes, kinds, openRecord, recordBytes, sealRecord, type NewHeader } from "./record.ts";
+import {
+  headerBytes,
+  kinds,
+  markMoved,
+  numberRecord,
+  openRecord,
+  recordBytes,
+  recordLength,
+  sealRecord,
+  type NewHeader,
+} from "./record.ts";
 
 const word = fc.integer({ min: 0, max: 2 ** 32 - 1 });
 const headers: fc.Arbitrary<Required<NewHeader>> = fc.record({
@@ -45,6 +55,25 @@ test("a record that is cut off, or in which one bit is another, is none", () => 
       const at = bit % covered;
       flipped[at >> 3] = (flipped[at >> 3] ?? 0) ^ (1 << (at & 7));
       equal(openRecord(flipped, 0), undefined);
+    }),
+  );
+});
+
+test("a record that is copied says from where, as of when, and is right once it is numbered", () => {
+  const seconds = fc.tuple(word, word, word);
+  const places = fc.record({ segment: fc.integer({ min: 1, max: 2 ** 32 - 1 }), offset: word });
+  fc.assert(
+    fc.property(headers, bodies, seconds, places, fc.maxSafeNat(), (header, body, times, from, sequence) => {
+      const [accessSec, keepSec, visible] = times;
+      const copy = sealed(header, body, 7);
+      markMoved(copy, 0, { accessSec, keepSec, visible, from });
+      equal(numberRecord(copy, 0, sequence), copy.length);
+      const { kind, fn, isZstd } = header;
+      const bodyBytes = body.length;
+      const said = { kind, fn, isZstd, bodyBytes, sequence, accessSec, keepSec, visible };
+      deepEqual(openRecord(copy, 0), { ...said, movedFrom: { ...from } });
+      equal(recordLength(copy, 0, copy.length), copy.length);
+      equal(recordLength(copy, 0, copy.length - 1), 0, "not all of it is there");
     }),
   );
 });

@@ -79,14 +79,55 @@ export function sealRecord(
   target.writeUInt32LE(checksum(target, at, bodyBytes), at);
 }
 
+/** What is known of a record by the time it is copied. */
+export type Moved = {
+  readonly accessSec: number;
+  readonly keepSec: number;
+  readonly visible: number;
+  readonly from: { readonly segment: number; readonly offset: number };
+};
+
+/** Has a copy of a record say so. To be numbered, and only then right. */
+export function markMoved(target: Buffer, at: number, { accessSec, keepSec, visible, from }: Moved): void {
+  target.writeUInt32LE(accessSec, at + 20);
+  target.writeUInt32LE(keepSec, at + 24);
+  target.writeUInt32LE(visible >>> 0, at + 28);
+  target.writeUInt32LE(from.segment, at + 32);
+  target.writeUInt32LE(from.offset, at + 36);
+}
+
+/** Gives a record that has all else its place in the log; says how long it is. */
+export function numberRecord(target: Buffer, at: number, sequence: number): number {
+  const bodyBytes = target.readUInt32LE(at + 8);
+  writeUint64(target, at + 12, sequence);
+  target.writeUInt32LE(checksum(target, at, bodyBytes), at);
+  return recordBytes(bodyBytes);
+}
+
 const checksum = (bytes: Buffer, at: number, bodyBytes: number): number =>
   crc32(bytes.subarray(at + 4, at + headerBytes + bodyBytes));
+
+/** What an unverified header says, for who looks at very many. */
+export const kindAt = (bytes: Buffer, at: number): number => bytes[at + 6] ?? 0;
+export const functionAt = (bytes: Buffer, at: number): number => (bytes[at + 7] ?? 0) & 15;
+export const recordBytesAt = (bytes: Buffer, at: number): number => recordBytes(bytes.readUInt32LE(at + 8));
+
+/** How long a record says that it is; 0: there is none, or not all of it. Not verified. */
+export function recordLength(bytes: Buffer, at: number, end: number): number {
+  if (at + headerBytes > end || bytes.readUInt16LE(at + 4) !== magic) return 0;
+  const length = recordBytesAt(bytes, at);
+  return at + length > end ? 0 : length;
+}
+
+/** Whether the record, all of which is there, is right. */
+export const isRight = (bytes: Buffer, at: number): boolean =>
+  checksum(bytes, at, bytes.readUInt32LE(at + 8)) === bytes.readUInt32LE(at);
 
 /** The header at `at`, if a whole and right record begins there; undefined otherwise. */
 export function openRecord(bytes: Buffer, at: number, end: number = bytes.length): Header | undefined {
   const header = peekHeader(bytes, at, end);
   if (!header || at + recordBytes(header.bodyBytes) > end) return undefined;
-  return checksum(bytes, at, header.bodyBytes) === bytes.readUInt32LE(at) ? header : undefined;
+  return isRight(bytes, at) ? header : undefined;
 }
 
 /** Not verified: how long the record says that it is, for one that wants to have all of it. */

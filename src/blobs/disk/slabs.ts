@@ -24,6 +24,17 @@ export type Slab = {
   isShown: boolean;
 };
 
+/** Memory of what is only passing through: nothing is looked for in it. */
+export const passingSlab = (sizeBytes: number): Slab => ({
+  slot: -1,
+  age: 0,
+  buffer: Buffer.allocUnsafeSlow(sizeBytes),
+  usedBytes: 0,
+  entries: [],
+  isBusy: false,
+  isShown: false,
+});
+
 export class Slabs {
   readonly #table: Table;
   readonly #ring: (Slab | undefined)[];

@@ -187,6 +187,11 @@ export class Table {
     return this.#chunk(entry).subarray(base, base + keyWords);
   }
 
+  /** One word of it, for who looks at very many. */
+  keyWord(entry: number, index: number): number {
+    return this.#word(entry, index);
+  }
+
   fn(entry: number): number {
     return (this.#word(entry, misc) >>> 16) & 15;
   }
