@@ -22,6 +22,7 @@ import { removeMarked } from "#worker/live-output.ts";
 import { Sandbox, type SandboxAbout } from "#worker/sandbox/sandbox.ts";
 import { KeptFolders } from "#worker/stage/kept-folders.ts";
 import { LinkCache } from "#worker/stage/link-cache.ts";
+import { Tools, type ToolCounts, type ToolsPorts } from "#worker/tool/tools.ts";
 import { actionsHome, leaveHome } from "./actions-home.ts";
 import { executionSettings } from "./compose-build.ts";
 import type { Config } from "./config.ts";
@@ -49,6 +50,8 @@ export type Actions = {
   readonly about: SandboxAbout;
   /** Runs commands without a sandbox, from the same launcher. */
   readonly processes: ProcessRunner;
+  /** Undefined where none stays. */
+  readonly tools: () => ToolCounts | undefined;
   close(): Promise<void>;
 };
 
@@ -76,7 +79,7 @@ export async function openActions(
 
 async function open(config: Config, folder: DataFolder, parts: ActionParts): Promise<Actions> {
   const { name, store, trees, streams, clock, log } = parts;
-  const { slots, actionsIn, inputsMax, printedMax, processesMax } = config.worker;
+  const { slots, actionsIn, inputsMax, printedMax, processesMax, toolsMax } = config.worker;
   const home = actionsHome(actionsIn, folder.path);
   await using undo = new AsyncDisposableStack();
   undo.defer(() => leaveHome(home, actionsIn, folder.path));
@@ -84,7 +87,9 @@ async function open(config: Config, folder: DataFolder, parts: ActionParts): Pro
     await Sandbox.open({
       home,
       socket: join(home, "sock"),
-      lanes: slots,
+      // One that stays keeps its lane, and takes no action's.
+      lanes: slots + toolsMax,
+      toolLanes: toolsMax,
       ownLanes: slots,
       clock,
       log,
@@ -104,15 +109,27 @@ async function open(config: Config, folder: DataFolder, parts: ActionParts): Pro
   log(`actions run in: ${about.kind}, users ${about.users}, network ${about.network}, groups ${about.groups}`);
   for (const what of about.missing) log(`actions do without ${what}`);
   const limits = { printedBytesMax: printedMax, pidsMax: processesMax };
-  const ports = { store, sandbox, trees, links, kept, worker: name, resumable, streams, watch: parts.watch, ...limits };
+  const processes = createSpawnedRunner(sandbox.unboxed);
+  const tools = openTools(config, { sandbox, processes, clock, log });
+  if (tools) undo.use(tools);
+  const made = { store, sandbox, trees, links, kept, tools, worker: name, resumable, streams };
   const owned = undo.move();
   return {
-    ...workOf(config, ports, parts),
+    ...workOf(config, { ...made, watch: parts.watch, ...limits }, parts),
     resumes: resumable.resumes,
-    processes: createSpawnedRunner(sandbox.unboxed),
+    processes,
+    tools: () => tools?.counts,
     about,
     close: () => owned.disposeAsync(),
   };
+}
+
+/** Undefined where none can stay: they have to be stopped for a moment while somebody is in their folder. */
+function openTools({ worker: { toolsMax, toolIdle } }: Config, ports: ToolsPorts): Tools | undefined {
+  if (toolsMax === 0) return undefined;
+  if (ports.sandbox.canFreeze) return new Tools(ports, { toolsMax, idleMs: toolIdle });
+  ports.log("actions do without tools that stay: that needs control groups that can be frozen");
+  return undefined;
 }
 
 /** Single actions, and those of builds, which are looked for in the cache by whoever takes them. */

@@ -71,9 +71,7 @@ export const buildSettings = ({ instances, blobMax, fetchFrom }: BuildConfig, id
 const anywhere = ["https://", "http://"];
 
 type ExecutionParts = Pick<ExecutionPorts, "client" | "trees" | "live"> & WorkersParts;
-type WorkersParts = {
-  /** This node runs actions itself. */
-  readonly isOwn: boolean;
+type WorkersParts = Pick<ExecutionPorts, "here"> & {
   readonly journal: Pick<Journal, "nodes">;
   readonly clock: Clock;
 };
@@ -85,13 +83,14 @@ export function executionPorts(
 ): ExecutionPorts | undefined {
   if (!build.execute) return undefined;
   const settings = executionSettings(build, worker.labels);
-  return { client, trees, settings, live, hasWorkers: workersOf(parts) };
+  return { client, trees, settings, live, here: parts.here, hasWorkers: workersOf(parts) };
 }
 
 const seenForMs = 5_000;
 
 /** Whether actions are run at all: by this node, or by any that the journal has heard of lately. */
-function workersOf({ isOwn, journal, clock }: WorkersParts): () => boolean {
+function workersOf({ here, journal, clock }: WorkersParts): () => boolean {
+  const isOwn = here !== undefined;
   let seen = isOwn;
   let askedMonoMs = Number.NEGATIVE_INFINITY;
   return () => {

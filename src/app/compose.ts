@@ -165,19 +165,26 @@ async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
     undo.defer(() => started.drain(0));
     worker = started;
   }
-  return { ...joined, worker, labels, runsActions: actions !== undefined };
+  return { ...joined, worker, labels, runsActions: actions !== undefined, tools: actions?.tools };
 }
 
 async function serveEdge(ground: Ground, working: Working, drain: Drain, undo: AsyncDisposableStack) {
   const { config, folder, clock, log, name, journal, stored, tcp, watching, trees, seen, peers } = ground;
-  const { node, client, routed, worker, labels, runsActions } = working;
+  const { node, client, routed, worker, labels, runsActions, tools } = working;
   const { metrics } = watching;
   const live = liveSource({ name, streams: stored.streams }, node, tcp);
-  const execution = executionPorts(config, { client, trees, journal, clock, live, isOwn: runsActions });
+  const execution = executionPorts(config, {
+    client,
+    trees,
+    journal,
+    clock,
+    live,
+    here: runsActions ? name : undefined,
+  });
   const traced = execution && { ...execution, traces: watching.calls };
   const cache = { ...stored, seen, spoolFolder: await spoolFolder(folder), execution: traced };
   const show = (registry: MetricsRegistry): void =>
-    watching.show(registry, { node, worker: () => worker, labels, upkeep: stored.upkeep });
+    watching.show(registry, { node, worker: () => worker, labels, upkeep: stored.upkeep, tools });
   const shown = { show, stored: metrics.stored, countedFor: metrics.countedFor.bind(metrics) };
   const edge = await composeEdge(config, { clock, node, routed, journal, cache, peers, drain, metrics: shown, log });
   if (!edge) return undefined;

@@ -129,6 +129,18 @@ const Worker = z.strictObject({
     .prefault("512MiB")
     .describe("With less free where actions run, the one that wrote most is ended."),
   processesMax: z.int().min(1).max(1_000_000).default(4_096).describe("Processes and threads of one action at once."),
+  toolsMax: z
+    .int()
+    .min(0)
+    .max(1_000)
+    .default(4)
+    .describe(
+      "Tools that stay for more than one action of the same tenant (Bazel's persistent workers), busy and idle ones " +
+        "together, each with its memory. 0: none stays.",
+    ),
+  toolIdle: Duration({ min: "1s", max: "1d" })
+    .prefault("5m")
+    .describe("How long a tool stays that nobody asks for anything."),
 });
 
 const Sections = z.strictObject({

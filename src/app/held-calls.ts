@@ -2,6 +2,7 @@
  * Calls that are held until there is work would hold up the node that wants to stop: nobody could renew a claim
  * meanwhile. They are let go at once, and their callers ask again elsewhere or later.
  */
+import { UntilLeaving } from "#base/until-leaving.ts";
 import type { ShardRequest, ShardResponse, ShardService } from "#shard/protocol.ts";
 
 /**
@@ -15,6 +16,7 @@ export function untilLeaving(service: ShardService, leaving: AbortSignal): Shard
     held.clear();
   };
   leaving.addEventListener("abort", letGo, { once: true });
+  const watches = new UntilLeaving(leaving);
 
   return {
     request(request, signal) {
@@ -34,7 +36,10 @@ export function untilLeaving(service: ShardService, leaving: AbortSignal): Shard
         );
       });
     },
-    watch: (request, signal) => service.watch(request, AbortSignal.any([signal, leaving])),
+    async *watch(request, signal) {
+      using watch = watches.hold(signal);
+      yield* service.watch(request, watch.signal);
+    },
   };
 }
 

@@ -6,6 +6,7 @@ import { describe, test } from "node:test";
 import fc, { type Arbitrary } from "fast-check";
 import protobuf from "protobufjs";
 import { isFault } from "#base/fault.ts";
+import * as toolProtocol from "./generated/blaze/worker/worker_protocol.ts";
 import * as remoteAsset from "./generated/build/bazel/remote/asset/v1/remote_asset.ts";
 import * as remoteExecution from "./generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import * as semver from "./generated/build/bazel/semver/semver.ts";
@@ -33,6 +34,7 @@ import { descriptors } from "./generated/descriptors.ts";
 import { decode, encode, type Message, type Service } from "./message.ts";
 
 const modules: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
+  "blaze/worker/worker_protocol.proto": toolProtocol,
   "build/bazel/remote/asset/v1/remote_asset.proto": remoteAsset,
   "build/bazel/remote/execution/v2/remote_execution.proto": remoteExecution,
   "build/bazel/semver/semver.proto": semver,

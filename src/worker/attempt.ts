@@ -175,8 +175,12 @@ export async function tell(holding: Holding, ending: Ending, ports: AttemptPorts
   }
 }
 
-/** A result that is wrong or too large would be refused for ever: the work's own failure. Lost bytes are ours. */
+/**
+ * A result that is wrong or too large would be refused for ever: the work's own failure. Lost bytes are ours. That a
+ * shard has no room for what was planned is nobody's fault: the claim is given up at once, and it is planned again.
+ */
 function refusalReason(error: unknown): FailReason | undefined {
+  if (isRejected(error, "shard-full") || isRejected(error, "queue-full")) return "preempted";
   if (isRejected(error, "invalid") || isRejected(error, "limit")) return "user-failure";
   if (isRejected(error, "evidence-missing") || isRejected(error, "evidence-expired")) return "executor-lost";
   return isFault(error, "exhausted") || isFault(error, "invalid") ? "executor-lost" : undefined;

@@ -1,5 +1,6 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
+import { must } from "#base/assert.ts";
 import { ManualClock } from "#base/manual-clock.ts";
 import { Fault } from "#base/fault.ts";
 import { Random } from "#base/random.ts";
@@ -164,7 +165,7 @@ describe("a worker", () => {
     const asked = shards.map((shard) => shard.asked.length);
     const { jobId } = await client.submit(order([stage(["10"])]));
     const at = shards.findIndex(({ state }) => state.jobs.size > 0);
-    desk.unclaimed(at, [], 1);
+    desk.unclaimed(at, { requires: [], ready: 1 });
     await clock.advance(30);
     equal(await phase(jobId), "SUCCEEDED");
     await clock.advance(1_000);
@@ -185,7 +186,7 @@ describe("a worker", () => {
     await clock.advance(1_000);
     const long = await client.submit(order([stage(Array.from({ length: 200 }, () => "100"))], "long"));
     const at = shards.findIndex(({ state }) => state.jobs.size > 0);
-    desk.unclaimed(at, [], 200);
+    desk.unclaimed(at, { requires: [], ready: 200 });
     await clock.advance(1_000);
     const short = await client.submit(order([stage(["10"])], "short"));
     equal(shards.filter(({ state }) => state.jobs.size > 0).length, 2);
@@ -204,11 +205,8 @@ describe("a worker", () => {
     await clock.advance(1_000);
     await worker.hold();
     const { jobId } = await client.submit(order([stage(["10"])]));
-    desk.unclaimed(
-      shards.findIndex(({ state }) => state.jobs.size > 0),
-      [],
-      1,
-    );
+    const at = shards.findIndex(({ state }) => state.jobs.size > 0);
+    desk.unclaimed(at, { requires: [], ready: 1 });
     await clock.advance(5_000);
     equal(await phase(jobId), "RUNNING");
     equal((await client.job(jobId)).view.tasks[0]?.attempts, 0);
@@ -238,7 +236,7 @@ describe("a worker", () => {
     for (let i = 0; i < 10; i += 1) {
       const { jobId } = await client.submit(order([stage(["10"])], `job ${i}`));
       const at = shards.findIndex(({ state }) => state.ready.size > 0);
-      desk.unclaimed(at, [], 1);
+      desk.unclaimed(at, { requires: [], ready: 1 });
       await clock.advance(50);
       equal(await phase(jobId), "SUCCEEDED");
     }
@@ -467,28 +465,44 @@ describe("a worker", () => {
     equal((await client.job(jobId)).view.tasks[0]?.lastFailure?.reason, "timed-out");
   });
 
+  const planners: Planners = {
+    double: ({ spec, stage: name }) => ({
+      kind: "tasks",
+      set: { template, tasks: [{ key: `${name}:${spec}`, spec: "5" }] },
+    }),
+  };
+  const planned: StageSpec = {
+    name: "later",
+    needs: [],
+    after: "success",
+    failFast: false,
+    mayFail: false,
+    parallelMax: 0,
+    plan: { kind: "double", requires: [], leaseMs: 30_000, attemptsMax: 3, deadlineMs: 60_000 },
+  };
+
   test("plans stages with the planner of their kind", async () => {
-    const planners: Planners = {
-      double: ({ spec, stage: name }) => ({
-        kind: "tasks",
-        set: { template, tasks: [{ key: `${name}:${spec}`, spec: "5" }] },
-      }),
-    };
     const { client, clock, start, phase } = await scene({ planners });
     start();
-    const planned: StageSpec = {
-      name: "later",
-      needs: [],
-      after: "success",
-      failFast: false,
-      mayFail: false,
-      parallelMax: 0,
-      plan: { kind: "double", requires: [], leaseMs: 3_000, attemptsMax: 3, deadlineMs: 60_000 },
-    };
     const { jobId } = await client.submit(order([planned]));
     await clock.advance(500);
     equal(await phase(jobId), "SUCCEEDED");
     ok((await client.job(jobId)).view.tasks.some(({ key }) => key === "later:the spec"));
+  });
+
+  test("a shard that has no room for a plan is asked again soon, and nobody is blamed for it", async () => {
+    const { client, clock, start, phase, shards } = await scene({ planners });
+    const { state } = must(shards[0], "the only shard");
+    const { jobId } = await client.submit(order([planned]));
+    state.bytes += state.limits.stateBytesMax;
+    start();
+    await clock.advance(500);
+    const { lastFailure } = (await client.job(jobId)).view.tasks[0] ?? {};
+    equal(lastFailure?.reason, "preempted");
+    equal(state.executors.get("w")?.failures, 0);
+    state.bytes -= state.limits.stateBytesMax;
+    await clock.advance(5_000);
+    equal(await phase(jobId), "SUCCEEDED");
   });
 
   test("reports steps in order and before the end", async () => {

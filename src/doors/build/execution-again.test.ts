@@ -1,5 +1,5 @@
 /** Asked for again just as it ends, an action is not run once more: by Execute, and by WaitExecution. */
-import { deepEqual, equal } from "node:assert/strict";
+import { deepEqual, equal, rejects } from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import { realClock as clock } from "#test/real-clock.ts";
 import { until } from "#test/until.ts";
@@ -55,7 +55,7 @@ const made: ActionResult = {
 };
 
 /** The real kernel and door over stores in memory; `before` is what happens just before a thing is done. */
-async function rig(before: { inputs?: () => Promise<void>; submit?: () => Promise<void> } = {}) {
+async function rig(before: { inputs?: () => Promise<void>; join?: () => Promise<void> } = {}) {
   const { client, shards } = await testCluster(clock);
   const shard = shards[0] as TestShard;
   const inner = createMemoryStore({ clock, sizeBytesMax: 1e6 });
@@ -78,9 +78,9 @@ async function rig(before: { inputs?: () => Promise<void>; submit?: () => Promis
   const execution = {
     client: {
       ...client,
-      async submit(...order: Parameters<typeof client.submit>) {
-        await before.submit?.();
-        return await client.submit(...order);
+      async join(...joining: Parameters<typeof client.join>) {
+        await before.join?.();
+        return await client.join(...joining);
       },
     },
     settings: executionSettingsDefault,
@@ -228,20 +228,58 @@ describe("an action that is asked for again", { timeout: 20_000 }, () => {
   });
 
   test("by its name just as it ends: nothing new begins, and the answer is told", async () => {
-    let submit = async (): Promise<void> => {};
-    const { service, request, taken, finish, jobs } = await rig({ submit: () => submit() });
+    let join = async (): Promise<void> => {};
+    const { service, request, taken, finish, jobs } = await rig({ join: () => join() });
     const first = service.execute(request, call);
     const begun = await first.next();
     const granted = await taken();
-    submit = () => finish(granted);
+    join = () => finish(granted);
     const waited = await answer(service.wait({ name: begun.value?.name ?? "" }, call));
     deepEqual(waited, await answer(first));
     equal(jobs(), 1);
   });
 
+  test("by its name just as it ends and is begun anew: whoever waits counts for the one that was named", async () => {
+    let join = async (): Promise<void> => {};
+    const { service, request, taken, finish, shard } = await rig({ join: () => join() });
+    const first = service.execute(request, call);
+    const begun = await first.next();
+    const granted = await taken();
+    const anew = service.execute({ ...request, skipCacheLookup: true }, call);
+    join = async () => {
+      await finish(granted);
+      await anew.next();
+    };
+    equal((await answer(service.wait({ name: begun.value?.name ?? "" }, call))).result?.exitCode, 0);
+    const [, second] = shard.state.jobs.values();
+    await until("one counts", () => second?.audience?.subscribers.size === 1, { limitMs: 5_000 });
+    await Promise.all([answer(first), anew.return(undefined)]);
+  });
+
+  test("by its name by one who is gone before the answer comes: it no longer counts", async () => {
+    const { service, request, shard, taken, finish } = await rig();
+    const first = service.execute(request, call);
+    const begun = await first.next();
+    const granted = await taken();
+    const gone = new AbortController();
+    const ask = shard.request.bind(shard);
+    shard.request = async (asked, signal) => {
+      const answered = await ask(asked, signal);
+      if (asked.kind !== "command" || asked.command.kind !== "submit") return answered;
+      gone.abort();
+      throw new Fault("unknown-outcome", "ask shard", { why: "the connection is gone" });
+    };
+    const waiting = service.wait({ name: begun.value?.name ?? "" }, { ...call, signal: gone.signal });
+    await rejects(waiting.next());
+    const [job] = shard.state.jobs.values();
+    await until("only the first counts", () => job?.audience?.subscribers.size === 1, { limitMs: 5_000 });
+    await finish(granted);
+    await answer(first);
+  });
+
   test("by its name by one who may only look: it is told, and nothing is asked for in its name", async () => {
-    let submits = 0;
-    const { service, request, taken, finish } = await rig({ submit: async () => void (submits += 1) });
+    let joins = 0;
+    const { service, request, taken, finish } = await rig({ join: async () => void (joins += 1) });
     const first = service.execute(request, call);
     const begun = await first.next();
     const granted = await taken();
@@ -250,18 +288,22 @@ describe("an action that is asked for again", { timeout: 20_000 }, () => {
     await waiting.next();
     await finish(granted);
     equal((await answer(waiting)).result?.exitCode, 0);
-    equal(submits, 1);
+    equal(joins, 0);
     await answer(first);
   });
 
   test("by its name while it runs: whoever waits counts, although the first has left", async () => {
-    const { service, request, taken, finish, jobs } = await rig();
-    const first = service.execute(request, call);
+    const { service, request, taken, finish, jobs, shard } = await rig();
+    const first = service.execute({ ...request, executionPolicy: { priority: -5 } }, call);
     const begun = await first.next();
     const granted = await taken();
     const waiting = service.wait({ name: begun.value?.name ?? "" }, call);
     await waiting.next();
+    const [job] = shard.state.jobs.values();
+    equal(job?.audience?.subscribers.size, 2);
     await first.return(undefined);
+    await until("the first has left", () => job?.audience?.subscribers.size === 1, { limitMs: 5_000 });
+    equal(job?.priority, 5);
     await finish(granted);
     equal((await answer(waiting)).result?.exitCode, 0);
     equal(jobs(), 1);

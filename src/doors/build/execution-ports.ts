@@ -7,11 +7,13 @@ import type { TenantTrees } from "./tenant-trees.ts";
 export type ExecutionPorts = {
   readonly client: Pick<
     WorkClient,
-    "submit" | "watch" | "job" | "jobs" | "why" | "attempts" | "nodes" | "cancel" | "leave"
+    "submit" | "join" | "watch" | "job" | "jobs" | "why" | "attempts" | "nodes" | "cancel" | "leave"
   >;
   readonly settings: ExecutionSettings;
   /** Directories that were read lately; shared with the worker of this node. */
   readonly trees: TenantTrees;
+  /** The executor that is this node's: it is told first of what this node is given. Left out: there is none. */
+  readonly here?: string | undefined;
   /** Whether anybody in the cluster runs actions at all. */
   readonly hasWorkers: () => boolean;
   /** Where what actions print can be read while they run. Left out: only when they have ended. */

@@ -6,8 +6,8 @@
 import { randomUUID } from "node:crypto";
 import { parseDigest } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
+import { UntilLeaving } from "#base/until-leaving.ts";
 import { grpcCode } from "#grpc/status.ts";
-import { isRejected } from "#shard/rejected.ts";
 import {
   ExecutionStage_Value as Stage,
   type ExecuteRequest,
@@ -26,11 +26,10 @@ import { refusalOfWork } from "./execution-refusals.ts";
 import { cachedResponse, readResponse, type Inline } from "./execution-response.ts";
 import { cachedName, operationName } from "./operation-names.ts";
 import { OperationsService, type Found } from "./operations.ts";
-import { planAction, planJoining, planOrder, type ActionSpec, type Asked } from "./plan.ts";
+import { planAction, planJoin, planOrder, type ActionSpec, type Asked } from "./plan.ts";
 import { notFound } from "./refusals.ts";
 import type { RanBecause } from "./run-outcome.ts";
 import { aboutSpec, ExecutionFollower, viewCached, viewOperation } from "./view.ts";
-import { UntilLeaving } from "./until-leaving.ts";
 import { failed, isAbandoned, responseOf } from "./view-failure.ts";
 
 const noInline: Inline = { inlineStdout: false, inlineStderr: false, inlineOutputFiles: [] };
@@ -146,27 +145,31 @@ export class ExecutionService {
       response = await this.#whenAnswered(known, call);
       if (response) throw new Fault("stale", "submit action", { why: "its result is known by now" });
     };
+    const { here } = this.#execution;
     try {
       // Not let go of with the call: whoever is gone by now counts until it has left, and only the answer says what.
-      return (await this.#execution.client.submit(planOrder(spec, wishes), { again })).jobId;
+      return (await this.#execution.client.submit(planOrder(spec, { ...wishes, here }), { again })).jobId;
     } catch (error) {
       if (response) return response;
       throw refusalOfWork(error);
     }
   }
 
-  /** Who waits again counts again. There is no joining by name: the same order finds the job by its merge key. */
-  async #join({ spec, job }: Found, call: BuildCall): Promise<string> {
+  /** Who waits again counts again; a job that has ended just now is told as it is. */
+  async #join({ spec, jobId, job }: Found, call: BuildCall): Promise<string> {
     const subscriber = randomUUID();
     // Who may only look keeps nothing alive.
     if (!spec || !call.caller.may("work.submit")) return subscriber;
-    const wishes = { tenant: job.view.tenant, priority: 0, subscriber };
-    const order = { ...planJoining(spec, wishes), priority: job.view.priority };
+    const { tenant, priority } = job.view;
+    const again = async (): Promise<void> => call.signal.throwIfAborted();
     try {
-      await this.#execution.client.submit(order, { again: async () => call.signal.throwIfAborted() });
+      const joined = await this.#execution.client.join(planJoin(spec, { tenant, priority, subscriber }), { again });
+      // An equal one has begun since, and nobody waits for that here.
+      if (joined && joined.jobId !== jobId) this.#leave(joined.jobId, subscriber);
     } catch (error) {
-      // It has ended just now, and is told as it is.
-      if (!noneToJoin.some((kind) => isRejected(error, kind))) throw refusalOfWork(error);
+      // Whoever gives up before the answer comes may count by then.
+      this.#leave(jobId, subscriber);
+      throw refusalOfWork(error);
     }
     return subscriber;
   }
@@ -237,9 +240,6 @@ const namesAgainMs = 200;
 function nothingIfUnavailable(error: unknown): undefined {
   if (!isFault(error, "unavailable")) throw error;
 }
-
-/** What an order that begins nothing is refused with when there is nothing to join. */
-const noneToJoin = ["evidence-missing", "queue-full", "shard-full"] as const;
 
 type Looked = {
   readonly response?: ExecuteResponse;

@@ -13,7 +13,12 @@ export type Demands = {
   readonly memoryBytes: number;
   /** Processors at once; 0: as many as there are. */
   readonly cpus: number;
+  /** The tool that it runs can stay for other actions. */
+  readonly tool: ToolDemand | undefined;
 };
+
+/** As Bazel says it: a name for the tool with all its files, and how it is spoken to. */
+export type ToolDemand = { readonly key: string; readonly protocol: "proto" | "json" };
 
 /** Names that mean the same to everybody, and the labels that workers have for their values. */
 const wellKnown: Readonly<Record<string, (value: string) => string>> = {
@@ -50,6 +55,8 @@ export function demandsOf(platform: Platform | undefined, settings: ExecutionSet
   let network = false;
   let memoryBytes = settings.memoryBytesDefault;
   let cpus = 0;
+  let key = "";
+  let protocol: ToolDemand["protocol"] = "proto";
   for (const { name, value } of platform?.properties ?? []) {
     const label = Object.hasOwn(wellKnown, name) ? wellKnown[name] : undefined;
     if (label) labels.add(checkedLabel(label(value)));
@@ -58,9 +65,23 @@ export function demandsOf(platform: Platform | undefined, settings: ExecutionSet
     else if (name === "network" || name === "dockerNetwork") network = networkOf(name, value);
     else if (name === "memory") memoryBytes = memoryOf(value);
     else if (name === "cpu") cpus = cpusOf(value);
+    else if (name === "persistentWorkerKey") key = keyOf(value);
+    else if (name === "persistentWorkerProtocol") protocol = protocolOf(value);
     else throw unknownProperty(name, settings);
   }
-  return { labels: [...labels].toSorted(byCode), network, memoryBytes, cpus };
+  const tool = key === "" ? undefined : { key, protocol };
+  return { labels: [...labels].toSorted(byCode), network, memoryBytes, cpus, tool };
+}
+
+function keyOf(value: string): string {
+  if (value.length > labelLengthMax) throw invalid("platform property persistentWorkerKey is longer than keys are");
+  return value;
+}
+
+function protocolOf(value: string): ToolDemand["protocol"] {
+  if (value !== "proto" && value !== "json")
+    throw invalid(`platform property persistentWorkerProtocol is proto or json, not ${shown(value)}`);
+  return value;
 }
 
 function networkOf(name: string, value: string): boolean {
@@ -88,7 +109,9 @@ function checkedLabel(label: string): string {
 }
 
 function unknownProperty(name: string, { properties }: ExecutionSettings) {
-  const known = [...Object.keys(wellKnown), ...properties, "network", "memory", "cpu"].join(", ");
+  const known = [...Object.keys(wellKnown), ...properties, "network", "memory", "cpu", "persistentWorkerKey"].join(
+    ", ",
+  );
   return invalid(
     `nobody here knows the platform property ${shown(name)}; known are ${known}; ` +
       "build.properties adds to them, and build.ignoreProperties says which mean nothing",

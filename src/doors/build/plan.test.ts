@@ -9,7 +9,7 @@ import { grpcCode, isGrpcError } from "#grpc/status.ts";
 import type { Action, Command } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { executionSettingsDefault, type ExecutionSettings } from "./execution-settings.ts";
 import { cachedName, operationName, parseCachedName, parseOperationName } from "./operation-names.ts";
-import { kernelPriority, planAction, planOrder, readSpec, type Asked } from "./plan.ts";
+import { kernelPriority, planAction, planJoin, planOrder, readSpec, type Asked } from "./plan.ts";
 import { noCommand } from "./testing.ts";
 
 const asked: Asked = {
@@ -47,7 +47,7 @@ function summary({ asked: more, action, command }: Case): object {
   try {
     const { stages, spec, name, shardKey, mergeKey = "", leaveGraceMs, deadlineMs } = order(more, action, command);
     const template = stages[0]?.tasks?.template;
-    const { timeoutMs, network, memoryBytes, cpus, doNotCache } = readSpec(spec) ?? {};
+    const { timeoutMs, network, memoryBytes, cpus, tool, doNotCache } = readSpec(spec) ?? {};
     return {
       name,
       requires: template?.requires,
@@ -55,7 +55,7 @@ function summary({ asked: more, action, command }: Case): object {
       attempt: template?.attemptMs,
       deadline: deadlineMs,
       grace: leaveGraceMs,
-      wishes: { network, memoryBytes, cpus, doNotCache },
+      wishes: { network, memoryBytes, cpus, ...(tool && { tool }), doNotCache },
       tie: shardKey === `mill/${mergeKey}` ? "by merge key" : shardKey,
     };
   } catch (error) {
@@ -87,7 +87,7 @@ describe("an action to be executed", () => {
     const alone = (unique: string) => order({ unique }, { doNotCache: true });
     notEqual(alone("1").mergeKey, alone("2").mergeKey);
     const spec = readSpec(alone("1").spec);
-    equal(spec && planOrder(spec, { ...wishes, subscriber: "another" }).mergeKey, alone("1").mergeKey);
+    equal(spec && planJoin(spec, { ...wishes, subscriber: "another" }).mergeKey, alone("1").mergeKey);
   });
 
   test("64: the lower the sooner, and no further than there is room", () => {

@@ -1,8 +1,8 @@
 /** Pure: an action to be executed becomes a job of one task. */
 import { createHash } from "node:crypto";
-import { digestText, type Digest, type DigestFunction } from "#base/digest.ts";
+import type { Digest, DigestFunction } from "#base/digest.ts";
 import type { TaskTemplate } from "#kernel/model.ts";
-import type { Order } from "#shard/client.ts";
+import type { Joining, Order } from "#shard/client.ts";
 import type {
   Action,
   Command,
@@ -10,7 +10,7 @@ import type {
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import type { Duration } from "#wire/generated/google/protobuf/duration.ts";
 import type { ExecutionSettings } from "./execution-settings.ts";
-import { byCode, demandsOf, platformOf } from "./plan-platform.ts";
+import { byCode, demandsOf, platformOf, type ToolDemand } from "./plan-platform.ts";
 import { invalid } from "./refusals.ts";
 import type { RanBecause } from "./run-outcome.ts";
 
@@ -32,6 +32,8 @@ export type ActionSpec = {
   readonly network: boolean;
   readonly memoryBytes: number;
   readonly cpus: number;
+  /** The tool that it runs can stay for other actions. */
+  readonly tool?: ToolDemand;
   readonly queueMs: number;
   readonly leaveGraceMs: number;
   /** By the clock of the node that took it in. */
@@ -64,7 +66,7 @@ export function planAction(asked: Asked, action: Action, command: Command, setti
   const { instance, fn, principal, metadata } = asked;
   checkCommand(command);
   const because = action.doNotCache ? ({ kind: "do-not-cache" } as const) : asked.because;
-  const { labels, network, memoryBytes, cpus } = demandsOf(platformOf(action, command), settings);
+  const { labels, network, memoryBytes, cpus, tool } = demandsOf(platformOf(action, command), settings);
   return {
     instance,
     fn,
@@ -76,6 +78,7 @@ export function planAction(asked: Asked, action: Action, command: Command, setti
     network,
     memoryBytes,
     cpus,
+    ...(tool && { tool }),
     queueMs: settings.queueMs,
     leaveGraceMs: settings.leaveGraceMs,
     queuedAtMs: asked.nowMs,
@@ -122,22 +125,20 @@ const attemptsMax = 5;
 const aroundMs = 30 * 60_000;
 
 export type Wishes = { readonly tenant: string; readonly priority: number; readonly subscriber: string };
+/** Where it had better run, besides. */
+export type OrderWishes = Wishes & { readonly here?: string | undefined };
 
-/** The same spec gives the same order, so that who waits for a job can join it again. */
-export function planOrder(spec: ActionSpec, { tenant, priority, subscriber }: Wishes): Order {
-  const { action, merge, target, mnemonic, leaveGraceMs } = spec;
+/** The same spec gives the same order, and who waits for its job can join that again. */
+export function planOrder(spec: ActionSpec, { tenant, priority, subscriber, here }: OrderWishes): Order {
+  const { action, target, mnemonic, leaveGraceMs } = spec;
   const template = templateOf(spec);
   const text = JSON.stringify(spec);
   return {
-    shardKey: `${tenant}/${merge}`,
-    tenant,
-    door,
+    ...sharedBy(spec, tenant),
     name: [action, mnemonic, target]
       .filter((part) => part !== "")
       .join(" ")
       .slice(0, nameLengthMax),
-    payloadHash: merge,
-    mergeKey: merge,
     subscriber,
     leaveGraceMs,
     priority: kernelPriority(priority),
@@ -151,22 +152,27 @@ export function planOrder(spec: ActionSpec, { tenant, priority, subscriber }: Wi
         failFast: false,
         mayFail: false,
         parallelMax: 0,
-        tasks: { template, tasks: [{ key: "action", spec: text }] },
+        tasks: { template, tasks: [{ key: "action", spec: text, ...(here !== undefined && { affinity: here }) }] },
       },
     ],
   };
 }
 
-/**
- * An order that joins an equal job and begins none. What it claims to have already nobody has vouched for, and cannot:
- * it is the blob of no bytes that anyone knows. So the kernel (K3) takes the order only where it makes nothing new.
- */
-export function planJoining(spec: ActionSpec, wishes: Wishes): Order {
-  const result = { digests: [nobodysBlob], payload: "" };
-  return { ...planOrder(spec, wishes), reuse: [{ stage: "action", key: "action", spec: "", result }] };
-}
+/** Joins the spec's job where it runs, in the hurry that the kernel knows it to have, and begins none. */
+export const planJoin = (spec: ActionSpec, { tenant, priority, subscriber }: Wishes): Joining => ({
+  ...sharedBy(spec, tenant),
+  subscriber,
+  priority,
+});
 
-const nobodysBlob = digestText("sha256", "0".repeat(64), 1);
+/** What all have in common who want the same action run. */
+const sharedBy = ({ merge }: ActionSpec, tenant: string) => ({
+  shardKey: `${tenant}/${merge}`,
+  tenant,
+  door,
+  payloadHash: merge,
+  mergeKey: merge,
+});
 
 const nameLengthMax = 250;
 /** No job is kept for longer than five weeks. */

@@ -4,8 +4,13 @@ import type { Any } from "#wire/generated/google/protobuf/any.ts";
 import { StringValue } from "#wire/generated/google/protobuf/wrappers.ts";
 import type { Ran } from "#worker/sandbox/command.ts";
 import type { SandboxAbout } from "#worker/sandbox/sandbox.ts";
+import type { ToolNote } from "./run-tool.ts";
 
-export function usageOf({ usage, ranMs, stdout, stderr, sandbox }: Ran, { users, network, groups }: SandboxAbout): Any {
+export function usageOf(
+  { usage, ranMs, stdout, stderr, sandbox }: Ran,
+  { users, network, groups }: SandboxAbout,
+  tool?: ToolNote,
+): Any {
   const { cpuMs, memoryPeakBytes, readBytes, writtenBytes } = usage;
   const leftOutBytes = stdout.leftOutBytes + stderr.leftOutBytes;
   const facts = {
@@ -19,6 +24,8 @@ export function usageOf({ usage, ranMs, stdout, stderr, sandbox }: Ran, { users,
     readBytes,
     writtenBytes,
     ...(leftOutBytes > 0 && { printedBytesLeftOut: leftOutBytes }),
+    // A tool that stays answered, for the how-manieth time; or why none did.
+    ...(tool && { tool }),
   };
   return detail(StringValue, { value: JSON.stringify(facts) });
 }

@@ -34,30 +34,12 @@ import { actionKind } from "./plan.ts";
 import { actionRunners, type ActionPorts } from "./run.ts";
 import { readOutcome } from "./run-outcome.ts";
 import { TenantTrees } from "./tenant-trees.ts";
+import { actionClaim } from "./testing.ts";
 
 const isLinux = process.platform === "linux";
 const none = { outputFiles: [], outputDirectories: [], outputNodeProperties: [], outputDirectoryFormat: 0 };
 
-const claim = {
-  task: 1,
-  taskId: "t0-1",
-  job: 1,
-  jobId: "j0-1",
-  shard: 0,
-  token: 1,
-  stage: 0,
-  stageName: "action",
-  tenant: "mill",
-  door: "build",
-  key: "action",
-  kind: actionKind,
-  planning: false,
-  generation: 1,
-  leaseMs: 10_000,
-  graceMs: 0,
-  attemptMs: 60_000,
-  effects: "pure",
-} as const;
+const claim = { ...actionClaim, tenant: "mill" };
 
 describe("an action on a worker", { skip: !isLinux && "needs linux: the sandbox", timeout: 120_000 }, () => {
   const home = rigHome();

@@ -2,37 +2,37 @@
  * What a worker does for an action: inputs in, command, outputs out. Whatever the action itself does ends in a result;
  * only what this machine failed to do is a failure, and is tried again.
  */
-import type { Digest } from "#base/digest.ts";
-import { Fault, isFault } from "#base/fault.ts";
+import { Fault } from "#base/fault.ts";
 import type { BlobStore, Store } from "#blobs/store.ts";
 import type { Streams } from "#blobs/streams.ts";
-import { grpcCode, isGrpcError } from "#grpc/status.ts";
+import { grpcCode } from "#grpc/status.ts";
 import type { Granted } from "#shard/client-executor.ts";
 import type { Command } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
-import type { Status } from "#wire/generated/google/rpc/status.ts";
 import { leasesOf } from "#worker/holding.ts";
 import { LiveOutput } from "#worker/live-output.ts";
 import { wantedOutputs } from "#worker/outputs/collect.ts";
 import type { EndReason } from "#worker/process/protocol.ts";
 import type { RunContext, Runner, RunOutcome, Runners } from "#worker/runner.ts";
+import type { AttemptFolder } from "#worker/sandbox/attempt-folder.ts";
 import type { Attempt } from "#worker/sandbox/attempt.ts";
 import type { Ran } from "#worker/sandbox/command.ts";
 import type { Sandbox } from "#worker/sandbox/sandbox.ts";
 import type { KeptFolders } from "#worker/stage/kept-folders.ts";
 import type { LinkCache } from "#worker/stage/link-cache.ts";
-import { OutputParentTaken, stage } from "#worker/stage/stage.ts";
-import { MissingInputs } from "#worker/stage/tree.ts";
+import { stage } from "#worker/stage/stage.ts";
+import type { Tools } from "#worker/tool/tools.ts";
 import { withEmpty } from "./empty-blobs.ts";
 import { readAction, type ReadAction } from "./execution-inputs.ts";
-import { blobSubject } from "./names.ts";
 import { actionKind, readSpec, type ActionSpec } from "./plan.ts";
 import { storeAnswer, type Made } from "./run-answer.ts";
 import { collectAll } from "./run-collect.ts";
+import { refusalOf } from "./run-refusal.ts";
 import { keptText, type Resumable, type Resumed } from "./run-resume.ts";
 import { Times, type Moment } from "./run-times.ts";
+import { runByTool, type ToolNote } from "./run-tool.ts";
 import { usageOf } from "./run-usage.ts";
 import type { TenantTrees } from "./tenant-trees.ts";
-import { failed, missingStatus } from "./view-failure.ts";
+import { failed } from "./view-failure.ts";
 
 export type ActionPorts = {
   readonly store: Store;
@@ -47,6 +47,8 @@ export type ActionPorts = {
   readonly printedBytesMax: number;
   /** Processes and threads of one action at once. */
   readonly pidsMax: number;
+  /** Tools that stay for more than one action, where they can be kept. */
+  readonly tools?: Tools | undefined;
   readonly watch?: ActionWatch | undefined;
   /** What an earlier life of this node began. */
   readonly resumable?: Resumable | undefined;
@@ -71,6 +73,9 @@ export const actionRunners = (ports: ActionPorts): Runners => ({ [actionKind]: a
 
 const symlinks = { absoluteLinks: "allowed" } as const;
 
+/** Where inputs are laid out, and whose they become. */
+export type StageInto = Pick<Attempt, "folder" | "lane">;
+
 /** Follows actions, for metrics and traces. */
 export type ActionWatch = {
   /** Asked at the start of each attempt. */
@@ -91,6 +96,8 @@ class ActionRun {
   readonly #blobs: BlobStore;
   readonly #times: Times;
   readonly #watched: WatchedAction | undefined;
+  /** Why it is run without the tool that it names. */
+  #withoutTool: ToolNote | undefined;
 
   constructor(context: RunContext, ports: ActionPorts) {
     const spec = readSpec(context.task.spec);
@@ -114,22 +121,24 @@ class ActionRun {
     try {
       const read = await readAction(this.#spec.action, this.#spec.fn, this.#blobs);
       const resumed = await this.#resumed();
+      const byTool = resumed ? undefined : await this.#askTool(read);
+      if (byTool) return byTool;
       const attempt = resumed?.attempt ?? (await this.#ports.sandbox.attempt(signal));
       return await this.#within(attempt, async () => {
-        if (!resumed) await this.#stage(read, attempt);
+        if (!resumed) attempt.staged(await this.#stage(read, attempt, this.#ports.kept));
         await this.#context.started?.();
         const running = resumed ? this.#resume(resumed) : this.#execute(read.command, attempt);
         const ran = await this.#ended(running, this.#live(attempt));
         const again = this.#again(ran);
         if (again) return again;
         if (ran.why === "disk-full") return await this.#tooMuchWritten(ran);
-        const made = await this.#collect(read.command, attempt, ran);
+        const made = await this.#collect(read.command, attempt.folder, ran, this.#withoutTool);
         const [outcome] = await Promise.all([this.#done(made), Promise.try(() => attempt.leaveInputs())]);
         return outcome;
       });
     } catch (error) {
       signal.throwIfAborted();
-      const status = await this.#refusal(error);
+      const status = refusalOf(error);
       if (!status) throw error;
       return await this.#done({ status, message: "", result: undefined, digests: [] });
     }
@@ -159,9 +168,37 @@ class ActionRun {
     }
   }
 
-  async #stage({ command, inputRoot }: ReadAction, attempt: Attempt): Promise<void> {
-    const { folder, lane } = attempt;
-    const { trees, links, kept } = this.#ports;
+  /** Undefined, with a note for the result, when it is to be run as any other. */
+  async #askTool(read: ReadAction): Promise<RunOutcome | undefined> {
+    const { tools, trees, sandbox, printedBytesMax, pidsMax } = this.#ports;
+    const { task, signal, started } = this.#context;
+    // What went wrong once is not tried that way again.
+    if (!tools || !this.#spec.tool || task.attempt > 1) return undefined;
+    const known = { tools, printedBytesMax, pidsMax, signal, symlinks, blobs: this.#blobs, spec: this.#spec };
+    const outcome = await runByTool(read, {
+      ...known,
+      tenant: task.tenant,
+      trees: trees.forTenant(task.tenant),
+      sandbox: sandbox.about.kind,
+      // What the tool has open would not stay out of its reach.
+      stage: async (into) => void (await this.#stage(read, into, undefined)),
+      begin: async () => {
+        await started?.();
+        this.#times.mark("executionStart");
+      },
+      collect: (folder, ran, tool) => {
+        this.#times.mark("executionCompleted");
+        return this.#collect(read.command, folder, ran, tool);
+      },
+      done: (made) => this.#done(made),
+    });
+    if (!("why" in outcome)) return outcome;
+    this.#withoutTool = { without: outcome.why };
+    return undefined;
+  }
+
+  async #stage({ command, inputRoot }: ReadAction, { folder, lane }: StageInto, kept: ActionPorts["kept"]) {
+    const { trees, links } = this.#ports;
     this.#times.mark("inputFetchStart");
     const staged = await stage(
       {
@@ -174,8 +211,8 @@ class ActionRun {
       { root: folder.root, uid: lane.uid, files: lane.uid === undefined ? "copy" : "link" },
       { trees: trees.forTenant(this.#context.task.tenant), links, blobs: this.#blobs, kept },
     );
-    attempt.staged(() => staged.giveBack());
     this.#times.mark("inputFetchCompleted");
+    return () => staged.giveBack();
   }
 
   async #execute(command: Command, attempt: Attempt): Promise<Ran> {
@@ -229,6 +266,8 @@ class ActionRun {
   /** What may have been this machine's fault, or a neighbour's, is given a second chance before it is told. */
   #again({ outOfMemory, why, message = why }: Ran): RunOutcome | undefined {
     if (this.#context.task.attempt > 1) return undefined;
+    // What only waits may have been in its way.
+    if (outOfMemory) this.#ports.tools?.endIdle();
     if (outOfMemory) return { kind: "failed", reason: "out-of-memory", message };
     return ownEnds.has(why) ? undefined : { kind: "failed", reason: "executor-lost", message };
   }
@@ -240,7 +279,7 @@ class ActionRun {
     return this.#done({ status, message, result: undefined, digests: [] });
   }
 
-  async #collect(command: Command, { folder }: Attempt, ran: Ran): Promise<Made> {
+  async #collect(command: Command, folder: AttemptFolder, ran: Ran, tool: ToolNote | undefined): Promise<Made> {
     const { sandbox, worker } = this.#ports;
     const { fn, timeoutMs } = this.#spec;
     this.#times.mark("outputUploadStart");
@@ -251,26 +290,11 @@ class ActionRun {
       worker,
       ...this.#times.timestamps,
       virtualExecutionDuration: durationOf(ran.ranMs),
-      auxiliaryMetadata: [usageOf(ran, sandbox.about)],
+      auxiliaryMetadata: [usageOf(ran, sandbox.about, tool)],
     };
     const { result, status, digests } = found;
     const message = messageOf(ran, this.#context, worker);
     return { status, message, result: { ...result, executionMetadata }, digests };
-  }
-
-  /** What is the action's own fault or its client's to mend; undefined where this machine is to blame. */
-  async #refusal(error: unknown): Promise<Status | undefined> {
-    if (error instanceof MissingInputs) return this.#missing(error.digests);
-    if (error instanceof OutputParentTaken) return failed(grpcCode.failedPrecondition, error.message);
-    if (isGrpcError(error, grpcCode.invalidArgument)) return failed(error.code, error.message);
-    if (isFault(error, "invalid")) return failed(grpcCode.invalidArgument, error.message);
-    const lost = isFault(error, "not-found") ? error.facts["digest"] : undefined;
-    // 52: it was there when it was asked for, and gone when it was read.
-    return typeof lost === "string" ? this.#missing([lost]) : undefined;
-  }
-
-  #missing(digests: readonly Digest[]): Status {
-    return missingStatus(`${digests.length} blobs that the action needs are not here`, digests.map(blobSubject));
   }
 
   #done(made: Made): Promise<RunOutcome> {

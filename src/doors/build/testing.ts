@@ -14,6 +14,7 @@ import type { Command } from "#wire/generated/build/bazel/remote/execution/v2/re
 import { assetSettingsDefault, type AssetSettings } from "./asset-download.ts";
 import type { BuildAction, BuildCaller } from "./caller.ts";
 import { Spool } from "./http/spool.ts";
+import { actionKind } from "./plan.ts";
 import { serveBuild } from "./serve.ts";
 import { buildSettingsDefault, type BuildSettings } from "./settings.ts";
 import { Seen } from "./why/seen.ts";
@@ -29,6 +30,27 @@ export const noCommand: Command = {
   outputNodeProperties: [],
   outputDirectoryFormat: 0,
 };
+
+/** A claim on an action's task, whoever's it is. */
+export const actionClaim = {
+  task: 1,
+  taskId: "t0-1",
+  job: 1,
+  jobId: "j0-1",
+  shard: 0,
+  token: 1,
+  stage: 0,
+  stageName: "action",
+  door: "build",
+  key: "action",
+  kind: actionKind,
+  planning: false,
+  generation: 1,
+  leaseMs: 10_000,
+  graceMs: 0,
+  attemptMs: 60_000,
+  effects: "pure",
+} as const;
 
 export type DoorOptions = {
   readonly settings?: Partial<BuildSettings>;

@@ -17,7 +17,12 @@ export type Group = {
   /** Sets the limits, and counts use from here on. `spared` processes are ours and do not count. */
   begin(limits: Limits, spared: number): void;
   use(): GroupUse;
-  /** Kills every member but these. Members that are born meanwhile, too. */
+  /** Begins to stop every member where it is. */
+  freeze(): void;
+  /** Whether all of them have stopped. */
+  isFrozen(): boolean;
+  thaw(): void;
+  /** Kills every member but these, frozen or not. Members that are born meanwhile, too. */
   kill(spared: ReadonlySet<number>): void;
   remove(): void;
 };
@@ -26,6 +31,8 @@ export type Groups = {
   readonly kind: GroupKind;
   /** What is limited and measured. */
   readonly controllers: readonly string[];
+  /** Whether groups can be frozen. */
+  readonly freezes: boolean;
   /** The folders below which our groups are, for whoever has to clear up. */
   readonly roots: readonly string[];
   lane(index: number): Group;

@@ -39,6 +39,7 @@ export function openGroupsV1(name: string, where: Where): Groups | undefined {
   return {
     kind: "cgroup-v1",
     controllers: [...roots.keys()],
+    freezes: roots.has("freezer"),
     roots: [...new Set(roots.values())],
     lane: (index) => new GroupV1(roots, `lane-${index}`),
     limitAll: (memoryBytes) => limitRoot(roots.get("memory"), memoryBytes),
@@ -123,12 +124,24 @@ class GroupV1 implements Group {
     const doomed = (): readonly number[] => this.members().filter((pid) => !spared.has(pid));
     if (doomed().length === 0) return;
     // Frozen, nothing can be born while it is killed; the signals count when it thaws.
-    this.#set("freezer", "freezer.state", "FROZEN");
+    this.freeze();
     try {
       for (const pid of doomed()) killQuietly(pid);
     } finally {
-      this.#set("freezer", "freezer.state", "THAWED");
+      this.thaw();
     }
+  }
+
+  freeze(): void {
+    this.#set("freezer", "freezer.state", "FROZEN");
+  }
+
+  isFrozen(): boolean {
+    return readOr(join(this.#paths.get("freezer") ?? "", "freezer.state")).trim() === "FROZEN";
+  }
+
+  thaw(): void {
+    this.#set("freezer", "freezer.state", "THAWED");
   }
 
   remove(): void {

@@ -37,11 +37,15 @@ export function openGroupsV2(name: string, where: Where): Groups | undefined {
   return {
     kind: "cgroup-v2",
     controllers: wanted.filter((controller) => given.includes(controller)),
+    freezes: hasFreezer(root),
     roots: [root],
     lane: (index) => new GroupV2(join(root, `lane-${index}`)),
     limitAll: (memoryBytes) => writeQuietly(join(root, "memory.max"), memoryBytes > 0 ? String(memoryBytes) : "max"),
   };
 }
+
+/** Since Linux 5.2. */
+const hasFreezer = (root: string): boolean => readOr(join(root, "cgroup.freeze")) !== "";
 
 function enable(path: string): void {
   const there = readOr(join(path, "cgroup.controllers")).trim().split(" ");
@@ -108,12 +112,24 @@ class GroupV2 implements Group {
   kill(spared: ReadonlySet<number>): void {
     const doomed = (): readonly number[] => this.members().filter((pid) => !spared.has(pid));
     if (doomed().length === 0) return;
-    this.#set("cgroup.freeze", "1");
+    this.freeze();
     try {
       for (const pid of doomed()) killQuietly(pid);
     } finally {
-      this.#set("cgroup.freeze", "0");
+      this.thaw();
     }
+  }
+
+  freeze(): void {
+    this.#set("cgroup.freeze", "1");
+  }
+
+  isFrozen(): boolean {
+    return this.#counted("cgroup.events", "frozen") === 1;
+  }
+
+  thaw(): void {
+    this.#set("cgroup.freeze", "0");
   }
 
   remove(): void {

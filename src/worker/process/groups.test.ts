@@ -51,6 +51,13 @@ for (const kind of ["as found", "version 2"] as const)
       doomed.stdin?.end("go\n");
       await until("it has forked", () => group.members().length === 4);
       const others = group.members().filter((pid) => pid !== spared.pid);
+      if (groups.freezes) {
+        group.freeze();
+        await until("nothing moves", () => group.isFrozen());
+        group.thaw();
+        equal(group.isFrozen(), false);
+        group.freeze(); // and is ended all the same
+      }
       await until("all others are gone", () => {
         group.kill(new Set([spared.pid ?? 0]));
         return group.members().length === 1;

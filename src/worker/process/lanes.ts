@@ -10,12 +10,14 @@ export type LaneLoan = Disposable & {
 const waitersMax = 10_000;
 
 export class Lanes {
+  readonly count: number;
   readonly #free: number[];
   readonly #uidBase: number | undefined;
   #waiters: ((index: number) => void)[] = [];
 
   /** Numbered from `first` on. */
   constructor(count: number, uidBase: number | undefined, first = 0) {
+    this.count = count;
     this.#free = Array.from({ length: count }, (_, index) => first + count - 1 - index);
     this.#uidBase = uidBase;
   }

@@ -115,6 +115,10 @@ class Launcher {
         return this.#runs.get(request.id)?.signal(request.signal);
       case "kill":
         return this.#runs.get(request.id)?.stop(request.why);
+      case "freeze":
+        return this.#freeze(request.id);
+      case "thaw":
+        return this.#runs.get(request.id)?.thaw();
       case "forget":
         if (this.#runs.get(request.id)?.end) this.#runs.delete(request.id);
         return;
@@ -123,20 +127,27 @@ class Launcher {
     }
   }
 
+  #freeze(id: string): void {
+    const none = { isStill: false, usage: { cpuMs: 0 } };
+    const frozen = this.#runs.get(id)?.freeze() ?? Promise.resolve(none);
+    void frozen.then((is) => this.#tell({ ev: "frozen", id, ...is }));
+  }
+
   #greet(hello: Extract<Request, { op: "hello" }>): void {
-    const { lanes, ownLanes = 0, uidBase, drops = false, freeBytesMin = 0, memoryBytesMax = 0 } = hello;
+    const { lanes, toolLanes = 0, ownLanes = 0, uidBase, drops = false, freeBytesMin = 0, memoryBytesMax = 0 } = hello;
     this.#dropBoxes(); // made for folders of an earlier life
     this.#users = { uidBase, drops };
     this.#firstOwnLane = lanes;
-    this.#lanesWanted = lanes + ownLanes;
+    const ready = this.#groups?.freezes ? lanes : lanes - toolLanes;
+    this.#lanesWanted = ready + ownLanes;
     for (const [index, lane] of this.#lanes) if (!this.#busy.has(index) && !this.#fits(lane)) this.#close(index, lane);
     this.#freeBytesMin = freeBytesMin;
     this.#groups?.limitAll(memoryBytesMax);
     const runs = [...this.#runs.values()].map(viewOf);
-    const { kind = "none", controllers = [] } = this.#groups ?? {};
-    const about = { groups: kind, controllers, networks: this.#networks };
+    const { kind = "none", controllers = [], freezes = false } = this.#groups ?? {};
+    const about = { groups: kind, controllers, networks: this.#networks, freezes };
     this.#tell({ ev: "welcome", version: launcherVersion, pid: process.pid, ...about, runs });
-    for (let index = 0; index < Math.min(lanes, readyMax); index += 1) this.#prepare(index);
+    for (let index = 0; index < Math.min(ready, readyMax); index += 1) this.#prepare(index);
   }
 
   #start(start: StartRequest): void {

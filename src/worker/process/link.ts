@@ -28,6 +28,8 @@ export type LinkOptions = {
   /** Where the launcher listens. */
   readonly socket: string;
   readonly lanes: number;
+  /** So many of these are for what stays; where it cannot be frozen they are not lent. */
+  readonly toolLanes?: number | undefined;
   /** So many more, numbered on, whose user is always ours. */
   readonly ownLanes?: number | undefined;
   /** What runs in lane n is this user plus n. Needs root. */
@@ -94,7 +96,7 @@ async function greet(options: LinkOptions): Promise<Link | undefined> {
   const link = new SocketLink(socket);
   const { lanes, uidBase, drops = false, freeBytesMin = 0, memoryBytesMax = 0 } = options;
   const users = uidBase === undefined ? {} : { uidBase, drops };
-  const counts = { lanes, ownLanes: options.ownLanes ?? 0 };
+  const counts = { lanes, toolLanes: options.toolLanes ?? 0, ownLanes: options.ownLanes ?? 0 };
   link.send({ op: "hello", version: launcherVersion, ...counts, freeBytesMin, memoryBytesMax, ...users });
   const welcome = await link.first();
   if (!welcome) return undefined;

@@ -57,6 +57,11 @@ const cases: readonly (readonly [...Case, lastLines: string])[] = [
   ],
 ];
 
+test("what somebody talks with has pipes in place of nothing and a file", () => {
+  const talk = { stdin: "/in", stdout: "/an'swers" };
+  match(orderText({ ...start, talk }, options), /^exec 6<&- <'\/in' >'\/an'\\''swers' 2>>'\/err'\n/);
+});
+
 for (const [what, more, how, last] of cases)
   test(`an order: ${what}`, () => {
     const text = orderText({ ...start, ...more }, { ...options, ...how });

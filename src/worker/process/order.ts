@@ -22,16 +22,18 @@ const special = new Set(["PWD", "OLDPWD", "SHLVL", "_", "IFS", "OPTIND", "PPID",
 const harmless = /^(PATH|HOME|USER|LOGNAME|SHELL|TERM|TMPDIR|TMP|TEMP|(BAZEL|TEST|RUNFILES|MILLRACE)_[A-Z0-9_]*)$/;
 
 export function orderText(start: StartRequest, options: OrderOptions): string {
-  const { stdout, stderr, statusPath } = start;
+  const { stdout, stderr, statusPath, talk } = start;
   // Not emptied first: what it says was wiped out, and some file systems would write it to the disk at once.
   const status = statusPath === undefined ? "" : ` 9<>${quoted(statusPath)}`;
-  return [
-    // Into one file, both keep their order.
-    `exec 6<&- >>${quoted(stdout.path)} 2>${stderr.path === stdout.path ? "&1" : `>${quoted(stderr.path)}`}${status}`,
-    "umask 022",
-    ...restLines(start, options),
-  ].join("\n");
+  const out = talk ? talkWords(talk) : `>>${quoted(stdout.path)}`;
+  // Into one file, both keep their order.
+  const err = stderr.path === stdout.path ? "2>&1" : `2>>${quoted(stderr.path)}`;
+  return [`exec 6<&- ${out} ${err}${status}`, "umask 022", ...restLines(start, options)].join("\n");
 }
+
+/** To open either waits for the other side, which has been there from the beginning, unless it died. */
+const talkWords = ({ stdin, stdout }: NonNullable<StartRequest["talk"]>): string =>
+  `<${quoted(stdin)} >${quoted(stdout)}`;
 
 /**
  * Makes a sandbox, in which a shell waits until it is told the number (on descriptor 6), does what is in the file that

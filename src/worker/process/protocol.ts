@@ -8,7 +8,7 @@
  * N3 A run that nobody renews is ended by the launcher's own clock.
  * N4 Whatever the launcher started dies when the launcher does.
  */
-export const launcherVersion = 4;
+export const launcherVersion = 5;
 
 /** Zero or absent is without limit. */
 export type Limits = {
@@ -48,6 +48,8 @@ export type StartRequest = {
   readonly sealed: boolean;
   /** "own" is the lane's, with nobody else in it: where the launcher has networks. The machine's, unless said. */
   readonly network?: Network;
+  /** Pipes in the file system that it reads from and prints to: somebody has both open, and talks with it. */
+  readonly talk?: { readonly stdin: string; readonly stdout: string };
   /** Where the sandbox says (file descriptor 9) which process is the first of its namespace. */
   readonly statusPath?: string;
   /** In a sandbox such as `boxes` says: then the command, its variables and its folder are those in there. */
@@ -96,6 +98,8 @@ export type Request =
       readonly memoryBytesMax?: number;
       /** Lanes that are made ready before anybody asks. */
       readonly lanes: number;
+      /** How many of these, the last, are for what stays: of no use where runs cannot be frozen. */
+      readonly toolLanes?: number;
       /** Lanes behind these, always of the launcher's user, that are made when they are asked for. */
       readonly ownLanes?: number;
     }
@@ -105,6 +109,9 @@ export type Request =
   | { readonly op: "signal"; readonly id: string; readonly signal: "SIGTERM" | "SIGINT" | "SIGQUIT" | "SIGHUP" }
   | { readonly op: "kill"; readonly id: string; readonly why: KillReason }
   | { readonly op: "forget"; readonly id: string }
+  /** Where control groups can: nothing of the run does anything from the answer on, until it may again. */
+  | { readonly op: "freeze"; readonly id: string }
+  | { readonly op: "thaw"; readonly id: string }
   /** Ends everything that runs, and then the launcher. */
   | { readonly op: "quit" };
 
@@ -167,7 +174,11 @@ export type Told =
       readonly controllers: readonly string[];
       /** Whether lanes with users of their own have networks of their own. */
       readonly networks: boolean;
+      /** Whether runs can be frozen. */
+      readonly freezes: boolean;
       readonly runs: readonly RunView[];
     }
   | { readonly ev: "ended"; readonly id: string; readonly end: End }
+  /** With what it has used so far. `isStill`: it can do nothing. */
+  | { readonly ev: "frozen"; readonly id: string; readonly isStill: boolean; readonly usage: Usage }
   | { readonly ev: "trouble"; readonly line: string };

@@ -1,6 +1,7 @@
 /** One process tree that a launcher looks after, from order to end. */
 import { readFileSync, statSync } from "node:fs";
 import { dirname } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { Fault } from "#base/fault.ts";
 import { Capped } from "./capped.ts";
 import type { Lane } from "./lane.ts";
@@ -31,6 +32,8 @@ export class Run {
   #stopped: EndReason | undefined;
   #stoppedMono = 0;
   #streams: readonly Capped[] = [];
+  #wasFrozen = false;
+  #isOver = false;
   end: End | undefined;
 
   constructor(start: StartRequest, lane: Lane, machine: Machine) {
@@ -79,6 +82,25 @@ export class Run {
     if (!this.end && this.#startedMono !== undefined) this.lane.killAll();
   }
 
+  /** Whether nothing of it can do anything any more, until it is thawed or ended; and what it has used so far. */
+  async freeze(): Promise<{ readonly isStill: boolean; readonly usage: Usage }> {
+    const { group } = this.lane;
+    const isThere = (): boolean => this.#startedMono !== undefined && !this.#isOver && this.#stopped === undefined;
+    const untilMono = performance.now() + freezeMsMax;
+    if (!isThere()) return { isStill: false, usage: { cpuMs: 0 } };
+    this.#wasFrozen = true;
+    group?.freeze();
+    while (isThere() && group?.isFrozen() === false && performance.now() < untilMono) await pause(1);
+    const { outOfMemory: _, ...used } = group?.use() ?? {};
+    const usage = usageOf(used, this.lane.usedBefore, this.lane.usedBefore);
+    return { isStill: isThere() && group?.isFrozen() === true, usage };
+  }
+
+  /** Once it is over its lane may be another's. */
+  thaw(): void {
+    if (!this.#isOver) this.lane.group?.thaw();
+  }
+
   /** Looks after what has grown too long: output, time, or the time since anybody asked for it. */
   look(): void {
     if (this.end || this.#startedMono === undefined) return;
@@ -108,6 +130,9 @@ export class Run {
     this.#startedMono = performance.now();
     this.#startedAtMs = Date.now();
     const exitCode = await this.#obeyed(boxes);
+    // Be it that it ended just when it was to be stopped: its shell is needed.
+    if (this.#wasFrozen) group?.thaw();
+    this.#isOver = true;
     const ranMs = performance.now() - this.#startedMono;
     const { outOfMemory = false, ...used } = group?.use() ?? {};
     const usage = usageOf(used, before, lane.childrenUse());
@@ -198,6 +223,9 @@ function usageOf(used: Partial<GroupUse>, before: ChildrenUse, after: ChildrenUs
     writtenBytes: Math.max(0, after.writtenBytes - before.writtenBytes),
   };
 }
+
+/** One that waits for a disk cannot be stopped in between. */
+const freezeMsMax = 2_000;
 
 /** How long a shell may take to notice that its child is dead. */
 const shellMsMax = 3_000;

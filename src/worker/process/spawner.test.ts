@@ -1,6 +1,6 @@
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { existsSync, globSync, writeFileSync } from "node:fs";
+import { existsSync, globSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { isFault } from "#base/fault.ts";
@@ -8,7 +8,7 @@ import { until } from "#test/until.ts";
 import type { LaneLoan } from "./lanes.ts";
 import { groupsName } from "./leftovers.ts";
 import { isAlive } from "./proc.ts";
-import { rigHome, rigUidBase, SpawnerRig, text } from "./rig.ts";
+import { rigClock, rigHome, rigUidBase, SpawnerRig, text } from "./rig.ts";
 import { Spawner } from "./spawner.ts";
 
 const isRoot = process.getuid?.() === 0;
@@ -53,6 +53,27 @@ describe("a process that a launcher starts", { skip: linux, timeout: 120_000 }, 
       [],
       "no descriptor but the three, and the one that ls opened",
     );
+  });
+
+  test("stops where it is when that is asked, goes on when it may, and can be ended in between", async (t) => {
+    await using rig = await SpawnerRig.open();
+    if (!rig.spawner.canFreeze) return t.skip("needs control groups that can be frozen: none here");
+    const running = await rig.start(["/bin/sh", "-c", "while :; do echo; done"]);
+    const size = (): number => statSync(join(running.attempt, "stdout")).size;
+    await until("it prints", () => size() > 0);
+    const usage = await running.freeze();
+    ok(usage && usage.cpuMs > 0);
+    const before = size();
+    await rigClock.sleep(100);
+    equal(size(), before);
+    running.thaw();
+    await until("it goes on", () => size() > before);
+    ok(await running.freeze());
+    running.kill("cancelled");
+    equal((await running.end).why, "cancelled");
+    equal(await running.freeze(), undefined);
+    running.thaw();
+    equal((await rig.sh("echo next")).out, "next\n");
   });
 
   test("84: that a signal ends is 128 and the signal's number", async () => {

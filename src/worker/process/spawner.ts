@@ -6,7 +6,7 @@ import { randomBytes } from "node:crypto";
 import { Fault } from "#base/fault.ts";
 import { connectLauncher, type Link, type LinkOptions } from "./link.ts";
 import { Lanes } from "./lanes.ts";
-import type { Boxes, End, GroupKind, KillReason, Request, RunView, StartRequest, Told } from "./protocol.ts";
+import type { Boxes, End, GroupKind, KillReason, Request, RunView, StartRequest, Told, Usage } from "./protocol.ts";
 
 export type SpawnerOptions = LinkOptions & { readonly log: (line: string) => void };
 
@@ -20,6 +20,9 @@ export type Running = {
   readonly end: Promise<End>;
   signal(name: "SIGTERM" | "SIGINT" | "SIGQUIT" | "SIGHUP"): void;
   kill(why: KillReason): void;
+  /** Undefined when it cannot be stopped where it is, or has ended; otherwise what it has used so far. */
+  freeze(): Promise<Usage | undefined>;
+  thaw(): void;
   /** Its end has been dealt with: no later life of this node needs to hear of it. */
   forget(): void;
 };
@@ -59,8 +62,8 @@ export class Spawner implements AsyncDisposable {
   private constructor(options: SpawnerOptions, link: Link) {
     this.#options = options;
     this.#link = link;
-    const { lanes, ownLanes = 0, uidBase } = options;
-    this.lanes = new Lanes(lanes, uidBase);
+    const { lanes, toolLanes = 0, ownLanes = 0, uidBase } = options;
+    this.lanes = new Lanes(this.canFreeze ? lanes : lanes - toolLanes, uidBase);
     this.ownLanes = new Lanes(ownLanes, undefined, lanes);
     this.found = link.welcome.runs.map((view) => ({
       ...this.#follow(view, defaultLeaseMs),
@@ -84,6 +87,11 @@ export class Spawner implements AsyncDisposable {
   /** Whether what runs can be given the network of its lane. */
   get hasNetworks(): boolean {
     return this.#link.welcome.networks;
+  }
+
+  /** Whether what runs can be stopped where it is. */
+  get canFreeze(): boolean {
+    return this.#link.welcome.freezes;
   }
 
   get launcherPid(): number {
@@ -129,6 +137,7 @@ export class Spawner implements AsyncDisposable {
   #follow({ id, tag, lane, end }: Omit<RunView, "folder">, leaseMs: number): Followed {
     const ended = Promise.withResolvers<End>();
     ended.promise.catch(() => {});
+    let frozen: PromiseWithResolvers<Usage | undefined> | undefined;
     const followed: Followed = {
       id,
       tag,
@@ -138,6 +147,19 @@ export class Spawner implements AsyncDisposable {
       settle: ended,
       signal: (name) => void this.#send({ op: "signal", id, signal: name }),
       kill: (why) => void this.#send({ op: "kill", id, why }),
+      freeze: () => {
+        if (!this.#runs.has(id)) return Promise.resolve(undefined);
+        if (!frozen) {
+          frozen = Promise.withResolvers();
+          this.#send({ op: "freeze", id });
+        }
+        return frozen.promise;
+      },
+      frozen: (usage) => {
+        frozen?.resolve(usage);
+        frozen = undefined;
+      },
+      thaw: () => void this.#send({ op: "thaw", id }),
       forget: () => {
         this.#runs.delete(id);
         this.#forgetSoon(id);
@@ -159,7 +181,10 @@ export class Spawner implements AsyncDisposable {
     if (told.ev === "ended") {
       const followed = this.#runs.get(told.id);
       this.#runs.delete(told.id);
+      followed?.frozen(undefined);
       followed?.settle.resolve(told.end);
+    } else if (told.ev === "frozen") {
+      this.#runs.get(told.id)?.frozen(told.isStill ? told.usage : undefined);
     } else if (told.ev === "trouble") this.#options.log(`launcher: ${told.line}`);
   }
 
@@ -186,6 +211,7 @@ export class Spawner implements AsyncDisposable {
 
   #lose(followed: Followed, why: string): void {
     this.#runs.delete(followed.id);
+    followed.frozen(undefined);
     followed.settle.reject(new Fault("unavailable", "run process", { tag: followed.tag, why }));
   }
 
@@ -215,7 +241,12 @@ export class Spawner implements AsyncDisposable {
   }
 }
 
-type Followed = Running & { readonly leaseMs: number; readonly settle: PromiseWithResolvers<End> };
+type Followed = Running & {
+  readonly leaseMs: number;
+  readonly settle: PromiseWithResolvers<End>;
+  /** The launcher has said whether it is. */
+  frozen(usage: Usage | undefined): void;
+};
 
 function check({ argv, env, cwd }: ProcessSpec): void {
   const refuse = (why: string): never => {

@@ -8,6 +8,7 @@ import { isAlive } from "#worker/process/proc.ts";
 import { rigClock, rigHome, text } from "#worker/process/rig.ts";
 import { attemptsIn, type AttemptFolder } from "./attempt-folder.ts";
 import type { Command } from "./command.ts";
+import { commandOf } from "./rig.ts";
 import { Sandbox } from "./sandbox.ts";
 
 type Ended = { readonly out: string; readonly folder: AttemptFolder; readonly exitCode: number };
@@ -29,19 +30,7 @@ class Rig implements AsyncDisposable {
 
   async run(argv: readonly string[], more: Partial<Command> = {}): Promise<Ended> {
     await using attempt = await this.sandbox.attempt();
-    const command: Command = {
-      tag: "test",
-      argv,
-      env: { PATH: "/usr/bin:/bin" },
-      workingDirectory: "",
-      network: false,
-      limits: {},
-      timeoutMs: 30_000,
-      leaseMs: 30_000,
-      outputBytesMax: 100_000,
-      ...more,
-    };
-    const { exitCode } = await attempt.run(command);
+    const { exitCode } = await attempt.run(commandOf(argv, more));
     const { folder } = attempt;
     return { out: `${text(folder.stdout)}${text(folder.stderr)}`, folder, exitCode };
   }

@@ -17,6 +17,8 @@ export type Command = {
   readonly readOnly?: readonly (readonly [string, string])[];
   /** What a later life of this node has to know to go on with it, for `adopt`. */
   readonly note?: string;
+  /** Pipes that it reads from and prints to, in place of nothing and a file. */
+  readonly talk?: { readonly stdin: string; readonly stdout: string };
   /** How long it goes on when this node dies; for what is left of the lease, unless said. */
   readonly orphanMs?: number;
 };

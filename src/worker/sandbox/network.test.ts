@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { canMakeNetworks } from "#worker/process/network.ts";
 import { rigClock, rigHome, text } from "#worker/process/rig.ts";
-import type { Command } from "./command.ts";
+import { commandOf } from "./rig.ts";
 import { Sandbox } from "./sandbox.ts";
 
 /** One lane, so that one command comes after the other in the same. */
@@ -26,18 +26,7 @@ class Rig implements AsyncDisposable {
 
   async bash(script: string, network = false): Promise<string> {
     await using attempt = await this.#sandbox.attempt();
-    const command: Command = {
-      tag: "test",
-      argv: ["/bin/bash", "-c", script],
-      env: { PATH: "/usr/bin:/bin" },
-      workingDirectory: "",
-      network,
-      limits: {},
-      timeoutMs: 30_000,
-      leaseMs: 30_000,
-      outputBytesMax: 100_000,
-    };
-    await attempt.run(command);
+    await attempt.run(commandOf(["/bin/bash", "-c", script], { network }));
     return `${text(attempt.folder.stdout)}${text(attempt.folder.stderr)}`;
   }
 

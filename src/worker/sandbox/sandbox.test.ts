@@ -11,6 +11,7 @@ import { isAlive } from "#worker/process/proc.ts";
 import { rigClock, rigHome, text } from "#worker/process/rig.ts";
 import { boxFailure } from "./box.ts";
 import type { Command, Ran } from "./command.ts";
+import { commandOf } from "./rig.ts";
 import { Sandbox, type SandboxOptions } from "./sandbox.ts";
 
 const isLinux = process.platform === "linux";
@@ -52,19 +53,6 @@ class Rig implements AsyncDisposable {
     rmSync(this.home, { recursive: true, force: true });
   }
 }
-
-const commandOf = (argv: readonly string[], more: Partial<Command> = {}): Command => ({
-  tag: "test",
-  argv,
-  env: { PATH: "/usr/bin:/bin" },
-  workingDirectory: "",
-  network: false,
-  limits: {},
-  timeoutMs: 30_000,
-  leaseMs: 30_000,
-  outputBytesMax: 100_000,
-  ...more,
-});
 
 const modes = [
   { name: "in bubblewrap", skip: bwrapMissing(), isolation: { want: "bubblewrap" } },

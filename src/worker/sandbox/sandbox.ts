@@ -29,6 +29,8 @@ export type SandboxOptions = {
   readonly home: string;
   readonly socket: string;
   readonly lanes: number;
+  /** How many of these are for tools that stay, where such can be kept. */
+  readonly toolLanes?: number;
   /** For what is run beside, as our own user and without a sandbox: `unboxed`. */
   readonly ownLanes?: number;
   readonly clock: Clock;
@@ -82,7 +84,7 @@ export class Sandbox implements AsyncDisposable {
     this.#hidden = foldersAmong([options.home, ...(options.hidden ?? [])]);
     this.#scratch = foldersAmong(["/run", "/var/tmp", "/tmp"]).filter((path) => path !== "/tmp");
     // Where groups count memory they count this as well; elsewhere all lanes together must not take it all.
-    const shared = spawner.groups.controllers.includes("memory") ? 1 : options.lanes;
+    const shared = spawner.groups.controllers.includes("memory") ? 1 : spawner.lanes.count;
     this.#tmpBytes = options.tmpBytes ?? Math.floor(machineBytes() / 2 / shared);
     const { kind, uidBase, network, missing } = isolation;
     const users = uidBase === undefined ? "shared" : "own";
@@ -105,10 +107,21 @@ export class Sandbox implements AsyncDisposable {
     const { uidBase, drops } = isolation;
     mkdirSync(attemptsIn(options.home), { recursive: true, mode: 0o711 });
     if (uidBase !== undefined) checkPassable(options.home);
-    const { home, socket, lanes, ownLanes, clock, log, freeBytesMin = freeBytesMinDefault } = options;
+    const { home, socket, lanes, toolLanes, ownLanes, clock, log, freeBytesMin = freeBytesMinDefault } = options;
     const memoryBytesMax = options.memoryBytesMax ?? Math.floor(machineBytes() * 0.9);
     const limits = { freeBytesMin, memoryBytesMax };
-    const spawner = await Spawner.open({ home, socket, lanes, ownLanes, uidBase, drops, ...limits, clock, log });
+    const spawner = await Spawner.open({
+      home,
+      socket,
+      lanes,
+      toolLanes,
+      ownLanes,
+      uidBase,
+      drops,
+      ...limits,
+      clock,
+      log,
+    });
     return new Sandbox(options, isolation, spawner);
   }
 
@@ -117,6 +130,11 @@ export class Sandbox implements AsyncDisposable {
     const { home, clock } = this.#options;
     const spawner = this.#spawner;
     return { spawner, lanes: spawner.ownLanes, folder: attemptsIn(home), clock };
+  }
+
+  /** Whether what runs can be stopped where it is, so that nobody meets it in its folder. */
+  get canFreeze(): boolean {
+    return this.#spawner.canFreeze;
   }
 
   /** What an earlier life of this node started in a sandbox of this kind, and said what for. */
@@ -197,17 +215,19 @@ export class Sandbox implements AsyncDisposable {
     const { tag, argv, env, workingDirectory, limits, timeoutMs, leaseMs, outputBytesMax: bytesMax } = command;
     const { stdout, stderr, status, root } = folder;
     const files = { stdout: { path: stdout, bytesMax }, stderr: { path: stderr, bytesMax } };
-    const { note, orphanMs } = command;
+    const { note, orphanMs, talk } = command;
     const adopting = {
       ...(note === undefined ? {} : { note: noteText({ kind, said: note }) }),
       ...(orphanMs === undefined ? {} : { orphanMs }),
+      ...(talk && { talk }),
     };
     const rest = { tag, lane: lane.index, limits, timeoutMs, leaseMs, ...files, ...adopting };
     if (kind === "plain")
       return this.#spawner.start({ ...rest, argv, env, cwd: join(root, workingDirectory), sealed: false });
     const { network, readOnly = [] } = command;
     checkWords(argv);
-    if (this.#areAhead && !network && readOnly.length === 0) {
+    // One that waits has its pipes already.
+    if (this.#areAhead && !network && readOnly.length === 0 && !talk) {
       const cwd = folderInBox(workingDirectory);
       const box = this.#boxFor(lane, folder);
       return this.#spawner.start({ ...rest, argv, env, cwd, sealed: true, statusPath: status, box });

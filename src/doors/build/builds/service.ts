@@ -1,6 +1,7 @@
 /** Builds: submitted once, looked at, watched and stopped. Each tenant sees its own, and none of others. */
 import { randomUUID } from "node:crypto";
 import { digestSizeBytes, parseDigest, type Digest } from "#base/digest.ts";
+import { UntilLeaving } from "#base/until-leaving.ts";
 import { isFault } from "#base/fault.ts";
 import { parseJob } from "#base/ids.ts";
 import { digestOf } from "#blobs/hashing.ts";
@@ -54,9 +55,11 @@ type Found = { readonly buildId: string; readonly view: JobView; readonly record
 export class BuildsService {
   readonly #ports: BuildsPorts;
   readonly #builds = new RecordedBuilds();
+  readonly #untilLeaving: UntilLeaving;
 
   constructor(ports: BuildsPorts) {
     this.#ports = ports;
+    this.#untilLeaving = new UntilLeaving(ports.execution.leaving);
   }
 
   async submit(request: SubmitBuildRequest, call: BuildsCall): Promise<SubmitBuildResponse> {
@@ -122,13 +125,13 @@ export class BuildsService {
   }
 
   async *watch({ buildId }: WatchBuildRequest, call: BuildsCall): AsyncGenerator<WatchBuildResponse> {
-    const { client, leaving } = this.#ports.execution;
+    const { client } = this.#ports.execution;
     const { view, recorded } = await this.find(buildId, call);
     const follower = new BuildFollower(buildId, view, recorded);
     yield { build: follower.build, changed: follower.takeChanged() };
     if (follower.hasEnded) return;
-    const signal = leaving ? AbortSignal.any([call.signal, leaving]) : call.signal;
-    for await (const message of client.watch(buildId, signal)) {
+    using held = this.#untilLeaving.hold(call.signal);
+    for await (const message of client.watch(buildId, held.signal)) {
       let mustLook = message.kind === "snapshot";
       if (message.kind === "events")
         for (const event of message.events) if (follower.hear(event) === "look") mustLook = true;

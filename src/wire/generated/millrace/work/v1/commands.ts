@@ -45,6 +45,11 @@ export type SubmitRequest = {
   readonly lock?: LockSpec | undefined;
   /** Results of earlier jobs that may be taken over. */
   readonly reuse: readonly Reuse[];
+  /**
+   * Begins nothing: joins the live job with the merge key, or is refused with "nothing-to-join". Leave stages,
+   * deadline_ms, lock and reuse unset; a shard that does not know this field refuses a submission without stages.
+   */
+  readonly joinOnly: boolean;
 };
 
 export const SubmitRequest: Message<SubmitRequest> = {
@@ -101,6 +106,9 @@ export const SubmitRequest: Message<SubmitRequest> = {
       Reuse.write(one, to);
       to.close(start);
     }
+    if (message.joinOnly) {
+      to.bool(128, message.joinOnly);
+    }
   },
   read(from, end, before) {
     let shard = before === undefined ? 0 : before.shard;
@@ -118,6 +126,7 @@ export const SubmitRequest: Message<SubmitRequest> = {
     let deadlineMs = before === undefined ? 0 : before.deadlineMs;
     let lock = before?.lock;
     const reuse: Reuse[] = before === undefined ? [] : (before.reuse as Reuse[]);
+    let joinOnly = before === undefined ? false : before.joinOnly;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -187,11 +196,15 @@ export const SubmitRequest: Message<SubmitRequest> = {
           from.leave(stop);
           break;
         }
+        case 128: {
+          joinOnly = from.bool();
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { shard, tenant, door, name, requestKey, payloadHash, mergeKey, subscriber, leaveGraceMs, priority, spec, stages, deadlineMs, lock, reuse };
+    return { shard, tenant, door, name, requestKey, payloadHash, mergeKey, subscriber, leaveGraceMs, priority, spec, stages, deadlineMs, lock, reuse, joinOnly };
   },
 };
 

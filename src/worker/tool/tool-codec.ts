@@ -1,0 +1,156 @@
+/**
+ * What is said to a tool that stays, and what it answers: messages with their length before them, or JSON. Bytes in,
+ * messages out.
+ *
+ * O1 Whatever a tool prints, reading it ends with an answer or with a Fault "invalid", and holds no more than
+ *    `answerBytesMax`.
+ */
+import { Fault } from "#base/fault.ts";
+import { WorkRequest, WorkResponse } from "#wire/generated/blaze/worker/worker_protocol.ts";
+import { decode, encode } from "#wire/message.ts";
+import { Writer } from "#wire/writer.ts";
+
+export type ToolProtocol = "proto" | "json";
+
+export type ToolRequest = Pick<WorkRequest, "arguments" | "inputs">;
+export type ToolAnswer = { readonly exitCode: number; readonly output: string };
+
+export const answerBytesMax = 16 * 1024 * 1024;
+
+/** Tools that take one request at a time know no other; some answer with nothing else. */
+const requestId = 0;
+
+export function requestBytes(request: ToolRequest, protocol: ToolProtocol): Buffer {
+  const whole = { ...request, requestId, cancel: false, verbosity: 0, sandboxDir: "" };
+  if (protocol === "json") return Buffer.from(`${JSON.stringify(jsonOf(whole))}\n`);
+  const message = encode(WorkRequest, whole);
+  const length = new Writer(Buffer.allocUnsafe(lengthBytesMax));
+  length.plainUint32(message.length);
+  return Buffer.concat([length.bytes.subarray(0, length.pos), message]);
+}
+
+/** As protobuf's own JSON has it: bytes are base64. */
+const jsonOf = ({ arguments: words, inputs }: WorkRequest) => ({
+  arguments: words,
+  inputs: inputs.map(({ path, digest }) => ({ path, digest: Buffer.from(digest).toString("base64") })),
+  requestId,
+});
+
+/** Reads one answer, however it is cut into pieces. */
+export class AnswerReader {
+  readonly #protocol: ToolProtocol;
+  #pieces: Buffer[] = [];
+  #bytes = 0;
+  readonly #json = new ObjectEnd();
+  /** Of the message, with its length before it; not known yet. */
+  #wanted: number | undefined;
+
+  constructor(protocol: ToolProtocol) {
+    this.#protocol = protocol;
+  }
+
+  /** The answer when it is whole. Throws for what is none, and for anything behind one: nobody asked for more. */
+  push(piece: Buffer): ToolAnswer | undefined {
+    this.#pieces.push(piece);
+    this.#bytes += piece.length;
+    if (this.#bytes > answerBytesMax + lengthBytesMax) throw babble(`more than ${answerBytesMax} bytes`);
+    return this.#protocol === "json" ? this.#pushJson(piece) : this.#pushProto();
+  }
+
+  #pushJson(piece: Buffer): ToolAnswer | undefined {
+    const end = this.#json.push(piece);
+    if (end === undefined) return undefined;
+    if (piece.subarray(end).toString("latin1").trim() !== "") throw babble("something behind the answer");
+    return jsonAnswer(this.#whole().toString("utf8"));
+  }
+
+  #pushProto(): ToolAnswer | undefined {
+    if (this.#wanted === undefined) {
+      const length = lengthIn(this.#whole());
+      if (!length) return undefined;
+      if (length.value > answerBytesMax) throw babble(`an answer of ${length.value} bytes`);
+      this.#wanted = length.value + length.bytes;
+    }
+    if (this.#bytes < this.#wanted) return undefined;
+    if (this.#bytes > this.#wanted) throw babble("something behind the answer");
+    const whole = this.#whole();
+    const { value, bytes } = lengthIn(whole) ?? { value: 0, bytes: 0 };
+    return checked(decode(WorkResponse, whole.subarray(bytes, bytes + value)));
+  }
+
+  #whole(): Buffer {
+    const [first, ...more] = this.#pieces;
+    if (!first || more.length === 0) return first ?? Buffer.alloc(0);
+    const whole = Buffer.concat(this.#pieces);
+    this.#pieces = [whole];
+    return whole;
+  }
+}
+
+const lengthBytesMax = 5;
+
+/** Undefined when there is more of it to come. */
+function lengthIn(bytes: Buffer): { readonly value: number; readonly bytes: number } | undefined {
+  let value = 0;
+  for (let at = 0; at < bytes.length; at += 1) {
+    if (at >= lengthBytesMax) throw babble("a length that never ends");
+    const byte = bytes[at] ?? 0;
+    value += (byte & 0x7f) * 128 ** at;
+    if (byte < 0x80) return { value, bytes: at + 1 };
+  }
+  if (bytes.length >= lengthBytesMax) throw babble("a length that never ends");
+  return undefined;
+}
+
+/** Finds where the first object in a text of JSON ends, without reading it. */
+class ObjectEnd {
+  #depth = 0;
+  #isText = false;
+  #isEscaped = false;
+
+  /** Where in the piece it ends. */
+  push(piece: Buffer): number | undefined {
+    for (let at = 0; at < piece.length; at += 1) {
+      const byte = piece[at] ?? 0;
+      if (this.#isText) this.#inText(byte);
+      else if (byte === quote && this.#depth > 0) this.#isText = true;
+      else if (byte === open) this.#depth += 1;
+      else if (byte === close && this.#depth > 0) {
+        this.#depth -= 1;
+        if (this.#depth === 0) return at + 1;
+      } else if (this.#depth === 0 && !blanks.has(byte)) throw babble("no JSON object");
+    }
+    return undefined;
+  }
+
+  #inText(byte: number): void {
+    if (this.#isEscaped) this.#isEscaped = false;
+    else if (byte === backslash) this.#isEscaped = true;
+    else if (byte === quote) this.#isText = false;
+  }
+}
+
+const [quote, backslash, open, close] = [0x22, 0x5c, 0x7b, 0x7d];
+const blanks: ReadonlySet<number> = new Set([0x20, 0x09, 0x0a, 0x0d]);
+
+function jsonAnswer(text: string): ToolAnswer {
+  let told: Partial<Record<keyof WorkResponse, unknown>>;
+  try {
+    told = JSON.parse(text) as typeof told;
+  } catch {
+    throw babble("no JSON");
+  }
+  // What is not said is what protobuf has for it.
+  const { exitCode = 0, output = "", requestId: id = 0, wasCancelled = false } = told;
+  if (typeof exitCode !== "number" || (exitCode | 0) !== exitCode) throw babble("an exit code that is none");
+  if (typeof output !== "string" || typeof id !== "number") throw babble("fields of other types");
+  return checked({ exitCode, output, requestId: id, wasCancelled: wasCancelled === true });
+}
+
+function checked({ exitCode, output, requestId: id, wasCancelled }: WorkResponse): ToolAnswer {
+  if (id !== requestId) throw babble(`an answer to request ${id}, which nobody made`);
+  if (wasCancelled) throw babble("it says that it was cancelled, and it was not");
+  return { exitCode, output };
+}
+
+const babble = (why: string): Fault => new Fault("invalid", "read answer of tool", { why });
