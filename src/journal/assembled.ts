@@ -46,8 +46,8 @@ export function assembled(ports: AssembledPorts): Journal {
       const wanted = { throughSeq, history: await history.cursor(shard), recordsMax: trimRecordsMax };
       while ((await call("trim", { shard, epoch }, wanted)) < throughSeq);
     },
-    findKeys: (shard, keys) => call("findKeys", shard, keys),
-    trimKeys: (shard, limit) => call("trimKeys", shard, limit),
+    findKeys: (shard, keys, atMs) => call("findKeys", shard, keys, atMs),
+    trimKeys: (shard, atMs, limit) => call("trimKeys", shard, atMs, limit),
     acquire: (shard, node, wanted) => call("acquire", shard, { node, ...wanted }),
     renew: (node, held, leaseMs) => call("renew", node, held, leaseMs),
     release: (shard, epoch, successor) => call("release", { shard, epoch }, successor),

@@ -75,9 +75,9 @@ export function logOver(tables: Tables) {
       return seq;
     },
 
-    findKeys: (nowMs: number, shard: ShardId, keys: readonly string[]): port.RequestKey[] =>
-      keys.flatMap((key) => tables.key(shard, key) ?? []).filter(({ retainedUntilMs }) => retainedUntilMs > nowMs),
+    findKeys: (_: number, shard: ShardId, keys: readonly string[], atMs: number): port.RequestKey[] =>
+      keys.flatMap((key) => tables.key(shard, key) ?? []).filter(({ retainedUntilMs }) => retainedUntilMs > atMs),
 
-    trimKeys: (nowMs: number, shard: ShardId, limit: number): number => tables.dropKeys(shard, nowMs, limit),
+    trimKeys: (_: number, shard: ShardId, atMs: number, limit: number): number => tables.dropKeys(shard, atMs, limit),
   };
 }

@@ -171,38 +171,46 @@ export function exerciseHistory(makeStore: MakeStore): void {
     equal(name.replaceAll("\u0000", "\ufffd"), "nul \ufffd here");
   });
 
-  scene(makeStore, "jobs are listed newest end first, page by page, across shards", async ({ journal }) => {
-    const { history } = journal;
-    const epochs = [await own(journal, 0), await own(journal, 1)];
-    for (const [shard, epoch] of epochs.entries()) {
-      const jobs = Array.from({ length: 12 }, (_, i) =>
-        jobRow(shard, i + 1, { tenant: i % 3 ? "acme" : "zeta", endedAtMs: 5_000 + (i >> 1) }),
+  scene(
+    makeStore,
+    "jobs are listed newest first, page by page, across shards, whenever they ended",
+    async ({ journal }) => {
+      const { history } = journal;
+      const epochs = [await own(journal, 0), await own(journal, 1)];
+      for (const [shard, epoch] of epochs.entries()) {
+        const jobs = Array.from({ length: 12 }, (_, i) =>
+          jobRow(shard, i + 1, {
+            tenant: i % 3 ? "acme" : "zeta",
+            submittedAtMs: 5_000 + (i >> 1),
+            endedAtMs: 9_000 - i,
+          }),
+        );
+        await history.record(shard, { epoch, throughSeq: 1 }, { ...merged(), jobs });
+      }
+      const everything: JobRow[] = [];
+      for (let cursor: string | undefined, pages = 0; pages === 0 || cursor !== undefined; pages += 1) {
+        const page = await history.jobs({ limit: 7, cursor });
+        everything.push(...page.jobs);
+        cursor = page.cursor;
+        equal(pages < 4, true);
+      }
+      const order = everything.map(({ submittedAtMs, shard, job }) => [submittedAtMs, shard, job]);
+      equal(new Set(order.map(String)).size, 24);
+      deepEqual(
+        order,
+        order.toSorted((a, b) => (b[0] ?? 0) - (a[0] ?? 0) || (b[1] ?? 0) - (a[1] ?? 0) || (b[2] ?? 0) - (a[2] ?? 0)),
       );
-      await history.record(shard, { epoch, throughSeq: 1 }, { ...merged(), jobs });
-    }
-    const everything: JobRow[] = [];
-    for (let cursor: string | undefined, pages = 0; pages === 0 || cursor !== undefined; pages += 1) {
-      const page = await history.jobs({ limit: 7, cursor });
-      everything.push(...page.jobs);
-      cursor = page.cursor;
-      equal(pages < 4, true);
-    }
-    const order = everything.map(({ endedAtMs, shard, job }) => [endedAtMs, shard, job]);
-    equal(new Set(order.map(String)).size, 24);
-    deepEqual(
-      order,
-      order.toSorted((a, b) => (b[0] ?? 0) - (a[0] ?? 0) || (b[1] ?? 0) - (a[1] ?? 0) || (b[2] ?? 0) - (a[2] ?? 0)),
-    );
-    const zeta = await history.jobs({ tenant: "zeta", limit: 5 });
-    equal(zeta.jobs.length, 5);
-    const rest = await history.jobs({ tenant: "zeta", limit: 5, cursor: zeta.cursor });
-    deepEqual([rest.jobs.length, rest.cursor], [3, undefined]);
-    equal((await history.jobs({ door: "build", limit: 5 })).jobs.length, 0);
-    equal((await history.jobs({ phase: "COMPLETED", tenant: "acme", door: "ci", limit: 100 })).jobs.length, 16);
-    for (const cursor of ["", "nonsense", "aDEuMS4xLjE=", `${zeta.cursor}!`])
-      await faults(history.jobs({ limit: 5, cursor }), "invalid");
-    for (const limit of [0, -1, 1.5, 5000]) await faults(history.jobs({ limit }), "invalid");
-  });
+      const zeta = await history.jobs({ tenant: "zeta", limit: 5 });
+      equal(zeta.jobs.length, 5);
+      const rest = await history.jobs({ tenant: "zeta", limit: 5, cursor: zeta.cursor });
+      deepEqual([rest.jobs.length, rest.cursor], [3, undefined]);
+      equal((await history.jobs({ door: "build", limit: 5 })).jobs.length, 0);
+      equal((await history.jobs({ phase: "COMPLETED", tenant: "acme", door: "ci", limit: 100 })).jobs.length, 16);
+      for (const cursor of ["", "nonsense", "aDIuMS4xLjE=", `${zeta.cursor}!`])
+        await faults(history.jobs({ limit: 5, cursor }), "invalid");
+      for (const limit of [0, -1, 1.5, 5000]) await faults(history.jobs({ limit }), "invalid");
+    },
+  );
 
   scene(
     makeStore,
@@ -265,16 +273,17 @@ export function exerciseHistory(makeStore: MakeStore): void {
   scene(makeStore, "old jobs are forgotten with all that is theirs, oldest first", async ({ journal }) => {
     const { history } = journal;
     const epoch = await own(journal, 0);
-    for (const job of [1, 2, 3, 4])
-      await history.record(0, { epoch, throughSeq: job }, jobRows(0, job, { endedAtMs: job * 100 }));
+    const times = (job: number) => ({ submittedAtMs: job * 100 - 50, endedAtMs: job * 100 });
+    for (const job of [1, 2, 3, 4]) await history.record(0, { epoch, throughSeq: job }, jobRows(0, job, times(job)));
+    await history.record(0, { epoch, throughSeq: 4 }, jobRows(0, 5, { submittedAtMs: 10, endedAtMs: 400 }));
     equal(await history.trim(0, 350, 2), 2);
     equal(await history.job(0, 1), undefined);
-    deepEqual(await history.job(0, 3), asHistory(jobRows(0, 3, { endedAtMs: 300 })));
+    deepEqual(await history.job(0, 3), asHistory(jobRows(0, 3, times(3))));
     equal(await history.trim(0, 350, 2), 1);
     equal(await history.trim(0, 350, 2), 0);
     deepEqual(
       (await history.jobs({ limit: 9 })).jobs.map(({ job }) => job),
-      [4],
+      [4, 5],
     );
     equal(await history.cursor(0), 4);
   });

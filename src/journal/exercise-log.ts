@@ -201,21 +201,22 @@ export function exerciseLog(makeStore: MakeStore): void {
       equal(await send({ seq: 2, keys: [odd] }), "appended");
       equal(await send({ epoch: epoch + 1, seq: 3, keys: [key("fenced", 4, 500_000)] }), "fenced");
       const other = await node();
-      const find = async (...names: string[]): Promise<RequestKey[]> =>
-        [...(await other.findKeys(1, names))].sort((a, b) => a.job - b.job);
-      deepEqual(await find(odd.key, "a/ci/long", "nobody", "a/ci/short", "fenced"), [short, long, odd]);
-      deepEqual(await other.findKeys(2, ["a/ci/long"]), []);
-      deepEqual(await other.findKeys(1, []), []);
-      equal(await other.trimKeys(1, 10), 0);
-      advance(6_000);
-      deepEqual(await find("a/ci/short", "a/ci/long"), [long]);
-      equal(await other.trimKeys(1, 10), 1);
-      const again = key("a/ci/short", 9, 900_000);
-      equal(await send({ seq: 3, keys: [again] }), "appended");
-      deepEqual(await find("a/ci/short"), [again]);
+      const find = async (atMs: number, ...names: string[]): Promise<RequestKey[]> =>
+        [...(await other.findKeys(1, names, atMs))].sort((a, b) => a.job - b.job);
+      deepEqual(await find(now, odd.key, "a/ci/long", "nobody", "a/ci/short", "fenced"), [short, long, odd]);
+      deepEqual(await other.findKeys(2, ["a/ci/long"], now), []);
+      deepEqual(await other.findKeys(1, [], now), []);
+      // However far the store's clock is by then: whose key it is says when.
       advance(1_000_000);
-      equal(await other.trimKeys(1, 2), 2);
-      equal(await other.trimKeys(1, 2), 1);
+      equal(await other.trimKeys(1, now, 10), 0);
+      deepEqual(await find(now, "a/ci/short", "a/ci/long"), [short, long]);
+      deepEqual(await find(now + 6_000, "a/ci/short", "a/ci/long"), [long]);
+      equal(await other.trimKeys(1, now + 6_000, 10), 1);
+      const again = key("a/ci/short", 9, 900_000);
+      equal(await send({ epoch: await own(journal, 1), seq: 3, keys: [again] }), "appended");
+      deepEqual(await find(now + 6_000, "a/ci/short"), [again]);
+      equal(await other.trimKeys(1, now + 1_000_000, 2), 2);
+      equal(await other.trimKeys(1, now + 1_000_000, 2), 1);
     },
   );
 }

@@ -1,25 +1,28 @@
-/** Paging through ended jobs, newest end first: the place after a row, as an opaque string. */
+/**
+ * Paging through jobs, newest first: the place after one, as an opaque string. When it was submitted is what a job
+ * keeps from its first day to its last, so that a place means the same while jobs end and leave memory.
+ */
 import { Fault } from "#base/fault.ts";
 import type { JobRow } from "#base/history-rows.ts";
 
-export type JobsPlace = Pick<JobRow, "endedAtMs" | "shard" | "job">;
+export type JobsPlace = Pick<JobRow, "submittedAtMs" | "shard" | "job">;
 
 export const jobsPageMax = 1000;
 
-export const newestEndFirst = (a: JobsPlace, b: JobsPlace): number =>
-  b.endedAtMs - a.endedAtMs || b.shard - a.shard || b.job - a.job;
+export const newestFirst = (a: JobsPlace, b: JobsPlace): number =>
+  b.submittedAtMs - a.submittedAtMs || b.shard - a.shard || b.job - a.job;
 
-export const encodeCursor = ({ endedAtMs, shard, job }: JobsPlace): string =>
-  Buffer.from(`h1.${endedAtMs}.${shard}.${job}`).toString("base64url");
+export const encodeCursor = ({ submittedAtMs, shard, job }: JobsPlace): string =>
+  Buffer.from(`h2.${submittedAtMs}.${shard}.${job}`).toString("base64url");
 
 export function decodeCursor(cursor: string): JobsPlace {
   const bad = new Fault("invalid", "list jobs", { why: "not a cursor of this list" });
   if (cursor.length > 100) throw bad;
-  const match = /^h1\.(-?\d{1,16}(?:\.\d{1,17})?)\.(\d{1,10})\.(\d{1,16})$/.exec(
+  const match = /^h2\.(-?\d{1,16}(?:\.\d{1,17})?)\.(\d{1,10})\.(\d{1,16})$/.exec(
     Buffer.from(cursor, "base64url").toString("latin1"),
   );
   if (!match) throw bad;
-  const place = { endedAtMs: Number(match[1]), shard: Number(match[2]), job: Number(match[3]) };
+  const place = { submittedAtMs: Number(match[1]), shard: Number(match[2]), job: Number(match[3]) };
   if (encodeCursor(place) !== cursor) throw bad;
   return place;
 }

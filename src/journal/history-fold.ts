@@ -10,6 +10,7 @@
  * portions: the newest counts.
  */
 import type { AttemptRow, HistoryRows, JobRow, StageRow, TaskRow } from "#base/history-rows.ts";
+import { added, nothing } from "#base/short-list.ts";
 import { readCells, writeCells, type OwnRows } from "./history-cells.ts";
 import type { JobHistory, Seq } from "./journal.ts";
 
@@ -34,12 +35,11 @@ const rowsMin = 16;
 const pageRowsMax = 256;
 const pageCharsMax = 1 << 20;
 
-/** Lists are made with their first row: one that is empty at first makes room for sixteen more. */
 class Own implements OwnRows {
   readonly shard: number;
-  stages: StageRow[] = nothing;
-  tasks: TaskRow[] = nothing;
-  attempts: AttemptRow[] = nothing;
+  stages: readonly StageRow[] = nothing;
+  tasks: readonly TaskRow[] = nothing;
+  attempts: readonly AttemptRow[] = nothing;
   whole = "";
 
   constructor(shard: number) {
@@ -51,15 +51,6 @@ class Own implements OwnRows {
   }
 }
 
-/** Shared by those that have none: never written to. */
-const nothing: never[] = [];
-
-const withMore = <T>(list: T[], row: T): T[] => {
-  if (list.length === 0) return [row];
-  list.push(row);
-  return list;
-};
-
 export function fold(rows: HistoryRows, seq: Seq): StoredRows {
   const byJob = new Map<number, Own>();
   const ownOf = ({ shard, job }: { readonly shard: number; readonly job: number }): Own => {
@@ -69,15 +60,15 @@ export function fold(rows: HistoryRows, seq: Seq): StoredRows {
   };
   for (const row of rows.stages) {
     const own = ownOf(row);
-    own.stages = withMore(own.stages, row);
+    own.stages = added(own.stages, row);
   }
   for (const row of rows.tasks) {
     const own = ownOf(row);
-    own.tasks = withMore(own.tasks, row);
+    own.tasks = added(own.tasks, row);
   }
   for (const row of rows.attempts) {
     const own = ownOf(row);
-    own.attempts = withMore(own.attempts, row);
+    own.attempts = added(own.attempts, row);
   }
   const ended = new Set<number>();
   for (const { job } of rows.jobs) ended.add(job);

@@ -138,10 +138,13 @@ export type Journal = {
   /** Refused ("invalid") unless snapshot, archive and history cursor have all passed `throughSeq` (J5). */
   trim(shard: ShardId, epoch: Epoch, throughSeq: Seq): Promise<void>;
 
-  /** Those that are bound and still retained. */
-  findKeys(shard: ShardId, keys: readonly string[]): Promise<readonly RequestKey[]>;
-  /** Forgets keys whose retention has run out on the store's clock; at most `limit` a call; how many went. */
-  trimKeys(shard: ShardId, limit: number): Promise<number>;
+  /**
+   * Those that are bound and still retained at the instant. It is the shard's own: the store's clock may leap, and a
+   * key must not be free here while its owner holds it for bound (K1, K11).
+   */
+  findKeys(shard: ShardId, keys: readonly string[], atMs: number): Promise<readonly RequestKey[]>;
+  /** Forgets keys whose retention had run out by the shard's instant; at most `limit` a call; how many went. */
+  trimKeys(shard: ShardId, atMs: number, limit: number): Promise<number>;
 
   /** A node that already has the shard gets a new epoch: its earlier self is fenced. */
   acquire(
@@ -198,7 +201,7 @@ export type History = {
    */
   reset(shard: ShardId, epoch: Epoch): Promise<void>;
   job(shard: ShardId, job: number): Promise<JobHistory | undefined>;
-  /** Newest end first; at most 1,000 a page. `cursor` is what the last page gave back. */
+  /** Newest first, by when they were submitted; at most 1,000 a page. `cursor` is what the last page gave back. */
   jobs(query: {
     readonly tenant?: string | undefined;
     readonly door?: string | undefined;
@@ -206,7 +209,7 @@ export type History = {
     readonly limit: number;
     readonly cursor?: string | undefined;
   }): Promise<{ readonly jobs: readonly JobRow[]; readonly cursor: string | undefined }>;
-  /** Forgets jobs that ended before the time, at most `limit`; how many went. */
+  /** Forgets jobs that ended before the time, at most `limit`, those submitted first; how many went. */
   trim(shard: ShardId, endedBeforeMs: number, limit: number): Promise<number>;
 };
 

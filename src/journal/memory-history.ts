@@ -1,6 +1,6 @@
 import { Fault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
-import { jobsPage, jobsPlace, newestEndFirst } from "./history-cursor.ts";
+import { jobsPage, jobsPlace, newestFirst } from "./history-cursor.ts";
 import type { AttemptRow, JobRow, StageRow, StepRow, TaskRow } from "#base/history-rows.ts";
 import type { Epoch, History, Seq } from "./journal.ts";
 
@@ -81,8 +81,8 @@ export function memoryHistory(epochOf: (shard: ShardId) => Epoch | undefined): H
         .filter(({ tenant }) => query.tenant === undefined || tenant === query.tenant)
         .filter(({ door }) => query.door === undefined || door === query.door)
         .filter(({ phase }) => query.phase === undefined || phase === query.phase)
-        .filter((row) => place === undefined || newestEndFirst(place, row) < 0)
-        .sort(newestEndFirst);
+        .filter((row) => place === undefined || newestFirst(place, row) < 0)
+        .sort(newestFirst);
       return jobsPage(rows.slice(0, query.limit + 1), query.limit);
     },
 
@@ -91,7 +91,7 @@ export function memoryHistory(epochOf: (shard: ShardId) => Epoch | undefined): H
       const old = [...kept.jobs.values()].filter(({ endedAtMs }) => endedAtMs < endedBeforeMs);
       const gone = new Set(
         old
-          .sort((a, b) => newestEndFirst(b, a))
+          .sort((a, b) => newestFirst(b, a))
           .slice(0, limit)
           .map(({ job }) => job),
       );

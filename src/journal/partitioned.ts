@@ -9,7 +9,7 @@
 import { must } from "#base/assert.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
-import { encodeCursor, jobsPlace, newestEndFirst } from "./history-cursor.ts";
+import { encodeCursor, jobsPlace, newestFirst } from "./history-cursor.ts";
 import type { JobRow } from "#base/history-rows.ts";
 import type { AppendResult, Batch, Cluster, History, Journal } from "./journal.ts";
 
@@ -60,8 +60,8 @@ export function partitionedJournal({ databases, databaseOf }: PartitionedOptions
     recordSegment: (segment, epoch) => at(segment.shard).recordSegment(segment, epoch),
     segments: (shard) => at(shard).segments(shard),
     trim: (shard, epoch, throughSeq) => at(shard).trim(shard, epoch, throughSeq),
-    findKeys: (shard, keys) => at(shard).findKeys(shard, keys),
-    trimKeys: (shard, limit) => at(shard).trimKeys(shard, limit),
+    findKeys: (shard, keys, atMs) => at(shard).findKeys(shard, keys, atMs),
+    trimKeys: (shard, atMs, limit) => at(shard).trimKeys(shard, atMs, limit),
 
     acquire: (shard, node, wanted) => at(shard).acquire(shard, node, wanted),
     async renew(node, held, leaseMs) {
@@ -129,7 +129,7 @@ function historyOver(databases: readonly Journal[], at: (shard: ShardId) => Jour
     async jobs(query) {
       jobsPlace(query);
       const pages = await Promise.all(databases.map(({ history }) => history.jobs(query)));
-      const merged: JobRow[] = pages.flatMap(({ jobs }) => jobs).toSorted(newestEndFirst);
+      const merged: JobRow[] = pages.flatMap(({ jobs }) => jobs).toSorted(newestFirst);
       const jobs = merged.slice(0, query.limit);
       const isMore = merged.length > query.limit || pages.some(({ cursor }) => cursor !== undefined);
       const last = jobs.at(-1);

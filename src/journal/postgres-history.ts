@@ -84,13 +84,13 @@ export function historyIn({ lane, schema }: { readonly lane: Lane; readonly sche
       for (const field of ["tenant", "door", "phase"] as const)
         if (query[field] !== undefined) where.push(`${field} = $${values.push(query[field])}::text`);
       if (place) {
-        const at = values.push(place.endedAtMs, place.shard, place.job);
-        where.push(`(ended_at_ms, shard, job) < ($${at - 2}::float8, $${at - 1}::int8, $${at}::int8)`);
+        const at = values.push(place.submittedAtMs, place.shard, place.job);
+        where.push(`(submitted_at_ms, shard, job) < ($${at - 2}::float8, $${at - 1}::int8, $${at}::int8)`);
       }
       const condition = where.length > 0 ? `where ${where.join(" and ")}` : "";
       const rows = await lane.read("list jobs", {
         text: `select * from ${schema}.jobs ${condition}
-          order by ended_at_ms desc, shard desc, job desc limit $1::int4`,
+          order by submitted_at_ms desc, shard desc, job desc limit $1::int4`,
         values,
       });
       return jobsPage(
@@ -102,8 +102,9 @@ export function historyIn({ lane, schema }: { readonly lane: Lane; readonly sche
     async trim(shard, endedBeforeMs, limit) {
       return await lane.transaction("trim history", async (run) => {
         const old = await run<{ job: number; whole: string }>({
-          text: `select job, whole from ${schema}.jobs where shard = $1::int8 and ended_at_ms < $2::float8
-            order by ended_at_ms limit $3::int4`,
+          text: `select job, whole from ${schema}.jobs
+            where shard = $1::int8 and submitted_at_ms < $2::float8 and ended_at_ms < $2::float8
+            order by submitted_at_ms limit $3::int4`,
           values: [shard, endedBeforeMs, limit],
         });
         const values = [shard, int8Array(old.map(({ job }) => job))];

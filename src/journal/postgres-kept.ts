@@ -2,7 +2,6 @@
 import type { ShardId } from "#base/ids.ts";
 import * as guards from "./guards.ts";
 import type { Journal, RequestKey, Segment, Seq } from "./journal.ts";
-import { storeNow } from "./postgres-append.ts";
 import type { Run } from "./postgres-lane.ts";
 import type { Ports } from "./postgres-ownership.ts";
 import { lockedShard, putShard, storedRecord, storedTail } from "./postgres-rows.ts";
@@ -45,14 +44,14 @@ export function keptIn({ lane, schema, offsetMs }: Ports): Kept {
       while ((await lane.transaction("trim log", step)) < throughSeq);
     },
 
-    async findKeys(shard, keys) {
+    async findKeys(shard, keys, atMs) {
       const rows = await lane.read<{ n: number; job: number; hash: Uint8Array; until: number }>("find keys", {
         name: "find-keys",
         text: `select w.n, k.job, k.payload_hash as hash, k.retained_until_ms as until
           from unnest($2::bytea[]) with ordinality as w (key, n)
           join ${schema}.request_keys k on k.shard = $1::int4 and k.key = w.key
-          where k.retained_until_ms > ${storeNow("$3")} order by w.n`,
-        values: [shard, utf8Array(keys), offsetMs()],
+          where k.retained_until_ms > $3::float8 order by w.n`,
+        values: [shard, utf8Array(keys), atMs],
       });
       return rows.map(({ n, job, hash, until }): RequestKey => {
         const payloadHash = Buffer.from(hash).toString();
@@ -60,13 +59,13 @@ export function keptIn({ lane, schema, offsetMs }: Ports): Kept {
       });
     },
 
-    async trimKeys(shard, limit) {
+    async trimKeys(shard, atMs, limit) {
       const rows = await lane.write("trim keys", {
         text: `delete from ${schema}.request_keys where shard = $1::int4 and key = any (array(
-            select key from ${schema}.request_keys where shard = $1 and retained_until_ms <= ${storeNow("$2")}
+            select key from ${schema}.request_keys where shard = $1 and retained_until_ms <= $2::float8
             order by retained_until_ms limit $3::int4))
-          and retained_until_ms <= ${storeNow("$2")} returning job`,
-        values: [shard, offsetMs(), limit],
+          and retained_until_ms <= $2::float8 returning job`,
+        values: [shard, atMs, limit],
       });
       return rows.length;
     },

@@ -3,14 +3,13 @@ import { Fault } from "#base/fault.ts";
 import { byKey, storedNames, storedTables, type StoredName } from "./history-columns.ts";
 import type { Lane } from "./postgres-lane.ts";
 
-export const schemaVersion = 3;
+export const schemaVersion = 4;
 
 const historyTypes = { id: "int8", number: "float8", text: "text", list: "text" } as const;
 
 const historySchema = (schema: string): string[] => [
   `create table ${schema}.history_cursors (shard int4 primary key, seq int8 not null)`,
   ...storedNames.map((name) => tableSql(schema, name)),
-  `create index jobs_newest on ${schema}.jobs (ended_at_ms, shard, job)`,
 ];
 
 function tableSql(schema: string, name: StoredName): string {
@@ -54,6 +53,10 @@ const migrations = (schema: string): readonly (readonly string[])[] => [
     tableSql(schema, "pages"),
     // Half of a page are digests: compressing it would cost more than writing it.
     `alter table ${schema}.pages alter column cells set storage external`,
+  ],
+  [
+    `drop index if exists ${schema}.jobs_newest`,
+    `create index jobs_newest on ${schema}.jobs (submitted_at_ms, shard, job)`,
   ],
 ];
 

@@ -11,18 +11,24 @@ import { unfold } from "./history-fold.ts";
 import type { Epoch, History, JobHistory, Seq } from "./journal.ts";
 import type { PackedRows } from "./sqlite-packing.ts";
 
-export const historyVersion = 3;
+export const historyVersion = 4;
 
 const types = { id: "integer", number: "real", text: "text", list: "text" } as const;
+
+const jobsNewest = "create index jobs_newest on jobs (submitted_at_ms, shard, job)";
 
 export const historySchema = [
   "create table cursors (shard integer primary key, epoch integer not null, seq integer not null)",
   ...storedNames.map(tableSql),
-  "create index jobs_newest on jobs (ended_at_ms, shard, job)",
+  jobsNewest,
 ].join(";\n");
 
 /** From each version to the next. */
-export const historyUpgrades = ["alter table jobs add column whole text not null default ''", tableSql("pages")];
+export const historyUpgrades = [
+  "alter table jobs add column whole text not null default ''",
+  tableSql("pages"),
+  `drop index jobs_newest; ${jobsNewest}`,
+];
 
 export type HistoryOps = ReturnType<typeof sqliteHistory>;
 type JobsQuery = Parameters<History["jobs"]>[0];
@@ -97,12 +103,12 @@ export function sqliteHistory(db: DatabaseSync, epochOf: (shard: ShardId) => Epo
         args.push(wanted);
       }
       if (place) {
-        where.push("(ended_at_ms, shard, job) < (?, ?, ?)");
-        args.push(place.endedAtMs, place.shard, place.job);
+        where.push("(submitted_at_ms, shard, job) < (?, ?, ?)");
+        args.push(place.submittedAtMs, place.shard, place.job);
       }
       const condition = where.length > 0 ? `where ${where.join(" and ")}` : "";
       const rows = db
-        .prepare(`select * from jobs ${condition} order by ended_at_ms desc, shard desc, job desc limit ?`)
+        .prepare(`select * from jobs ${condition} order by submitted_at_ms desc, shard desc, job desc limit ?`)
         .all(...args, query.limit + 1);
       return jobsPage(
         rows.map((cells) => rowOf<JobRow>(historyTables.jobs, cells)),
@@ -112,7 +118,10 @@ export function sqliteHistory(db: DatabaseSync, epochOf: (shard: ShardId) => Epo
 
     trim(shard: ShardId, endedBeforeMs: number, limit: number): number {
       const old = db
-        .prepare("select job, whole from jobs where ended_at_ms < ? and shard = ? order by ended_at_ms limit ?")
+        .prepare(
+          `select job, whole from jobs where submitted_at_ms < ?1 and ended_at_ms < ?1 and shard = ?2
+            order by submitted_at_ms limit ?3`,
+        )
         .all(endedBeforeMs, shard, limit) as { job: number; whole: string }[];
       const steps = db.prepare(
         "delete from steps where shard = ?1 and task in (select task from tasks where shard = ?1 and job = ?2)",

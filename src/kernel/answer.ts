@@ -12,6 +12,8 @@ export type Answered =
 
 const tasksShown = 100;
 const listMax = 1_000;
+/** Looked at one by one in a list. */
+const numbersMax = 4_000;
 
 export function answer(state: State, query: Query, nowMs: number): Answered {
   switch (query.kind) {
@@ -118,19 +120,24 @@ function taskView(task: Task, nowMs: number): TaskView {
   };
 }
 
-/** Newest first. Looks at a bounded number of jobs, so that a rare tenant's page may come back short. */
+/**
+ * Newest first: from number to number as long as they are close, since most pages are of what came last; then by going
+ * through all jobs once, since an old one may stand a million numbers below the others.
+ */
 function listJobs(state: State, query: Extract<Query, { kind: "jobs" }>): JobLine[] {
   const limit = clamp(query.limit, listMax);
+  const isAsked = (job: Job): boolean =>
+    isTenants(job, query.tenant) && (query.door === undefined || query.door === job.door);
   const lines: JobLine[] = [];
-  let looked = 0;
-  for (let no = Math.min(query.before ?? state.nextJob, state.nextJob) - 1; no > 0; no -= 1) {
-    if (lines.length >= limit || looked >= 100_000) break;
+  let no = Math.min(query.before ?? state.nextJob, state.nextJob) - 1;
+  for (let looked = 0; no > 0 && lines.length < limit && looked < numbersMax; no -= 1) {
     looked += 1;
     const job = state.jobs.get(no);
-    if (!job || !isTenants(job, query.tenant)) continue;
-    if (query.door === undefined || query.door === job.door) lines.push(jobLine(job));
+    if (job && isAsked(job)) lines.push(jobLine(job));
   }
-  return lines;
+  if (no <= 0 || lines.length === limit) return lines;
+  const older = [...state.jobs.values()].filter((job) => job.no <= no && isAsked(job)).sort((a, b) => b.no - a.no);
+  return [...lines, ...older.slice(0, limit - lines.length).map(jobLine)];
 }
 
 function jobLine(job: Job): JobLine {

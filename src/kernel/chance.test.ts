@@ -11,7 +11,7 @@ import { slotsOf } from "./moves.ts";
 import { Restorer } from "./restore.ts";
 import { createState, type State } from "./state.ts";
 import { type Outcome, step } from "./step.ts";
-import { Chance } from "./transcript-chance.ts";
+import { Chance, joiningOnly } from "./transcript-chance.ts";
 import { checkState } from "./transcript-check.ts";
 import { factsOf, snapshotOf } from "./transcript-facts.ts";
 
@@ -78,6 +78,31 @@ describe("whatever is asked in whatever order", () => {
       });
     }, 1);
     ok(kinds.size >= 30, `only ${kinds.size} kinds of event came up: ${[...kinds].join()}`);
+  });
+
+  test("who only joins does just what one with work of its own does where that joins, and else nothing at all", () => {
+    const came = { joined: 0, refused: 0 };
+    check((seed) => {
+      const [one, other] = [createState(0, limits), createState(0, limits)];
+      for (const state of [one, other]) drive(state, seed, () => {});
+      const chance = new Chance(one, seed + 1);
+      for (let i = 0; i < 400; i += 1) {
+        const command = chance.next();
+        if (command.kind !== "submit" || command.mergeKey === undefined || command.joinOnly) continue;
+        const before = factsOf(one);
+        const joining = step(one, joiningOnly(command), one.nowMs);
+        if (!joining.ok && joining.rejection.kind === "nothing-to-join") {
+          came.refused += 1;
+          deepEqual(joining.events, []);
+          deepEqual(factsOf(one), before);
+          continue;
+        }
+        came.joined += 1;
+        deepEqual(joining, step(other, command, one.nowMs));
+        isSame(one, other);
+      }
+    }, 7);
+    ok(came.joined > 20 && came.refused > 20, JSON.stringify(came));
   });
 
   test("the log alone leads to the same state", () => {

@@ -16,6 +16,11 @@ export type Submit = {
   readonly payloadHash: string;
   /** Live jobs of the same tenant and door with the same merge key are one job. */
   readonly mergeKey?: string;
+  /**
+   * Begins nothing: joins the live job with its merge key, or is refused. Such a submission has no stages, so that
+   * whoever does not know this wish, an older node for one, has nothing to begin either and refuses it.
+   */
+  readonly joinOnly?: boolean;
   /** Who waits for the job. When all who joined have left, it is cancelled after `leaveGraceMs`. */
   readonly subscriber?: string;
   readonly leaveGraceMs?: number;

@@ -13,7 +13,7 @@ import type { State } from "./state.ts";
 import { within, wrongChoice, wrongResult, wrongText } from "./validate.ts";
 
 export function decideCommit(state: State, command: CommandOf<"commit">, nowMs: number): Decision {
-  const wrong = within("result", wrongResult(command.result, state.limits));
+  const wrong = within("result", wrongResult(command.result, state.limits, command.evidence?.digests));
   if (wrong) return reject(wrong);
   const found = findClaim(state, command);
   if (!found.claim) {

@@ -1,4 +1,4 @@
-/** Recording a job once, joining one that is the same, and leaving it again. */
+/** Recording a job once, joining one that is the same (or nothing else), and leaving it again. */
 import { mergeKeyOf, requestKeyOf } from "./apply-job.ts";
 import type { CommandOf, Submit } from "./command.ts";
 import { accept, type Decision, reject } from "./decision.ts";
@@ -27,6 +27,7 @@ export function decideSubmit(state: State, submit: Submit, nowMs: number): Decis
   const keyUntilMs = nowMs + state.limits.keyRetentionMs;
   const merged = mergeTarget(state, submit);
   if (merged) return join(state, merged, submit, { key, keyUntilMs, nowMs });
+  if (submit.joinOnly) return reject({ kind: "nothing-to-join", mergeKey: submit.mergeKey ?? "" });
   const full = noRoom(state, submit);
   if (full) return reject(full);
   const unproven =
@@ -100,7 +101,9 @@ function join(
   given: { key: string | undefined; keyUntilMs: number; nowMs: number },
 ): Decision {
   const { subscribersMax } = state.limits;
-  if ((job.audience?.subscribers.size ?? 0) >= subscribersMax)
+  const { size = 0 } = job.audience?.subscribers ?? {};
+  // Who counts already is told so again.
+  if (size >= subscribersMax && !isSubscribed(job, submit))
     return reject({ kind: "limit", what: "subscribers", limit: subscribersMax, got: subscribersMax + 1 });
   return accept({ job: job.no, created: false, merged: true }, [
     {
@@ -115,6 +118,9 @@ function join(
     },
   ]);
 }
+
+const isSubscribed = ({ audience }: Job, { subscriber }: Submit): boolean =>
+  subscriber !== undefined && audience?.subscribers.has(subscriber) === true;
 
 /** Refuses before the shard is in trouble, never after. */
 function noRoom(state: State, submit: Submit): Rejection | undefined {

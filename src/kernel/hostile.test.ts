@@ -40,6 +40,7 @@ const valid: { readonly [K in CommandKind]: Extract<Command, { kind: K }> } = {
     requestKey: "q",
     payloadHash: "h",
     mergeKey: "mm",
+    joinOnly: false,
     subscriber: "s",
     leaveGraceMs: 1,
     priority: 1,
@@ -276,6 +277,7 @@ describe("every kind of refusal can be met", () => {
     meet("token-stale", "submit j : a[x]\nstart ada x");
     meet("task-phase", "submit j : a[x]\nreserve ada start\nrelease ada x");
     meet("key-reused", "submit j key=k : a[x]\nsubmit j key=k hash=other : a[x]");
+    meet("nothing-to-join", "join m");
     meet("evidence-missing", "submit j : a[x]\nreserve ada\ncommit ada x digests=d pinned=e");
     meet("evidence-expired", "submit j : a[x]\nreserve ada\ncommit ada x digests=d for=0s");
     meet("generation-stale", "submit j : a[x,y]\nreserve ada\ncommit ada x\ninvalidate x generation=5");
@@ -297,6 +299,7 @@ describe("every kind of refusal can be met", () => {
       "token-stale": true,
       "task-phase": true,
       "key-reused": true,
+      "nothing-to-join": true,
       "evidence-missing": true,
       "evidence-expired": true,
       "generation-stale": true,

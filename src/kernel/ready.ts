@@ -41,6 +41,11 @@ export class ReadyClass {
     this.key = key;
     this.requires = requires;
   }
+
+  /** Who had better have the next one, as far as anybody has said. */
+  get affinity(): string | undefined {
+    return this.heap.top()?.lists[0]?.head?.plan.affinity;
+  }
 }
 
 const classesIdleMax = 1_000;

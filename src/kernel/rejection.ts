@@ -14,6 +14,8 @@ export type Rejection =
   | { readonly kind: "token-stale"; readonly task: number; readonly offered: number; readonly current: number }
   | { readonly kind: "task-phase"; readonly task: number; readonly phase: TaskPhase; readonly wanted: string }
   | { readonly kind: "key-reused"; readonly key: string; readonly job: number }
+  /** Asked only to join, and no live job of the tenant and door has this merge key. */
+  | { readonly kind: "nothing-to-join"; readonly mergeKey: string }
   | { readonly kind: "evidence-missing"; readonly digest: string }
   | { readonly kind: "evidence-expired"; readonly pinnedForMs: number }
   | { readonly kind: "generation-stale"; readonly task: number; readonly offered: number; readonly current: number }

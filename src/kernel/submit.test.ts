@@ -1,8 +1,12 @@
-import { deepEqual, equal } from "node:assert/strict";
+import { deepEqual, equal, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Submit } from "./command.ts";
 import { specify, Transcript } from "./transcript.ts";
-import { stagesOf } from "./transcript-parse.ts";
+import { joinOf, submitOf } from "./transcript-commands.ts";
+import { factsOf } from "./transcript-facts.ts";
+import { lockOf, stagesOf } from "./transcript-parse.ts";
+
+const whatItGoesWithout = "joinOnly: goes without stages, deadlineMs, lock and reuse: nothing is begun";
 
 describe("K1: a request key is bound to one job while it is kept", () => {
   test("the same request again is the same job, also when that has ended and is forgotten", () => {
@@ -139,6 +143,16 @@ describe("merging: live jobs of one tenant and door with the same merge key are 
     `);
   });
 
+  test("where no more may wait, who waits already is told the same again", () => {
+    new Transcript({ limits: { subscribersMax: 2 } }).specify(`
+      submit j merge=m by=ann : a[x] -> job 1 new; x READY, a j RUNNING
+      submit j merge=m by=bob : a[x] -> job 1 joined
+      submit j merge=m by=cyd : a[x] -> REFUSED limit what=subscribers limit=2 got=3
+      submit j merge=m by=bob : a[x] -> job 1 joined
+      join m by=ann                  -> job 1 joined
+    `);
+  });
+
   test("one who joins without a name waits for ever", () => {
     specify(`
       submit j merge=m by=ann : a[x] -> job 1 new; x READY, a j RUNNING
@@ -147,6 +161,127 @@ describe("merging: live jobs of one tenant and door with the same merge key are 
       +1m                            ->
     `);
   });
+});
+
+describe("a submission that only joins begins nothing", () => {
+  const merged = "submit j merge=m by=ann : a[x] -> job 1 new; x READY, a j RUNNING";
+
+  test("it joins as any other does, until the job has ended or is being cancelled", () => {
+    specify(`
+      join m              -> REFUSED nothing-to-join mergeKey=m
+      ${merged}
+      join m by=bob       -> job 1 joined
+      reserve ada start   -> x#1; x RUNNING
+      join m by=cyd       -> job 1 joined
+      commit ada x        -> committed generation=1; x SUCCEEDED, a COMPLETED, j SUCCEEDED
+      join m by=bob       -> REFUSED nothing-to-join mergeKey=m
+      submit i merge=m : a[y] -> job 2 new; y READY, a i RUNNING
+      join m by=bob       -> job 2 joined
+      reserve ada start   -> y#2; y RUNNING
+      cancel i            -> phase=CANCELLING; y i CANCELLING
+      join m by=bob       -> REFUSED nothing-to-join mergeKey=m
+    `);
+  });
+
+  test("until its results are published it is under way", () => {
+    specify(`
+      ${merged}
+      reserve ada start            -> x#1; x RUNNING
+      commit ada x publish=known   -> committed generation=1; x SUCCEEDED, a COMPLETED
+      join m by=bob                -> job 1 joined
+      published x                  -> published; j SUCCEEDED
+      join m by=bob                -> REFUSED nothing-to-join mergeKey=m
+    `);
+  });
+
+  test("jobs of other tenants and doors are not there for it", () => {
+    specify(`
+      ${merged}
+      join m tenant=other -> REFUSED nothing-to-join mergeKey=m
+      join m door=side    -> REFUSED nothing-to-join mergeKey=m
+      join n              -> REFUSED nothing-to-join mergeKey=n
+    `);
+  });
+
+  test("who joins counts, raises the priority and keeps the job alive like all others", () => {
+    const t = specify(`
+      submit i prio=1 : b[y]                   -> job 1 new; y READY, b i RUNNING
+      submit j merge=m by=ann grace=10s : a[x] -> job 2 new; x READY, a j RUNNING
+      leave j ann                              -> left
+      +5s                                      ->
+      join m by=bob prio=-3                    -> job 2 joined
+      +1m                                      ->
+      join m by=cyd prio=5                     -> job 2 joined
+      leave j bob                              -> left
+      +1m                                      ->
+      reserve ada n=2                          -> x#1 y#2; y x CLAIMED
+      leave j cyd                              -> left
+      +9s                                      ->
+      +1s                                      -> y RETRY_PENDING, x a j CANCELLED
+    `);
+    equal(t.state.job(2).priority, 5);
+  });
+
+  test("K1: a request key is bound when it joins, and not when it does not", () => {
+    specify(`
+      join m key=k                      -> REFUSED nothing-to-join mergeKey=m
+      ${merged}
+      join m key=k                      -> job 1 joined
+      join m key=k hash=h2              -> REFUSED key-reused key=k job=1
+      cancel j                          -> phase=CANCELLING; x a j CANCELLED
+      join m key=k                      -> job 1 known
+      join m key=l                      -> REFUSED nothing-to-join mergeKey=m
+      submit i key=l hash=h2 : a[y]     -> job 2 new; y READY, a i RUNNING
+    `);
+  });
+
+  test("it is not in the way of a full shard, nor of a tenant with too much waiting", () => {
+    new Transcript({ limits: { jobsMax: 1, tasksMax: 1 } }).specify(`
+      tenant acme queued=1          -> changed
+      ${merged}
+      submit i merge=n : a[x]       -> REFUSED queue-full tenant=acme queuedMax=1 retryAfterMs=1000
+      join m by=bob                 -> job 1 joined
+      join n                        -> REFUSED nothing-to-join mergeKey=n
+    `);
+  });
+
+  test("when it does not join it leaves no trace", () => {
+    const t = new Transcript();
+    const joining = joinOf(["m", "key=k", "by=bob"]);
+    const before = factsOf(t.state);
+    const rejection = { kind: "nothing-to-join", mergeKey: "m" };
+    deepEqual(t.do(joining), { ok: false, changes: 0, events: [], rejection });
+    deepEqual(factsOf(t.state), before);
+  });
+
+  test("to a shard that does not know the wish it is a submission without stages, and refused", () => {
+    const t = new Transcript();
+    t.say("submit j merge=m : a[x]");
+    const { joinOnly: _unknown, ...older } = joinOf(["m"]);
+    const outcome = t.do(older);
+    equal(!outcome.ok && outcome.rejection.kind, "invalid");
+    equal(t.state.jobs.size, 1);
+  });
+
+  const work = submitOf(["j", ":", "a[x]"]);
+  for (const [what, wrong, rejection] of [
+    ["no merge key", { mergeKey: undefined }, "mergeKey: must say which job is to be joined"],
+    ["stages", { stages: work.stages }, whatItGoesWithout],
+    ["what are no stages at all", { stages: undefined }, whatItGoesWithout],
+    ["a deadline", { deadlineMs: 1 }, whatItGoesWithout],
+    ["a lock", { lock: lockOf("l") }, whatItGoesWithout],
+    ["results to take over", { reuse: [] }, whatItGoesWithout],
+    ["a wish that is neither yes nor no", { joinOnly: "yes" }, "joinOnly: must be one of true, false"],
+  ] as const)
+    test(`with ${what} it is refused, whether or not there is something to join`, () => {
+      for (const line of ["tick", "submit j merge=m : a[x]"]) {
+        const t = new Transcript();
+        t.say(line);
+        const outcome = t.do({ ...joinOf(["m"]), ...wrong } as unknown as Submit);
+        ok(!outcome.ok && outcome.rejection.kind === "invalid");
+        equal(`${outcome.rejection.path}: ${outcome.rejection.why}`, rejection);
+      }
+    });
 });
 
 describe("a full shard says no before it is in trouble", () => {

@@ -153,6 +153,11 @@ export class Chance {
   }
 
   #submit(): CommandOf<"submit"> {
+    const submit = this.#order();
+    return submit.mergeKey !== undefined && this.random.chance(0.3) ? joiningOnly(submit) : submit;
+  }
+
+  #order(): CommandOf<"submit"> {
     const { random } = this;
     const maybe = <T>(chance: number, value: T): T | undefined => (random.chance(chance) ? value : undefined);
     const key = maybe(0.3, `k${random.below(10)}`);
@@ -215,6 +220,12 @@ export class Chance {
         if (task.index === -1 && this.random.chance(0.7)) return { executor: id, task: task.no, token };
     return otherwise;
   }
+}
+
+/** As it is, but for what it would begin. */
+export function joiningOnly(submit: CommandOf<"submit">): CommandOf<"submit"> {
+  const { lock: _lock, reuse: _reuse, reuseEvidence: _evidence, ...rest } = submit;
+  return { ...rest, joinOnly: true, stages: [], deadlineMs: 0 };
 }
 
 type Claimed = { readonly executor: string; readonly task: number; readonly token: number };

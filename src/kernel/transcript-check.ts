@@ -2,7 +2,7 @@
  * Test support: everything that must hold of a state between two commands, by recounting what the kernel counts as
  * it goes, and by looking at every index from the other side.
  */
-import { keyBytes } from "./apply-job.ts";
+import { keyBytes, mergeKeyOf } from "./apply-job.ts";
 import type { Claim, Executor, Job, Stage, Task, Tenant } from "./entities.ts";
 import { isIn, isOver } from "./locks.ts";
 import { isJobOver, isStageOver, isTaskOver, slotsOf } from "./moves.ts";
@@ -78,6 +78,11 @@ function checkTotals(state: State, { claims, same, holds }: Counted): void {
   );
   for (const [key, job] of state.merges)
     holds(`merge key ${key} leads to a live job`, !isJobOver(job) && !job.cancelled && state.jobs.get(job.no) === job);
+  for (const job of jobs) {
+    if (job.mergeKey === undefined || isJobOver(job) || job.cancelled) continue;
+    const found = state.merges.get(mergeKeyOf(job.tenant.name, job.door, job.mergeKey));
+    holds(`live job ${job.no} is found by its merge key`, found === job);
+  }
 }
 
 const tasksOf = (job: Job): Task[] =>

@@ -40,6 +40,12 @@ export function submitOf(words: readonly string[]): Submit {
   };
 }
 
+/** `m by=bob`: a merge key and options; joins what is there and begins nothing. */
+export function joinOf(words: readonly string[]): Submit {
+  const [mergeKey = "", ...options] = words;
+  return { ...submitOf(["", ...options, ":"]), joinOnly: true, mergeKey, deadlineMs: 0 };
+}
+
 /** What owners, operators and other shards say. */
 export function adminOf(verb: string, words: readonly string[], jobOf: (name: string) => number): Command {
   const options = optionsOf(words);

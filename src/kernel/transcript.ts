@@ -23,7 +23,7 @@ import type { Rejection } from "./rejection.ts";
 import { createState, type State } from "./state.ts";
 import { type Outcome, step } from "./step.ts";
 import { checkState } from "./transcript-check.ts";
-import { adminOf, digestOf, planOf, submitOf } from "./transcript-commands.ts";
+import { adminOf, digestOf, joinOf, planOf, submitOf } from "./transcript-commands.ts";
 import { factsOf } from "./transcript-facts.ts";
 import { durationOf, listOf, type Options, optionsOf, wholeOf, wordsOf } from "./transcript-parse.ts";
 
@@ -205,6 +205,8 @@ export class Transcript {
     switch (verb) {
       case "submit":
         return submitOf(words);
+      case "join":
+        return joinOf(words);
       case "again":
         return this.#last;
       case "reserve":

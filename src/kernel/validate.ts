@@ -72,13 +72,28 @@ export function wrongSubmit(submit: Submit, limits: Limits): Wrong {
     wrongOptional("subscriber", submit.subscriber, limits) ??
     wrongNames(submit) ??
     wrongWhole("priority", submit.priority, -100, 100) ??
-    wrongWhole("deadlineMs", submit.deadlineMs, 1, limits.jobDeadlineMsMax) ??
     wrongWhole("leaveGraceMs", submit.leaveGraceMs ?? 0, 0, limits.durationMsMax) ??
+    (submit.joinOnly === undefined ? undefined : wrongChoice("joinOnly", submit.joinOnly, booleans)) ??
+    (submit.joinOnly ? wrongJoin(submit) : wrongWork(submit, limits))
+  );
+}
+
+function wrongWork(submit: Submit, limits: Limits): Wrong {
+  return (
+    wrongWhole("deadlineMs", submit.deadlineMs, 1, limits.jobDeadlineMsMax) ??
     (submit.lock === undefined ? undefined : within("lock", wrongLock(submit.lock, limits))) ??
     wrongReuse(submit, limits) ??
     wrongStages(submit.stages, limits) ??
     wrongSelfLock(submit)
   );
+}
+
+/** What begins nothing says which job it means, and nothing of what would be done. */
+function wrongJoin({ mergeKey, stages, deadlineMs, lock, reuse }: Submit): Wrong {
+  if (mergeKey === undefined) return invalid("mergeKey", "must say which job is to be joined");
+  const isBare = Array.isArray(stages) && stages.length === 0 && deadlineMs === 0;
+  if (isBare && lock === undefined && reuse === undefined) return undefined;
+  return invalid("joinOnly", "goes without stages, deadlineMs, lock and reuse: nothing is begun");
 }
 
 /** A job that holds a lock and whose stage waits for the same would wait for itself. */
@@ -216,13 +231,14 @@ function wrongLock(lock: LockSpec, limits: Limits): Wrong {
   );
 }
 
-export function wrongResult(result: Result, limits: Limits): Wrong {
+/** `pinned`: what the host found and pinned for it. Blobs that were found by their names have proper ones. */
+export function wrongResult(result: Result, limits: Limits, pinned?: readonly string[]): Wrong {
   if (typeof result !== "object" || result === null) return invalid("", "must be a result");
   const wrong =
     wrongText("payload", result.payload, limits.resultBytesMax) ??
     wrongList("digests", result.digests, limits.digestsMax) ??
     (result.publish === undefined ? undefined : wrongText("publish", result.publish, limits.publishBytesMax, 1));
-  if (wrong) return wrong;
+  if (wrong || result.digests === pinned) return wrong;
   for (const digest of result.digests)
     if (typeof digest !== "string" || !isDigest(digest)) return invalid("digests", "must be digests");
   return undefined;

@@ -226,4 +226,19 @@ describe("queries", () => {
     );
     deepEqual(t.ask({ kind: "nonsense" } as never), { kind: "invalid", path: "kind", why: "no such query" });
   });
+
+  test("an old job is listed however many have come and gone since", () => {
+    const t = new Transcript();
+    t.say("submit i : a[x]");
+    t.say("submit j door=side : a[x]");
+    t.state.nextJob += 1_000_000;
+    t.say("submit k : a[x]");
+    const list = (query: object): number[] =>
+      (t.ask({ kind: "jobs", limit: 10, ...query }) as { jobs: { job: number }[] }).jobs.map(({ job }) => job);
+    deepEqual(list({}), [1_000_003, 2, 1]);
+    deepEqual(list({ limit: 2 }), [1_000_003, 2]);
+    deepEqual(list({ before: 900_000, limit: 1 }), [2]);
+    deepEqual(list({ before: 2 }), [1]);
+    deepEqual(list({ door: "side" }), [2]);
+  });
 });

@@ -87,11 +87,12 @@ export class Machine {
     core.roster.add(core.self);
     this.#prober.start();
     this.#syncer.start();
-    const { times, random } = core;
+    const { times, random, roster } = core;
     every(
       core,
       random.below(times.gossipIntervalMs),
-      () => times.gossipIntervalMs,
+      // Who is alone has nobody to tell, and need not wake up five times a second to find that out.
+      () => (roster.size > 1 ? times.gossipIntervalMs : Math.max(times.gossipIntervalMs, times.probeIntervalMs)),
       () => this.#gossip(),
     );
   }

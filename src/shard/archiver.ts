@@ -28,6 +28,8 @@ export type ArchiverPorts = {
   readonly settings: ArchiverSettings;
   /** Whether the shard is still this node's to tidy. */
   readonly isOurs: (shard: ShardId, epoch: Epoch) => boolean;
+  /** The newest instant that the shard has acted on: no later owner goes back behind it. */
+  readonly reachedMs: (shard: ShardId) => number;
   readonly report: (doing: string, error: unknown) => void;
 };
 
@@ -104,8 +106,9 @@ export class Archiver {
   }
 
   async #trim(shard: ShardId, epoch: Epoch, throughSeq: Seq): Promise<void> {
-    const { journal, settings } = this.#ports;
-    while (this.#isOurs(shard, epoch) && (await journal.trimKeys(shard, settings.keysPerTrim)) >= settings.keysPerTrim);
+    const { journal, settings, reachedMs } = this.#ports;
+    const { keysPerTrim } = settings;
+    while (this.#isOurs(shard, epoch) && (await journal.trimKeys(shard, reachedMs(shard), keysPerTrim)) >= keysPerTrim);
     if (this.#isOurs(shard, epoch)) await journal.trim(shard, epoch, throughSeq);
   }
 

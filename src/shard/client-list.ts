@@ -1,13 +1,13 @@
 /**
- * Listing jobs: first what shards hold in memory, newest first over all of them, then what history has kept, newest
- * end first and without what memory still has. A job that leaves memory between two pages may be seen twice, and is
- * never missed.
+ * Listing jobs, newest first: what shards hold in memory and what history has kept, in one order that a job's ending
+ * does not change. Memory is asked before history, where a job is before it leaves memory: each is seen, and once.
  */
 import { Fault, isFault } from "#base/fault.ts";
 import { formatJob, type ShardId } from "#base/ids.ts";
 import type { JobPhase } from "#kernel/model.ts";
 import type { JobLine, Query } from "#kernel/query.ts";
 import type { JobRow } from "#base/history-rows.ts";
+import { decodeCursor, encodeCursor, newestFirst, type JobsPlace } from "#journal/history-cursor.ts";
 import type { Directory } from "./client-directory.ts";
 
 export type JobsQuery = {
@@ -47,8 +47,8 @@ type ListPorts = {
   readonly live: (shard: ShardId, page: LivePage) => Promise<{ readonly jobs: readonly JobLine[] }>;
 };
 
-/** Where the last page stopped: below these numbers in each shard, or at this place in history. */
-type Place = { readonly before?: Readonly<Record<string, number>>; readonly history?: string };
+/** Where the last page stopped, and the lowest numbers it has shown of what shards hold: to begin there. */
+type Place = { readonly after?: string; readonly before?: Readonly<Record<string, number>> };
 
 export const listLimitMax = 1_000;
 const shardsAtOnce = 16;
@@ -56,30 +56,31 @@ const shardsAtOnce = 16;
 export async function listJobs(asked: JobsQuery, ports: ListPorts): Promise<JobPage> {
   const limit = Math.max(1, Math.min(asked.limit, listLimitMax));
   const place = readPlace(asked.cursor);
-  const live = place.history === undefined ? await liveJobs(asked, limit, place, ports) : { jobs: [], unreachable: [] };
-  const { unreachable } = live;
-  const page = live.jobs.slice(0, limit);
-  if (page.length === limit) {
-    const before = { ...place.before };
-    for (const { shard, line } of page) before[shard] = Math.min(before[shard] ?? Number.POSITIVE_INFINITY, line.job);
-    return { jobs: page.map(listed), cursor: writePlace({ before }), unreachable };
-  }
-  const past = await pastJobs(asked, limit - page.length, place, ports);
-  const shown = new Set(page.map(({ shard, line }) => formatJob(shard, line.job)));
-  for (const jobId of await stillLiving(past.jobs, asked, ports)) shown.add(jobId);
-  const jobs = [...page.map(listed), ...past.jobs.map(remembered).filter(({ jobId }) => !shown.has(jobId))];
-  return { jobs, cursor: past.cursor === undefined ? undefined : writePlace({ history: past.cursor }), unreachable };
+  const { found: live, unreachable } = await liveJobs(asked, limit, place, ports);
+  const known = new Set(live.map(({ listed }) => listed.jobId));
+  const past = (await pastJobs(asked, limit, place, ports)).map(remembered);
+  const found = [...live, ...past.filter(({ listed }) => !known.has(listed.jobId))].toSorted(newestFirst);
+  const page = found.slice(0, limit);
+  const jobs = page.map(({ listed }) => listed);
+  const last = page.at(-1);
+  if (!last || page.length < limit) return { jobs, cursor: undefined, unreachable };
+  const before = { ...place.before };
+  for (const { shard, job, listed } of page) if (listed.live) before[shard] = job; // falls with each
+  return { jobs, cursor: writePlace({ after: encodeCursor(last), before }), unreachable };
 }
 
-type Live = { readonly shard: ShardId; readonly line: JobLine };
+/** With its place in the list. */
+type Found = JobsPlace & { readonly listed: ListedJob };
 
 async function liveJobs(asked: JobsQuery, limit: number, place: Place, { directory, live }: ListPorts) {
   const { shards } = await directory.cluster();
-  const jobs: Live[] = [];
+  const after = place.after === undefined ? undefined : decodeCursor(place.after);
+  const found: Found[] = [];
   const unreachable: ShardId[] = [];
   const ask = async (shard: ShardId): Promise<void> => {
     try {
-      jobs.push(...(await liveOf(shard, asked, limit, place.before?.[shard], live)));
+      const lines = await liveOf(shard, asked, limit, { after, before: place.before?.[shard] }, live);
+      found.push(...lines.map((line) => living(shard, line)));
     } catch (error) {
       if (!isFault(error, "unavailable")) throw error;
       unreachable.push(shard);
@@ -87,8 +88,7 @@ async function liveJobs(asked: JobsQuery, limit: number, place: Place, { directo
   };
   for (let from = 0; from < shards; from += shardsAtOnce)
     await Promise.all(Array.from({ length: Math.min(shardsAtOnce, shards - from) }, (_, i) => ask(from + i)));
-  jobs.sort((a, b) => b.line.submittedAtMs - a.line.submittedAtMs || a.shard - b.shard || b.line.job - a.line.job);
-  return { jobs, unreachable: unreachable.toSorted((a, b) => a - b) };
+  return { found, unreachable: unreachable.toSorted((a, b) => a - b) };
 }
 
 const only = ({ tenant, door }: JobsQuery): Pick<LivePage, "tenant" | "door"> => ({
@@ -101,69 +101,52 @@ async function liveOf(
   shard: ShardId,
   asked: JobsQuery,
   limit: number,
-  from: number | undefined,
+  place: { readonly after: JobsPlace | undefined; readonly before: number | undefined },
   live: ListPorts["live"],
-) {
+): Promise<readonly JobLine[]> {
   const { phase } = asked;
-  const found: Live[] = [];
-  for (let before = from; found.length < limit;) {
-    const { jobs } = await live(shard, {
-      limit,
-      ...only(asked),
-      ...(before === undefined ? {} : { before }),
-    });
-    for (const line of jobs) if (phase === undefined || line.phase === phase) found.push({ shard, line });
+  const { after } = place;
+  const found: JobLine[] = [];
+  for (let { before } = place; found.length < limit;) {
+    const { jobs } = await live(shard, { limit, ...only(asked), ...(before === undefined ? {} : { before }) });
+    for (const line of jobs) {
+      // Whatever came since the first page stands before it.
+      if (after && newestFirst(after, { shard, ...line }) >= 0) continue;
+      if (phase === undefined || line.phase === phase) found.push(line);
+    }
     before = jobs.at(-1)?.job;
     if (jobs.length < limit || before === undefined) break;
   }
   return found;
 }
 
-const pastJobs = ({ tenant, door, phase }: JobsQuery, limit: number, place: Place, { directory }: ListPorts) =>
-  directory.history.jobs({ tenant, door, phase, limit, cursor: place.history || undefined });
-
-/** Those of history that memory has, too: they were shown before. */
-async function stillLiving(rows: readonly JobRow[], asked: JobsQuery, { live }: ListPorts): Promise<Set<string>> {
-  const living = new Set<string>();
-  const look = async (shard: ShardId, numbers: readonly number[]): Promise<void> => {
-    const lowest = Math.min(...numbers);
-    for (let before = Math.max(...numbers) + 1; before > lowest;) {
-      const { jobs } = await live(shard, { limit: listLimitMax, before, ...only(asked) });
-      for (const { job } of jobs) living.add(formatJob(shard, job));
-      if (jobs.length < listLimitMax) return;
-      before = jobs.at(-1)?.job ?? lowest;
-    }
-  };
-  for (const [shard, own] of Map.groupBy(rows, ({ shard: of }) => of))
-    await look(
-      shard,
-      own.map(({ job }) => job),
-    ).catch((error: unknown) => {
-      if (!isFault(error, "unavailable")) throw error; // nothing of it was shown either
-    });
-  return living;
+async function pastJobs({ tenant, door, phase }: JobsQuery, limit: number, { after }: Place, { directory }: ListPorts) {
+  return (await directory.history.jobs({ tenant, door, phase, limit, cursor: after })).jobs;
 }
 
-const listed = ({ shard, line }: Live): ListedJob => {
-  const { job, ...rest } = line;
-  return { jobId: formatJob(shard, job), live: true, ...rest };
-};
+function living(shard: ShardId, { job, ...line }: JobLine): Found {
+  const { submittedAtMs } = line;
+  return { shard, job, submittedAtMs, listed: { jobId: formatJob(shard, job), live: true, ...line } };
+}
 
-const remembered = ({ shard, job, reason: _, ...row }: JobRow): ListedJob => ({
-  jobId: formatJob(shard, job),
-  live: false,
-  ...row,
-  tasks: undefined,
-  done: undefined,
-});
+function remembered({ shard, job, reason: _, ...row }: JobRow): Found {
+  const { submittedAtMs } = row;
+  const unknown = { tasks: undefined, done: undefined };
+  return { shard, job, submittedAtMs, listed: { jobId: formatJob(shard, job), live: false, ...row, ...unknown } };
+}
 
 const writePlace = (place: Place): string => Buffer.from(JSON.stringify(place)).toString("base64url");
 
 function readPlace(cursor: string | undefined): Place {
   if (cursor === undefined) return {};
   try {
-    return JSON.parse(Buffer.from(cursor, "base64url").toString("utf8")) as Place;
-  } catch (cause) {
-    throw new Fault("invalid", "list jobs", { why: "the cursor is not one of ours" }, cause);
+    const { after, before } = JSON.parse(Buffer.from(cursor, "base64url").toString("utf8")) as Record<string, unknown>;
+    if (typeof after === "string" && areNumbers(before)) return { after, before };
+  } catch {
+    // is refused as anything else that is not ours
   }
+  throw new Fault("invalid", "list jobs", { why: "the cursor is not one of ours" });
 }
+
+const areNumbers = (given: unknown): given is Readonly<Record<string, number>> =>
+  typeof given === "object" && given !== null && Object.values(given).every(Number.isSafeInteger);

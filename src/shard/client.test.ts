@@ -4,6 +4,7 @@ import { isFault } from "#base/fault.ts";
 import { ManualClock } from "#base/manual-clock.ts";
 import type { TaskTemplate } from "#kernel/model.ts";
 import type { JobRow } from "#base/history-rows.ts";
+import { memoryHistory } from "#journal/memory-history.ts";
 import { createClient, shardOf, type Order } from "./client.ts";
 import { testCluster } from "./client-testing.ts";
 import { isRejected } from "./rejected.ts";
@@ -73,6 +74,26 @@ describe("the work client", () => {
     });
   });
 
+  test("joins what is under way, whatever it is asked by, and begins nothing", async () => {
+    const { client, shards } = await testCluster(new ManualClock());
+    const joining = { shardKey: "a", tenant: "t", door: "test", payloadHash: "a", priority: 7, mergeKey: "m" };
+    equal(await client.join(joining), undefined);
+    equal(shards[0]?.state.jobs.size, 0);
+    const { jobId } = await client.submit(order("a", { mergeKey: "m", subscriber: "first" }));
+    deepEqual(await client.join({ ...joining, subscriber: "second", requestKey: "k" }), {
+      jobId,
+      created: false,
+      merged: true,
+    });
+    const { view } = await client.job(jobId);
+    deepEqual([view.subscribers, view.priority], [2, 7]);
+    await client.cancel(jobId, "enough");
+    equal(await client.join(joining), undefined);
+    equal((await client.join({ ...joining, requestKey: "k" }))?.jobId, jobId);
+    await rejects(client.join({ ...joining, requestKey: "k", payloadHash: "b" }), (e) => isRejected(e, "key-reused"));
+    await rejects(client.join({ ...joining, priority: 101 }), (e) => isRejected(e, "limit"));
+  });
+
   test("takes a task from grant to result", async () => {
     const { client } = await testCluster(new ManualClock());
     const { jobId } = await client.submit(order("a"));
@@ -122,7 +143,7 @@ describe("the work client", () => {
 });
 
 describe("listing jobs", () => {
-  const row = (job: number, endedAtMs: number): JobRow => ({
+  const row = (job: number, submittedAtMs: number): JobRow => ({
     shard: 0,
     job,
     tenant: "t",
@@ -131,22 +152,17 @@ describe("listing jobs", () => {
     phase: "SUCCEEDED",
     reason: "",
     priority: 0,
-    submittedAtMs: 0,
-    endedAtMs,
+    submittedAtMs,
+    endedAtMs: 20 - submittedAtMs,
   });
 
   async function listing() {
     const clock = new ManualClock();
     const { router, directory, shards, client: plain } = await testCluster(clock, 3);
-    const rows = [row(900, 9), row(800, 8), row(700, 7)];
-    const history = {
-      job: async () => undefined,
-      jobs: async ({ limit, cursor }: { limit: number; cursor?: string | undefined }) => {
-        const from = Number(cursor ?? 0);
-        const next = from + limit < rows.length ? String(from + limit) : undefined;
-        return { jobs: rows.slice(from, from + limit), cursor: next };
-      },
-    };
+    const history = memoryHistory(() => 1);
+    const jobs = [row(900, 9), row(800, 8), row(700, 7)];
+    const rows = { jobs, stages: [], tasks: [], attempts: [], steps: [] };
+    await history.record(0, { epoch: 1, throughSeq: 1 }, rows);
     const client = createClient({ router, directory: { ...directory, history }, random: new Random(1) });
     for (let i = 0; i < 5; i += 1) {
       await plain.submit(order(`job${i}`));
@@ -155,7 +171,7 @@ describe("listing jobs", () => {
     return { client, shards, clock };
   }
 
-  test("goes through all shards, newest first, and then through history, page by page", async () => {
+  test("goes through all shards and through history, newest first, page by page", async () => {
     const { client } = await listing();
     const names: string[] = [];
     const sizes: number[] = [];
@@ -191,6 +207,16 @@ describe("listing jobs", () => {
 
   test("a cursor that is not ours is refused", async () => {
     const { client } = await listing();
-    await rejects(client.jobs({ limit: 1, cursor: "%%%" }), (e) => isFault(e, "invalid"));
+    const spelled = (place: unknown): string => Buffer.from(JSON.stringify(place)).toString("base64url");
+    const places = [
+      null,
+      7,
+      {},
+      { after: 7, before: {} },
+      { after: "x", before: {} },
+      { after: "x", before: { 0: "1" } },
+    ];
+    for (const cursor of ["%%%", "", ...places.map(spelled)])
+      await rejects(client.jobs({ limit: 1, cursor }), (e) => isFault(e, "invalid"));
   });
 });

@@ -24,6 +24,9 @@ export type ClientPorts = { readonly router: Router; readonly directory: Directo
 
 /** A submission as a door makes it. What has the same shard key shares a shard: merging, locks, keys work within it. */
 export type Order = Omit<Submit, "kind" | "keyFound" | "reuseEvidence"> & { readonly shardKey: string };
+/** Who wants to wait with others for what is under way. A request key works as it does with an order. */
+export type Joining = Pick<Order, "shardKey" | "tenant" | "door" | "payloadHash" | "priority"> &
+  Pick<Order, "requestKey" | "subscriber"> & { readonly mergeKey: string };
 export type Submitted = { readonly jobId: string; readonly created: boolean; readonly merged: boolean };
 
 /** A tenant's weight next to others', and how much of it may run (over all shards) and wait (in each); 0: no limit. */
@@ -41,8 +44,10 @@ export type WorkClient = ExecutorClient & {
   nodes(): Promise<readonly NodeSeen[]>;
   shards(): Promise<readonly Ownership[]>;
   submit(order: Order, options?: AskOptions): Promise<Submitted>;
+  /** Begins nothing. Undefined: no live job has the merge key. */
+  join(joining: Joining, options?: AskOptions): Promise<Submitted | undefined>;
   job(jobId: string, options?: AskOptions & { readonly tasksMax?: number }): Promise<Job>;
-  /** What runs and waits first, newest first; then what has ended, newest end first. Paged by cursor. */
+  /** Newest first, by when they were submitted; each once, whatever ends meanwhile. Paged by cursor. */
   jobs(query: JobsQuery, options?: AskOptions): Promise<JobPage>;
   task(taskId: string, options?: AskOptions): Promise<TaskView & { readonly taskId: string; readonly jobId: string }>;
   why(jobId: string, options?: AskOptions): Promise<readonly (Why & { readonly taskId: string })[]>;
@@ -84,18 +89,21 @@ export function createClient(ports: ClientPorts): WorkClient {
     }
   }
 
+  async function submit({ shardKey, ...order }: Order, options?: AskOptions): Promise<Submitted> {
+    const shard = shardOf(shardKey, await shardsOf());
+    const reply = await command(shard, { ...order, kind: "submit" }, options);
+    return { jobId: formatJob(shard, reply.job), created: reply.created, merged: reply.merged };
+  }
+
   return {
     ...executorClient(command, query, random, gathering(router)),
     cluster: () => directory.cluster(),
     nodes: () => directory.nodes(),
     shards: () => directory.ownerships(),
     job,
+    submit,
 
-    async submit({ shardKey, ...order }, options) {
-      const shard = shardOf(shardKey, await shardsOf());
-      const reply = await command(shard, { ...order, kind: "submit" }, options);
-      return { jobId: formatJob(shard, reply.job), created: reply.created, merged: reply.merged };
-    },
+    join: (joining, options) => submit({ ...joining, ...nothingBegun }, options).catch(undefinedIfNothing),
 
     jobs: (asked, options) =>
       listJobs(asked, { directory, live: (shard, page) => query(shard, { kind: "jobs", ...page }, options) }),
@@ -142,6 +150,12 @@ export function createClient(ports: ClientPorts): WorkClient {
     watch: (jobId, signal, after) => watchJob(ports, jobRef(jobId), signal, after),
   };
 }
+
+function undefinedIfNothing(error: unknown): undefined {
+  if (!isRejected(error, "nothing-to-join")) throw error;
+}
+
+const nothingBegun = { joinOnly: true, name: "", spec: "", stages: [], deadlineMs: 0 } as const;
 
 async function attemptsOf({ history }: Directory, { shard, job }: JobRef) {
   const { attempts = [] } = (await history.job(shard, job)) ?? {};

@@ -122,18 +122,23 @@ export class ByteWriter {
     return false;
   }
 
-  /** The first 64 characters; false when they are no hexadecimal digits. */
+  /**
+   * The first 64 characters; false when they are no hexadecimal digits, or capitals, which would not come back. Digit
+   * by digit: a regular expression that looks at them first costs three times as much.
+   */
   #hex(value: string): boolean {
     const bytes = this.#bytes;
-    let { pos } = this;
-    for (let i = 0; i < hashLength; i += 2) {
-      const high = nibbles[value.charCodeAt(i)] as number;
-      const low = nibbles[value.charCodeAt(i + 1)] as number;
-      // Also for what lies beyond the table, which is not a number at all.
-      if (!(high + low < notHex)) return false;
-      bytes[pos++] = (high << 4) | low;
+    const first = this.pos;
+    let seen = 0;
+    for (let i = 0; i < hashLength / 2; i += 1) {
+      const high = value.charCodeAt(2 * i);
+      const low = value.charCodeAt(2 * i + 1);
+      const byte = ((digitOf[high & 0xff] ?? 0) << 4) | (digitOf[low & 0xff] ?? 0);
+      seen |= byte | ((high | low) & 0xff00);
+      bytes[first + i] = byte;
     }
-    this.pos = pos;
+    if (seen > 0xff) return false;
+    this.pos = first + hashLength / 2;
     return true;
   }
 
@@ -158,11 +163,9 @@ export class ByteWriter {
   }
 }
 
-const notHex = 0x40;
-const nibbles = Uint8Array.from({ length: 0x100 }, (_, unit) => {
-  const nibble = "0123456789abcdef".indexOf(String.fromCharCode(unit));
-  return nibble === -1 ? notHex : nibble;
-});
+/** By character: what it stands for, and beyond a byte for those that stand for nothing. */
+const digitOf = new Uint16Array(256).fill(0x100);
+for (let value = 0; value < 16; value += 1) digitOf[value.toString(16).charCodeAt(0)] = value;
 
 /** The size that a digest of the common kind ends with; -1 for any other. */
 function plainSizeOf(value: string): number {

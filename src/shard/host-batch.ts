@@ -70,6 +70,7 @@ export function tellsAbsence(rejection: Rejection): boolean {
     case "stage-unknown":
     case "task-unknown":
     case "token-stale":
+    case "nothing-to-join":
     case "generation-stale":
       return true;
     default:

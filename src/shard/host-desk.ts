@@ -24,9 +24,12 @@ export type DeskPorts = {
   readonly broke: (shard: HostedShard, command: Command, error: unknown, asker: Asker) => void;
   readonly overloaded: () => ShardResponse;
   /** There is new work, and nobody who waits at the shard has taken it. */
-  readonly unclaimed: (shard: HostedShard, requires: readonly string[], ready: number) => void;
+  readonly unclaimed: (shard: HostedShard, work: UnclaimedWork) => void;
   readonly report: (doing: string, error: unknown) => void;
 };
+
+/** What it takes to do it, how much there is, and the executor that is near it, where one is. */
+export type UnclaimedWork = Pick<ReadyClass, "requires" | "ready"> & { readonly affinity?: string | undefined };
 
 /** For a reserve that may be held: for how long. */
 export type Hold = { readonly forMs: number; readonly asking: Asking; readonly signal: AbortSignal | undefined };
@@ -64,9 +67,9 @@ export class Desk {
   }
 
   /** Lets time pass, and answers those who have waited long enough. */
-  tick(shard: HostedShard): void {
+  tick(shard: HostedShard, byMono: number): void {
     const mono = this.#ports.clock.monotonicMs();
-    if (shard.tickDueMono <= mono) this.execute(shard, { kind: "tick" }, nobody);
+    if (shard.tickDueMono <= byMono) this.execute(shard, { kind: "tick" }, nobody);
     for (const waiter of shard.waiters.expired(mono))
       // The last try: with nothing to grant it is answered so.
       if (shard.phase !== "gone") this.execute(shard, waiter.command, waiter);
@@ -136,7 +139,7 @@ export class Desk {
     state.woken.clear();
     for (const readyClass of woken) {
       if (waiters.size > 0 && !this.#offer(shard, readyClass)) return;
-      if (readyClass.ready > 0) this.#ports.unclaimed(shard, readyClass.requires, readyClass.ready);
+      if (readyClass.ready > 0) this.#ports.unclaimed(shard, readyClass);
     }
     // Whatever the grants woke has just been looked at.
     state.woken.clear();
@@ -146,7 +149,7 @@ export class Desk {
   #offer(shard: HostedShard, readyClass: ReadyClass): boolean {
     const turn = shard.waiters.turn(readyClass.requires);
     while (readyClass.ready > 0) {
-      const waiter = turn.next();
+      const waiter = turn.next(readyClass.affinity);
       if (!waiter) break;
       try {
         if (!this.#serve(shard, waiter)) turn.fruitless();

@@ -97,7 +97,7 @@ export class Preparer {
     let turn = this.#keys.get(shard);
     if (!turn) {
       turn = new Turn(async (keys) => {
-        const found = await this.#ports.journal.findKeys(shard.shard, [...new Set(keys)]);
+        const found = await this.#ports.journal.findKeys(shard.shard, [...new Set(keys)], shard.nowMs());
         const byKey = new Map(found.map((row) => [row.key, row]));
         return keys.map((key) => byKey.get(key));
       });

@@ -1,4 +1,4 @@
-import { deepEqual } from "node:assert/strict";
+import { deepEqual, equal, ok } from "node:assert/strict";
 import { test } from "node:test";
 import type { Clock } from "#base/clock.ts";
 import { Pulse } from "./host-pulse.ts";
@@ -62,5 +62,31 @@ test("after a pause those who wrote meanwhile are heard before anyone's time is 
   // One that is always late is not held back for ever.
   for (const mono of [4_000, 4_400, 4_800, 5_200, 5_600, 6_000, 6_400, 6_800]) clock.wakeAt(mono);
   deepEqual(ticks, [100, 200, 1_600, 3_600, 5_200, 6_800]);
+  pulse.stop();
+});
+
+test("shards have their turns together, although a round takes a while", () => {
+  const clock = new LateClock();
+  const shards = Array.from({ length: 8 }, () => ({ phase: "serving", tickDueMono: 0 }) as unknown as HostedShard);
+  const ticks: number[] = [];
+  let rounds = 0;
+  const pulse = new Pulse({
+    clock,
+    settings: { tickMs: 100, tickMsMin: 5, heartbeatMs: 1_000_000 },
+    shards: () => {
+      rounds += 1;
+      return shards;
+    },
+    tick(shard, byMono) {
+      if (shard.tickDueMono > byMono) return;
+      ticks.push(clock.mono);
+      clock.mono += 0.1;
+      shard.tickDueMono = clock.mono + 100;
+    },
+  });
+  pulse.start();
+  for (let mono = 0; mono < 1_000; mono += 1) clock.wakeAt(Math.max(clock.mono, mono));
+  ok(rounds <= 10, `${rounds} rounds in a second`);
+  equal(ticks.length, rounds * shards.length, "each in every round");
   pulse.stop();
 });

@@ -7,8 +7,8 @@ export type PulsePorts = {
   readonly clock: Clock;
   readonly settings: Pick<HostSettings, "tickMs" | "tickMsMin" | "heartbeatMs">;
   readonly shards: () => Iterable<HostedShard>;
-  /** Time passes; the shard's next tick is due at `tickDueMono`. */
-  readonly tick: (shard: HostedShard) => void;
+  /** Time passes, where that is due by then; the shard's next tick is due at `tickDueMono`. */
+  readonly tick: (shard: HostedShard, byMono: number) => void;
 };
 
 const heldBackMax = 3;
@@ -51,9 +51,12 @@ export class Pulse {
     this.#heldBack = lateMs > settings.tickMs && this.#heldBack < heldBackMax ? this.#heldBack + 1 : 0;
     if (this.#heldBack > 0) return this.#tickIn(settings.tickMs);
     let nextMono = clock.monotonicMs() + settings.tickMs;
+    // Those whose time comes in a moment, too: they had their last turn at the end of a round like this one, and a
+    // round for them alone would wake the node twice as often.
+    const byMono = clock.monotonicMs() + settings.tickMsMin;
     for (const shard of shards()) {
       if (shard.phase !== "serving") continue;
-      tick(shard);
+      tick(shard, byMono);
       nextMono = Math.min(nextMono, shard.tickDueMono);
     }
     this.#tickIn(Math.max(settings.tickMsMin, nextMono - clock.monotonicMs()));

@@ -190,10 +190,15 @@ const template: TaskTemplate = {
 
 /** A job of one stage with so many tasks. */
 export function submit(
-  given: Partial<Submit> & { readonly tasks?: number; readonly requires?: readonly string[] } = {},
+  given: Partial<Submit> & {
+    readonly tasks?: number;
+    readonly requires?: readonly string[];
+    readonly affinity?: string;
+  } = {},
 ): Submit {
-  const { tasks = 1, requires = [], ...rest } = given;
-  const plans = Array.from({ length: tasks }, (_, i) => ({ key: `k${i}`, spec: `do ${i}` }));
+  const { tasks = 1, requires = [], affinity, ...rest } = given;
+  const near = affinity === undefined ? {} : { affinity };
+  const plans = Array.from({ length: tasks }, (_, i) => ({ key: `k${i}`, spec: `do ${i}`, ...near }));
   const set = { template: { ...template, requires }, tasks: plans };
   return {
     kind: "submit",
@@ -208,6 +213,13 @@ export function submit(
     ...rest,
   };
 }
+
+export const joining = (mergeKey: string): Submit => ({
+  ...submit({ mergeKey }),
+  joinOnly: true,
+  stages: [],
+  deadlineMs: 0,
+});
 
 export const reserve = (given: Partial<CommandOf<"reserve">> = {}): CommandOf<"reserve"> => ({
   kind: "reserve",

@@ -4,7 +4,7 @@ import { describe, test } from "node:test";
 import { must } from "#base/assert.ts";
 import { settle } from "#base/manual-clock.ts";
 import { defaultLimits } from "#kernel/limits.ts";
-import { commit, reserve, Rig, submit } from "./host-rig.ts";
+import { commit, joining, reserve, Rig, submit } from "./host-rig.ts";
 import type { ShardResponse } from "./protocol.ts";
 
 /** Whether a promise has been settled by now. */
@@ -193,6 +193,18 @@ describe("what is not there", () => {
     await rig.store.connect().release(0, 1);
     equal((await a.query({ kind: "stats" })).kind, "answer", "the lease stands, and nothing is denied");
     equal((await a.query({ kind: "job", job: 7 })).kind, "not-owner");
+    equal((await a.ask(joining("m"))).kind, "not-owner");
+  });
+
+  test("that there is nothing to join is told under a confirmed epoch too", async () => {
+    const rig = new Rig();
+    const a = await (await rig.node()).serving();
+    const refused = await a.ask(joining("m"));
+    deepEqual(refused.kind === "rejected" && refused.rejection, { kind: "nothing-to-join", mergeKey: "m" });
+    equal(a.journal.count("confirm"), 1);
+    equal((await a.ask(submit({ mergeKey: "m" }))).kind, "reply");
+    const joined = await a.ask(joining("m"));
+    deepEqual(joined.kind === "reply" && joined.reply, { job: 1, created: false, merged: true });
   });
 
   test("a lost claim is told under a confirmed epoch too", async () => {

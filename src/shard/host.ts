@@ -15,7 +15,7 @@ import type { Epoch, Journal, NodeId } from "#journal/journal.ts";
 import { Asking, AskingMany, type Asker } from "./host-asking.ts";
 import { speak, type SealedBatch } from "./host-batch.ts";
 import { Committer } from "./host-committer.ts";
-import { broken, Desk, type Hold } from "./host-desk.ts";
+import { broken, Desk, type Hold, type UnclaimedWork } from "./host-desk.ts";
 import { Load } from "./host-load.ts";
 import type { ShardObserver } from "./host-observer.ts";
 import { Poisons } from "./host-poison.ts";
@@ -44,7 +44,7 @@ export type HostPorts = {
   readonly isLoading?: (shard: ShardId) => boolean;
   readonly lost: (shard: ShardId, epoch: Epoch, why: LossReason) => void;
   /** There is new work in a shard, and nobody who waits there has taken it. */
-  readonly unclaimed?: (shard: ShardId, requires: readonly string[], ready: number) => void;
+  readonly unclaimed?: (shard: ShardId, work: UnclaimedWork) => void;
   readonly report: (doing: string, error: unknown) => void;
 };
 
@@ -85,7 +85,7 @@ export class ShardHost implements ShardService {
       touch: (shard) => this.#committer.touch(shard),
       broke: (shard, command, error, asker) => this.#broke(shard, command, error, asker),
       overloaded: () => this.#overloaded(),
-      unclaimed: ({ shard }, requires, ready) => ports.unclaimed?.(shard, requires, ready),
+      unclaimed: ({ shard }, work) => ports.unclaimed?.(shard, work),
       report,
     });
     this.#prepared = {
@@ -98,7 +98,7 @@ export class ShardHost implements ShardService {
         asker.settle(this.#overloaded());
       },
     };
-    const tick = (shard: HostedShard): void => this.#desk.tick(shard);
+    const tick = (shard: HostedShard, byMono: number): void => this.#desk.tick(shard, byMono);
     this.#pulse = new Pulse({ clock, settings, shards: () => this.#shards.values(), tick });
   }
 
@@ -236,7 +236,8 @@ export class ShardHost implements ShardService {
   #refusal(shard: HostedShard, command: Command): Rejection | undefined {
     if (isInternal(command.kind)) return { kind: "invalid", path: "kind", why: "only a shard's own host may say this" };
     if (this.#poisons.has(command)) return { kind: "broken", why: "the same command broke the shard before" };
-    if (command.kind !== "submit") return undefined;
+    // Who only joins brings no work.
+    if (command.kind !== "submit" || command.joinOnly) return undefined;
     for (const observer of this.#observers) {
       const full = observer.full?.(shard);
       if (full) return full;

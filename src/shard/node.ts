@@ -225,6 +225,7 @@ export class Node implements ShardService {
       blobs,
       settings: { ...defaultArchiverSettings, ...settings },
       isOurs: (shard, epoch) => this.host.shards.get(shard)?.epoch === epoch,
+      reachedMs: (shard) => this.host.shards.get(shard)?.state.nowMs ?? 0,
       report: this.#report,
     });
   }
@@ -265,7 +266,7 @@ export class Node implements ShardService {
       hintOf: (shard) => this.keeper.hintOf(shard),
       isLoading: (shard) => this.keeper.held.get(shard)?.phase === "loading",
       lost: (shard, epoch, why) => this.keeper.lost(shard, epoch, why),
-      unclaimed: (shard, requires, ready) => this.ready.unclaimed(shard, requires, ready),
+      unclaimed: (shard, work) => this.ready.unclaimed(shard, work),
       report: this.#report,
     });
   }

@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import { must } from "#base/assert.ts";
 import { Fault } from "#base/fault.ts";
 import type { History } from "#journal/journal.ts";
-import { commit, Rig, submit, type TestNode } from "./host-rig.ts";
+import { commit, joining, Rig, submit, type TestNode } from "./host-rig.ts";
 
 async function finishOne(node: TestNode): Promise<number> {
   const { job } = await node.reply<{ job: number }>(submit());
@@ -78,10 +78,11 @@ describe("history", () => {
     Object.assign(inner, { record: flaky });
     const job = await finishOne(a);
     await rig.clock.advance(2_000);
-    equal((await a.ask(submit())).kind, "reply");
+    equal((await a.ask(submit({ mergeKey: "m" }))).kind, "reply");
     await rig.clock.advance(2_000);
     const refused = await a.ask(submit());
     equal(refused.kind === "rejected" && refused.rejection.kind === "shard-full" && refused.rejection.what, "history");
+    equal((await a.ask(joining("m"))).kind, "reply", "who only joins brings no work");
     ok((a.node.status().shards[0]?.historyLagMs ?? 0) > 3_000);
     ok(isInMemory(a, job), "it stays until it is written");
     isDown = false;

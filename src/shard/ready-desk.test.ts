@@ -81,17 +81,30 @@ describe("workers with room", () => {
     await clock.advance(10);
     deepEqual(told, []);
     const shard = await submit();
-    desk.unclaimed(shard, [], 1);
+    desk.unclaimed(shard, { requires: [], ready: 1 });
     await clock.advance(10);
     deepEqual(told, [`empty ${shard}`]);
     await clock.advance(50);
     deepEqual(told, [`empty ${shard}`, `full soon ${shard}`]);
   });
 
+  test("the one that is near it is told before all others, while it has room", async () => {
+    const { clock, desk, wait, told } = await scene();
+    wait("empty", 4);
+    wait("near", 1);
+    await clock.advance(10);
+    desk.unclaimed(1, { requires: [], ready: 1, affinity: "near" });
+    await clock.advance(1);
+    deepEqual(told, ["near 1"]);
+    desk.unclaimed(1, { requires: [], ready: 1, affinity: "near" });
+    await clock.advance(1);
+    deepEqual(told, ["near 1", "empty 1"]);
+  });
+
   test("as many are told as there is work for", async () => {
     const { clock, desk, wait, told } = await scene();
     for (const [i, free] of [1, 2, 3, 4].entries()) wait(`w${i}`, free);
-    desk.unclaimed(2, [], 6);
+    desk.unclaimed(2, { requires: [], ready: 6 });
     await clock.advance(1);
     deepEqual(told, ["w3 2", "w2 2"]);
   });
@@ -102,7 +115,7 @@ describe("workers with room", () => {
     wait("gone", 4, [], gone.signal);
     wait("here", 1);
     gone.abort();
-    desk.unclaimed(1, [], 1);
+    desk.unclaimed(1, { requires: [], ready: 1 });
     await clock.advance(1);
     deepEqual(told, ["gone ", "here 1"]);
   });

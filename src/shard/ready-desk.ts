@@ -7,6 +7,7 @@
 import type { Clock } from "#base/clock.ts";
 import type { ShardId } from "#base/ids.ts";
 import type { State } from "#kernel/state.ts";
+import type { UnclaimedWork } from "./host-desk.ts";
 
 /** A worker, what it offers, and how many more attempts it has room for. */
 export type Room = { readonly executor: string; readonly offers: readonly string[]; readonly free: number };
@@ -56,12 +57,16 @@ export class ReadyDesk {
     });
   }
 
-  /** There is work that none of those who wait at the shard itself took: the emptiest workers are told first. */
-  unclaimed(shard: ShardId, requires: readonly string[], ready: number): void {
+  /**
+   * There is work that none of those who wait at the shard itself took: the worker that is near it is told first, then
+   * the emptiest.
+   */
+  unclaimed(shard: ShardId, { requires, ready, affinity }: UnclaimedWork): void {
     if (this.#waiters.size === 0) return;
     const able = [...this.#waiters].filter(({ offers }) => requires.every((label) => offers.has(label)));
     let left = ready;
-    for (const waiter of able.toSorted((a, b) => b.room.free - a.room.free)) {
+    const isNear = ({ room }: Waiter): number => (room.executor === affinity ? 1 : 0);
+    for (const waiter of able.toSorted((a, b) => isNear(b) - isNear(a) || b.room.free - a.room.free)) {
       if (left <= 0) break;
       left -= waiter.room.free;
       waiter.tell([[shard, 1]]);

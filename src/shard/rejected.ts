@@ -86,6 +86,11 @@ export const rejections: { readonly [K in RejectionKind]: Entry<K> } = {
     say: ({ key, job }, shard) =>
       `the key ${JSON.stringify(key)} already belongs to job ${formatJob(shard, job)}, whose request was another`,
   },
+  "nothing-to-join": {
+    about: "It was asked only to join a job, and none with this merge key is under way: it has ended, or never began.",
+    remedy: "Ask for the job's result, or submit the work itself.",
+    say: ({ mergeKey }) => `no job with the merge key ${JSON.stringify(mergeKey)} is under way`,
+  },
   "evidence-missing": {
     about: "A result names a blob that is not in the store.",
     remedy: "Upload the blob before committing the result.",

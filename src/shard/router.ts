@@ -158,18 +158,19 @@ class OwnerRouter implements Router {
   /** One that hangs, or sleeps, says nothing at all; who owns the shard meanwhile can be read in the map. */
   #doubt(shard: ShardId, to: Address, leave: () => void): Disposable {
     const { doubtMs } = this.#options;
+    const { clock } = this.#ports;
     let cancel = (): void => {};
     let isOver = false;
     const look = async (): Promise<void> => {
       const moved = await this.#owners.hasMoved(shard, to, doubtMs).catch(() => false);
       if (isOver) return;
       if (moved) leave();
-      else arm();
+      else arm(nextOf(doubtMs, clock.monotonicMs()));
     };
-    const arm = (): void => {
-      cancel = this.#ports.clock.after(doubtMs, () => void look());
+    const arm = (inMs: number): void => {
+      cancel = clock.after(inMs, () => void look());
     };
-    arm();
+    arm(doubtMs);
     return {
       [Symbol.dispose]() {
         isOver = true;
@@ -257,4 +258,10 @@ class TryLog {
       last: this.#last?.again,
     });
   }
+}
+
+/** Until the next multiple of it that is not just now: so that many who wait for long wake the node once, together. */
+function nextOf(everyMs: number, nowMs: number): number {
+  const leftMs = everyMs - (nowMs % everyMs);
+  return leftMs < everyMs / 2 ? leftMs + everyMs : leftMs;
 }

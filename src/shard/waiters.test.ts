@@ -61,6 +61,23 @@ describe("an executor that there is no work for", () => {
     equal(granted(await must(linux[1], "second")), 1);
   });
 
+  test("comes first when it is near the work, whoever waits longer", async () => {
+    const rig = new Rig();
+    const a = await (await rig.node()).serving();
+    const held = Object.fromEntries(
+      ["e1", "e2", "e3"].map((executor) => [executor, a.ask(reserve({ executor, offers: ["os=linux"] }), 10_000)]),
+    );
+    const near = a.ask(reserve({ executor: "near", offers: ["os=mac"] }), 10_000);
+    await settle();
+    await a.reply(submit({ affinity: "e3" }));
+    equal(granted(await must(held["e3"], "near it")), 1);
+    await a.reply(submit({ affinity: "near", requires: ["os=linux"] }));
+    equal(granted(await must(held["e1"], "first in line of those who can")), 1);
+    equal(await isPending(near), true);
+    await a.reply(submit({ affinity: "e3", name: "gone" }));
+    equal((await Promise.all([isPending(near), isPending(must(held["e2"], "e2"))])).filter(Boolean).length, 1);
+  });
+
   test("asked twice, it is one request with one answer", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();

@@ -1,6 +1,7 @@
 /**
  * Executors that asked for work when there was none, held until there is or their time is up.
- * Those that offer the same are one group; groups and the executors within them take turns.
+ * Those that offer the same are one group; groups and the executors within them take turns. Whoever is near what there
+ * is to do comes before its turn.
  */
 import type { CommandOf } from "#kernel/command.ts";
 import type { Asker } from "./host-asking.ts";
@@ -11,11 +12,13 @@ type Reserve = CommandOf<"reserve">;
 /** One request, though it may have arrived more than once: all who sent it get the one answer. */
 export class Waiter implements Asker {
   readonly command: Reserve;
+  readonly group: Group;
   readonly askers: Asker[] = [];
   untilMono = Number.NEGATIVE_INFINITY;
 
-  constructor(command: Reserve) {
+  constructor(command: Reserve, group: Group) {
     this.command = command;
+    this.group = group;
   }
 
   settle(response: ShardResponse): void {
@@ -32,6 +35,7 @@ export class Waiters {
   readonly #max: number;
   readonly #groups = new Map<string, Group>();
   readonly #byNonce = new Map<string, Waiter>();
+  readonly #byExecutor = new Map<string, Set<Waiter>>();
   #nextUntilMono = Number.POSITIVE_INFINITY;
 
   constructor(waitersMax: number) {
@@ -47,9 +51,11 @@ export class Waiters {
     let waiter = this.#byNonce.get(nonceOf(command));
     if (!waiter) {
       if (this.size >= this.#max) return false;
-      waiter = new Waiter(command);
+      waiter = new Waiter(command, this.#groupOf(command));
       this.#byNonce.set(nonceOf(command), waiter);
-      this.#groupOf(command).waiters.add(waiter);
+      waiter.group.waiters.add(waiter);
+      const { executor } = command;
+      this.#byExecutor.set(executor, (this.#byExecutor.get(executor) ?? new Set()).add(waiter));
     }
     waiter.askers.push(asker);
     waiter.untilMono = Math.max(waiter.untilMono, untilMono);
@@ -69,32 +75,44 @@ export class Waiters {
 
   remove(waiter: Waiter): void {
     this.#byNonce.delete(nonceOf(waiter.command));
-    const group = this.#groupOf(waiter.command);
+    const { group } = waiter;
     group.waiters.delete(waiter);
     if (group.waiters.size === 0) this.#groups.delete(group.key);
+    const { executor } = waiter.command;
+    const own = this.#byExecutor.get(executor);
+    own?.delete(waiter);
+    if (own?.size === 0) this.#byExecutor.delete(executor);
   }
 
   /** Goes through those that offer all of `requires`, each at most once, each group at its turn. */
-  turn(requires: readonly string[]): { next(): Waiter | undefined; fruitless(): void } {
+  turn(requires: readonly string[]): { next(near?: string): Waiter | undefined; fruitless(): void } {
     const tried = new Set<Waiter>();
     const vain = new Map<Group, number>();
     let last: Group | undefined;
+    /** The first of them, when it has not been tried: those that were stand at the back, in one row. */
+    const untried = (waiters: ReadonlySet<Waiter> | undefined): Waiter | undefined => {
+      const [waiter] = waiters ?? [];
+      if (!waiter || tried.has(waiter) || (vain.get(waiter.group) ?? 0) >= fruitlessMax) return undefined;
+      return requires.every((label) => waiter.group.offers.has(label)) ? waiter : undefined;
+    };
+    const inTurn = (): Waiter | undefined => {
+      for (const { waiters } of this.#groups.values()) {
+        const waiter = untried(waiters);
+        if (waiter) return waiter;
+      }
+      return undefined;
+    };
     return {
-      next: () => {
-        for (const group of this.#groups.values()) {
-          if ((vain.get(group) ?? 0) >= fruitlessMax) continue;
-          if (!requires.every((label) => group.offers.has(label))) continue;
-          const [waiter] = group.waiters;
-          // Those that were tried stand at the back, in one row.
-          if (!waiter || tried.has(waiter)) continue;
-          tried.add(waiter);
-          toTheBack(group.waiters, waiter);
-          this.#groups.delete(group.key);
-          this.#groups.set(group.key, group);
-          last = group;
-          return waiter;
-        }
-        return undefined;
+      next: (near) => {
+        const waiter = (near === undefined ? undefined : untried(this.#byExecutor.get(near))) ?? inTurn();
+        if (!waiter) return undefined;
+        const { group } = waiter;
+        tried.add(waiter);
+        toTheBack(group.waiters, waiter);
+        this.#groups.delete(group.key);
+        this.#groups.set(group.key, group);
+        last = group;
+        return waiter;
       },
       fruitless: () => {
         if (last) vain.set(last, (vain.get(last) ?? 0) + 1);
@@ -116,6 +134,7 @@ export class Waiters {
   clear(): readonly Waiter[] {
     const all = [...this.#byNonce.values()];
     this.#byNonce.clear();
+    this.#byExecutor.clear();
     this.#groups.clear();
     return all;
   }

@@ -158,6 +158,7 @@ describe("a message that makes no sense is refused with the path of the field", 
     stages,
     deadlineMs: 1,
     reuse: [],
+    joinOnly: false,
   });
   const commit = { shard: 0, executor: "e", task: 1, token: 1 };
 

@@ -59,7 +59,12 @@ export const commandTable: { readonly [K in ClientKind]: Entry<K> } = {
   submit: {
     method: Work.methods.submit,
     field: "submit",
-    write: (submit) => ({ ...submit, stages: submit.stages.map(writeStage), reuse: submit.reuse ?? [] }),
+    write: (submit) => ({
+      ...submit,
+      stages: submit.stages.map(writeStage),
+      reuse: submit.reuse ?? [],
+      joinOnly: submit.joinOnly ?? false,
+    }),
     read: readSubmit,
   },
   leave: {
@@ -190,7 +195,7 @@ const noEvidence = { digests: [], pinnedForMs: 0 } as const;
 
 function readSubmit(request: wire.SubmitRequest): Omit<CommandOf<"submit">, "kind"> {
   const { tenant, door, name, payloadHash, priority, spec, deadlineMs } = request;
-  const { requestKey, mergeKey, subscriber, leaveGraceMs, lock, reuse } = request;
+  const { requestKey, mergeKey, subscriber, leaveGraceMs, lock, reuse, joinOnly } = request;
   return {
     tenant,
     door,
@@ -202,6 +207,7 @@ function readSubmit(request: wire.SubmitRequest): Omit<CommandOf<"submit">, "kin
     stages: readStages(request.stages),
     ...given({ requestKey }),
     ...given({ mergeKey }),
+    ...(joinOnly ? { joinOnly } : {}),
     ...given({ subscriber }),
     ...given({ leaveGraceMs }),
     ...given({ lock }),

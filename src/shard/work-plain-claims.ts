@@ -3,7 +3,7 @@ import type { CommandOf } from "#kernel/command.ts";
 import type { Evidence, Result, Step } from "#kernel/model.ts";
 import type { Reader } from "#wire/reader.ts";
 import { knownTexts } from "./work-plain-template.ts";
-import { added, nothing } from "./work-short-list.ts";
+import { added, nothing } from "#base/short-list.ts";
 import { unusual } from "./work-unusual.ts";
 import { stepStatuses } from "./work-words.ts";
 

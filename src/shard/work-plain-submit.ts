@@ -10,7 +10,7 @@ import type { Reader } from "#wire/reader.ts";
 import { readReuse } from "./work-model.ts";
 import type { Beside } from "./work-plain-claims.ts";
 import { knownTexts, readTemplate } from "./work-plain-template.ts";
-import { added, nothing } from "./work-short-list.ts";
+import { added, nothing } from "#base/short-list.ts";
 import { unusual } from "./work-unusual.ts";
 import { afters } from "./work-words.ts";
 
@@ -51,7 +51,8 @@ export function readSubmit(from: Reader, end: number, beside: Beside): Submit {
   return more === undefined ? submit : { ...submit, ...more };
 }
 
-type More = Partial<Mutable<Pick<Submit, "mergeKey" | "subscriber" | "leaveGraceMs" | "lock">>> & { reuse?: Reuse[] };
+type MoreFields = "mergeKey" | "joinOnly" | "subscriber" | "leaveGraceMs" | "lock";
+type More = Partial<Mutable<Pick<Submit, MoreFields>>> & { reuse?: Reuse[] };
 
 /** Fields that are seldom given, and what nobody knows. */
 function readMore(from: Reader, tag: number, more: More): void {
@@ -63,6 +64,9 @@ function readMore(from: Reader, tag: number, more: More): void {
     const stop = from.enter();
     (more.reuse ??= []).push(readReuse(wire.Reuse.read(from, stop)));
     from.leave(stop);
+  } else if (tag === 128) {
+    if (from.bool()) more.joinOnly = true;
+    else delete more.joinOnly;
   } else from.skip(tag);
 }
 

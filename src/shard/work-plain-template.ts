@@ -7,7 +7,7 @@ import type { TaskTemplate } from "#kernel/model.ts";
 import { byteHash } from "#wire/byte-hash.ts";
 import { KnownTexts } from "#wire/known-texts.ts";
 import type { Reader } from "#wire/reader.ts";
-import { added, nothing } from "./work-short-list.ts";
+import { added, nothing } from "#base/short-list.ts";
 import { unusual } from "./work-unusual.ts";
 import { effects, retryOns } from "./work-words.ts";
 

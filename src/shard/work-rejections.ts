@@ -45,6 +45,7 @@ export const rejectionTable: { readonly [K in RejectionKind]: Entry<K> } = {
   "token-stale": { code: Code.FAILED_PRECONDITION, facts: { task: "number", offered: "number", current: "number" } },
   "task-phase": { code: Code.FAILED_PRECONDITION, facts: { task: "number", phase: "text", wanted: "text" } },
   "key-reused": { code: Code.ALREADY_EXISTS, facts: { key: "text", job: "number" } },
+  "nothing-to-join": { code: Code.NOT_FOUND, facts: { mergeKey: "text" } },
   "evidence-missing": { code: Code.FAILED_PRECONDITION, facts: { digest: "text" } },
   "evidence-expired": { code: Code.ABORTED, facts: { pinnedForMs: "number" } },
   "generation-stale": {

@@ -53,6 +53,7 @@ const commandBodies: { readonly [K in ClientKind]: Arbitrary<Body<K>> } = {
     {
       requestKey: text,
       mergeKey: text,
+      joinOnly: fc.constant(true),
       subscriber: text,
       leaveGraceMs: ms,
       lock,
