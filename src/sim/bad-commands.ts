@@ -2,6 +2,7 @@
 import type { Random } from "#base/random.ts";
 import type { Command, Submit } from "#kernel/command.ts";
 import type { StageSpec, TaskTemplate } from "#kernel/model.ts";
+import { joining } from "./workloads.ts";
 
 export type BadContext = { readonly random: Random; readonly job: number; readonly submit: Submit };
 type Bad = (context: BadContext) => Command;
@@ -55,6 +56,9 @@ export const badCommands: readonly Bad[] = [
   ({ submit }) => ({ ...submit, leaveGraceMs: -1 }),
   ({ submit }) => ({ ...submit, stages: [] }),
   ({ submit }) => twisted({ ...submit, stages: "all" }),
+  ({ submit }) => twisted({ ...submit, joinOnly: "if you like" }),
+  ({ submit }) => twisted({ ...joining(submit, "merge-0"), mergeKey: undefined }),
+  ({ submit }) => ({ ...submit, mergeKey: "merge-0", joinOnly: true }),
   ({ submit }) => ({ ...submit, lock: { name: "", limit: 1, queueMax: 1, cancelInProgress: false } }),
   ({ submit }) => ({ ...submit, lock: { name: "l", limit: 0, queueMax: 1, cancelInProgress: false } }),
   ({ submit }) => twisted({ ...submit, lock: { name: "l", limit: 1, queueMax: 1, cancelInProgress: "no" } }),

@@ -126,7 +126,14 @@ export const oneOwnerSpeaks: Checker = {
   },
 };
 
-const tellsAbsence = new Set(["job-unknown", "stage-unknown", "task-unknown", "token-stale", "generation-stale"]);
+const tellsAbsence = new Set([
+  "job-unknown",
+  "stage-unknown",
+  "task-unknown",
+  "token-stale",
+  "generation-stale",
+  "nothing-to-join",
+]);
 
 function falselyAbsent({ model, request, arrival }: Said, rejection: Rejection): string | undefined {
   if (request.kind === "command" && "tenant" in request.command && rejection.kind === "tenant-mismatch")
@@ -141,6 +148,11 @@ function falselyAbsent({ model, request, arrival }: Said, rejection: Rejection):
       const claim = model.claim(rejection.task, rejection.offered);
       const live = claim?.live && claim.token === request.command.token && claim.executor === request.command.executor;
       return arrival.tokenLive && live ? "the token is live" : undefined;
+    }
+    case "nothing-to-join": {
+      if (request.kind !== "command" || request.command.kind !== "submit") return "nobody asked to join";
+      const job = model.joinable(request.command)?.no;
+      return job !== undefined && job === arrival.joinable ? `job ${job} is under way` : undefined;
     }
     case "generation-stale": {
       const generation = model.tasks.get(rejection.task)?.generation;

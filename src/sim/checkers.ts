@@ -1,5 +1,6 @@
 /** Everything that is checked, each under the number of the invariant that it stands for. */
 import { jobsEnd, quotaKept, tenantsServed } from "./check-end.ts";
+import { joinsWhatIsUnderWay } from "./check-joins.ts";
 import { claimsForReady, commitsUnderGuard, keysBindOnce, locksOneAtATime, oneResult } from "./check-log.ts";
 import { requeuesOnce, stagesInOrder, timeIsFair } from "./check-log.ts";
 import { committedIsPublished } from "./check-publish.ts";
@@ -23,6 +24,7 @@ export const checkers: readonly Checker[] = [
   quotaKept,
   timeIsFair,
   brokenAlone,
+  joinsWhatIsUnderWay,
   locksOneAtATime,
   locksInTheWorld,
   oneAtATimeOutside,

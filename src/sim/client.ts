@@ -10,6 +10,7 @@ import type { JobView, Query, TaskView } from "#kernel/query.ts";
 import type { Replies } from "#kernel/reply.ts";
 import type { Router, Settled } from "#shard/router.ts";
 import { badCommands } from "./bad-commands.ts";
+import { comesBack, type JoinPorts } from "./client-joins.ts";
 import type { Life } from "./machine.ts";
 import { greedy, poisoned, poisons, type Poison } from "./poison.ts";
 import { queriesOf } from "./queries.ts";
@@ -52,6 +53,7 @@ export const whimKinds = [
   "poisons",
   "drains",
   "watches",
+  "joins",
 ] as const;
 export type Whim = (typeof whimKinds)[number];
 
@@ -167,6 +169,8 @@ export class Client {
         return this.#drains(shard);
       case "watches":
         return this.#watches(submitted);
+      case "joins":
+        return comesBack({ name: `${this.#habits.name}-${job}`, shard, job, submit }, this.#waysBack(shard));
     }
   }
 
@@ -194,6 +198,11 @@ export class Client {
       await this.ask(shard, { kind: "leave", job, subscriber });
       if (random.chance(0.3)) await this.ask(shard, { kind: "leave", job, subscriber });
     }
+  }
+
+  #waysBack(shard: number): JoinPorts {
+    const { life, router, random } = this.#ports;
+    return { life, router, random, ask: (command) => this.ask(shard, command) };
   }
 
   async #watches({ shard, job }: Submitted): Promise<void> {

@@ -3,6 +3,7 @@ import type { Random } from "#base/random.ts";
 import { createMemoryBlobs } from "#blobs/memory.ts";
 import type { Command } from "#kernel/command.ts";
 import { defaultLimits, type Limits } from "#kernel/limits.ts";
+import type { Answers } from "#kernel/query.ts";
 import { createRouter, type Router } from "#shard/router.ts";
 import { Board, calmBoard } from "./board.ts";
 import { Client } from "./client.ts";
@@ -96,7 +97,7 @@ export class Cluster {
     for (const executor of this.executors) executor.boot();
     const operator = this.#machine("operator").boot();
     void this.#tenants(operator);
-    void this.#approve(operator);
+    void this.#lookAfter(operator);
     for (const client of this.clients) client.start();
   }
 
@@ -246,19 +247,22 @@ export class Cluster {
       }
   }
 
-  /** After the storm, gates whose client has lost track of its job are opened by the operator. */
-  async #approve(operator: Life): Promise<void> {
+  /** After the storm somebody looks after what clients have lost track of. */
+  async #lookAfter(operator: Life): Promise<void> {
     const tell = this.#teller(operator);
+    const router = this.#router(operator);
     for (;;) {
       await operator.clock.sleep(5_000);
       if (!this.healed) continue;
-      for (const { shard, jobs } of this.court.models)
+      for (const { shard, jobs } of this.court.models) {
         for (const job of jobs.values())
           for (const [stage, { planning }] of job.stages.entries())
             if (planning?.standing === "waiting") {
               const signal = { id: "operator", name: "approve", payload: "" };
               await tell(shard, { kind: "signal", job: job.no, stage, signal });
             }
+        for (const executor of await drainedIn(router, shard)) await tell(shard, { kind: "resume", executor });
+      }
     }
   }
 
@@ -274,6 +278,15 @@ export class Cluster {
         }
     };
   }
+}
+
+/** Those whom a word that was late or came twice has sent to rest after they were called back. */
+async function drainedIn(router: Router, shard: number): Promise<readonly string[]> {
+  const asked = router.request({ kind: "query", shard, query: { kind: "executors" } }, { deadlineMs: 15_000 });
+  const got = await asked.catch(() => undefined);
+  if (got?.kind !== "answer") return [];
+  const { executors } = got.answer as Answers["executors"];
+  return executors.filter(({ drained }) => drained === "maintenance").map(({ executor }) => executor);
 }
 
 const calmNetwork = ({ latencyMs }: Profile): NetworkConditions => ({

@@ -36,6 +36,8 @@ export type Arrival = {
   /** Of a renewal: which of its claims were live. */
   readonly claimsLive: ReadonlySet<number>;
   readonly generation: number | undefined;
+  /** Of a submission that only joins: the job that it means. */
+  readonly joinable: number | undefined;
 };
 
 export type Said = {
@@ -261,6 +263,7 @@ export class Court {
       tokenLive: claim?.live === true && claim.executor === asked.executor,
       claimsLive: model && request.kind === "command" ? liveTokens(model, request.command) : none,
       generation: task?.generation,
+      joinable: model && request.kind === "command" ? joinableIn(model, request.command) : undefined,
     };
   }
 
@@ -295,6 +298,9 @@ function oneByOne(request: ShardRequest): readonly ShardRequest[] {
   }
   return parts;
 }
+
+const joinableIn = (model: ShardModel, command: Command): number | undefined =>
+  command.kind === "submit" && command.joinOnly ? model.joinable(command)?.no : undefined;
 
 function liveTokens(model: ShardModel, command: Command): ReadonlySet<number> {
   if (command.kind !== "renew" || !Array.isArray(command.claims)) return none;

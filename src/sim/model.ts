@@ -3,6 +3,7 @@
  * its indices. The checkers compare everything that anybody was told, and everything that the log goes on to say,
  * with this.
  */
+import type { Submit } from "#kernel/command.ts";
 import type { Event, EventOf } from "#kernel/event.ts";
 import type { JobPhase, LockSpec, StagePhase, StageSpec, TaskPlan, TaskTemplate } from "#kernel/model.ts";
 
@@ -62,6 +63,7 @@ export type ModelJob = {
   readonly submitted: EventOf<"job-submitted">;
   readonly subscribers: Set<string>;
   readonly left: Set<string>;
+  priority: number;
   phase: JobPhase;
   /** Every phase it has had, with the batch that brought it. */
   readonly phases: { readonly seq: number; readonly phase: JobPhase }[];
@@ -115,6 +117,14 @@ export class ShardModel {
     return this.jobs.get(job)?.stages[stage];
   }
 
+  /** The job that equal submissions join. */
+  joinable({ tenant, door, mergeKey }: Pick<Submit, "tenant" | "door" | "mergeKey">): ModelJob | undefined {
+    if (mergeKey === undefined) return undefined;
+    const isEqual = (job: ModelJob): boolean =>
+      job.submitted.mergeKey === mergeKey && job.tenant === tenant && job.door === door;
+    return this.jobs.values().find((job) => isEqual(job) && isUnderWay(job));
+  }
+
   claim(task: number, token: number): ModelClaim | undefined {
     return this.tasks.get(task)?.claims.get(token);
   }
@@ -145,6 +155,7 @@ const folds: Folds = {
       submitted: event,
       subscribers: new Set(event.subscriber === undefined ? [] : [event.subscriber]),
       left: new Set(),
+      priority: event.priority,
       phase: event.lock ? "WAITING" : "RUNNING",
       phases: [{ seq: model.seq + 1, phase: event.lock ? "WAITING" : "RUNNING" }],
       lockState: "none",
@@ -164,7 +175,8 @@ const folds: Folds = {
   },
   "job-joined"(model, event) {
     const job = model.jobs.get(event.job);
-    if (event.subscriber !== undefined) job?.subscribers.add(event.subscriber);
+    if (job && event.subscriber !== undefined) job.subscribers.add(event.subscriber);
+    if (job) job.priority = event.priority;
     bindKey(model, event);
   },
   "job-left"(model, event) {
@@ -353,6 +365,8 @@ const planDefaults = {
 
 export const isOver = (phase: JobPhase | StagePhase): boolean =>
   ["SUCCEEDED", "COMPLETED", "FAILED", "SKIPPED", "CANCELLED"].includes(phase);
+
+export const isUnderWay = (job: ModelJob): boolean => !isOver(job.phase) && !job.cancelled;
 
 export const liveClaims = (task: ModelTask): readonly ModelClaim[] =>
   [...task.claims.values()].filter(({ live }) => live);

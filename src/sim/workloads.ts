@@ -204,6 +204,21 @@ export const shapes = {
   },
 };
 
+/** One who wants to wait for what others asked for, and asks for nothing itself. */
+export const joining = ({ tenant, door, payloadHash }: Submit, mergeKey: string): Submit => ({
+  kind: "submit",
+  tenant,
+  door,
+  payloadHash,
+  mergeKey,
+  joinOnly: true,
+  name: "",
+  spec: "",
+  priority: 0,
+  stages: [],
+  deadlineMs: 0,
+});
+
 const withSubmit = (drawn: Drawn, change: Partial<Submit>): Drawn => ({
   ...drawn,
   submit: { ...drawn.submit, ...change },
