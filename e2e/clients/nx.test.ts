@@ -51,6 +51,9 @@ describe("nx", () => {
       NX_SELF_HOSTED_REMOTE_CACHE_SERVER: url,
       NX_SELF_HOSTED_REMOTE_CACHE_ACCESS_TOKEN: token,
       NX_DAEMON: "false",
+      // Clones of one machine may share what Nx keeps locally; those of three machines do not.
+      NX_CACHE_DIRECTORY: join(cwd, ".nx", "cache"),
+      NX_WORKSPACE_DATA_DIRECTORY: join(cwd, ".nx", "workspace-data"),
       NX_NO_CLOUD: "true",
       NX_TUI: "false",
       CI: "true",

@@ -8,14 +8,15 @@ const bytesField = (number: number, value: Uint8Array | string): Buffer => {
 };
 const numberField = (number: number, value: number): Buffer => Buffer.from([number * 8, value]);
 
-/** One call as Bazel notes it: small enough for lengths of one byte. */
-function noted(
-  name: string,
-  { offset = 0, bytes = 0, status = 0 },
-  method = "google.bytestream.ByteStream/Read",
-): Buffer {
+const readMethod = "google.bytestream.ByteStream/Read";
+
+function noted(name: string, { offset = 0, bytes = 0, status = 0 }, method = readMethod): Buffer {
   const request = Buffer.concat([bytesField(1, name), numberField(2, offset)]);
-  const read = Buffer.concat([bytesField(1, request), numberField(2, 1), numberField(3, bytes)]);
+  return entryOf(Buffer.concat([bytesField(1, request), numberField(2, 1), numberField(3, bytes)]), status, method);
+}
+
+/** One call as Bazel notes it: small enough for lengths of one byte. */
+function entryOf(read: Buffer, status: number, method = readMethod): Buffer {
   const entry = [bytesField(2, numberField(1, status)), bytesField(3, method), bytesField(4, bytesField(5, read))];
   const message = Buffer.concat(entry);
   return Buffer.concat([Buffer.from([message.length]), message]);
@@ -29,6 +30,7 @@ test("of what Bazel downloaded, too much and too little are told, and nothing el
     noted("blobs/c/41", { bytes: 41, status: 1 }),
     noted("blobs/c/41", { bytes: 41 }),
     noted("blobs/d/9", { bytes: 99 }, "somebody.Else/Read"),
+    entryOf(Buffer.of(), 14), // the network was gone before it had asked
   ];
   const cutOff = noted("blobs/e/5", { bytes: 99 }).subarray(0, 20);
   deepEqual(judgeReads(Buffer.concat([...well, cutOff])), { reads: 5, resumed: 1, calledOff: 1, violations: [] });
@@ -36,10 +38,12 @@ test("of what Bazel downloaded, too much and too little are told, and nothing el
     noted("blobs/a/100", { offset: 100, bytes: 100 }),
     noted("blobs/b/100", { bytes: 99 }),
     noted("blobs/c/100", { offset: 50, bytes: 51, status: 14 }),
+    entryOf(numberField(3, 7), 0),
   ];
   deepEqual(judgeReads(Buffer.concat(wrong)).violations, [
     "blobs/a/100 from 100 on gave 100 bytes, with status 0",
     "blobs/b/100 from 0 on gave 99 bytes, with status 0",
     "blobs/c/100 from 50 on gave 51 bytes, with status 14",
+    "undefined from 0 on gave 7 bytes, with status 0",
   ]);
 });

@@ -50,6 +50,7 @@ function readsIn(log: Uint8Array): readonly BazelRead[] {
     const { 5: read } = fieldsOf(details);
     if (String(method) !== "google.bytestream.ByteStream/Read" || !read) continue;
     const { 1: request, 3: bytes } = fieldsOf(read);
+    if (request === undefined && bytes === undefined) continue; // the connection broke before it could ask
     const { 1: name, 2: offset } = fieldsOf(request);
     const { 1: code } = fieldsOf(status);
     reads.push({ name: String(name), offset: numberOf(offset), bytes: numberOf(bytes), status: numberOf(code) });

@@ -112,6 +112,17 @@ describe("a client of a fleet", { skip: postgres.skip, timeout: 280_000 }, () =>
     ok((sorted[15] ?? 0) < 150, `half of them waited ${sorted[15]} ms`);
   });
 
+  test("a node with room runs what it is given", async (context) => {
+    let here = 0;
+    for (let i = 0; i < 30; i += 1) {
+      const asked = [n1(), n2(), n3()][i % 3] as Member;
+      const { response } = await bench(asked).execute(await bench(asked).sh(`echo ${randomUUID()}`));
+      if (response.result?.executionMetadata?.worker === asked.name) here += 1;
+    }
+    context.diagnostic(`${here} of 30 were run by the node that was asked`);
+    ok(here >= 20, `${here} of 30`);
+  });
+
   test("the owner dies: the call goes on, and the action is not run again", async () => {
     const { stream, name } = await begin(n1(), { owner: "n2", asks: on("n3") }, 6);
     await fleet.kill(n2());
