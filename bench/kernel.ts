@@ -62,7 +62,7 @@ async function throughput(report: Report, { smoke, peers }: BenchOptions, server
     report.figure("postgres_claim_complete_per_s", cellOf(measured, "one-task jobs")?.drained.perSecond ?? Number.NaN);
     steps.push(cellOf(measured, "without history")?.steps[0]?.perSecond ?? 0);
     await compare(report, server, {
-      tasks: smoke ? 2_000 : 24_000,
+      tasks: smoke ? 2_000 : peers ? 36_000 : 24_000,
       rounds: smoke ? 1 : 5,
       untilMs: 2.4 * untilMs,
       peers,

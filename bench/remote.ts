@@ -9,7 +9,7 @@ import { systemClock } from "#app/system-clock.ts";
 import type { PostgresServer } from "#test/postgres.ts";
 import { LoadProcess } from "./load-process.ts";
 import { median, processCpuUs, serverCpu, type ServerCpu } from "./measure.ts";
-import { libraries, type Library } from "./peers/libraries.ts";
+import { figureKey, isJudged, isOf, libraries, type Library } from "./peers/libraries.ts";
 import type { Peer } from "./peers/peer.ts";
 import { skipLocked } from "./peers/skip-locked.ts";
 import type { RemoteDone, RemoteWork } from "./remote-load.ts";
@@ -196,15 +196,11 @@ function judge(report: Report, rows: readonly Row[], found: readonly Library[]):
   const hand = history && byHand ? history.perSecond / byHand.perSecond : Number.NaN;
   report.figure("remote_ratio_to_hand_written", hand);
   for (const { name, found: one } of found) {
-    const rival = others.find((other) => other.name.startsWith(name));
+    const rival = others.find((other) => isOf(name, other));
     const ratio = rival && stages && stages.perSecond / rival.perSecond;
     const why = "missing" in one ? one.missing : "it gave no figure";
-    report.target({
-      what: `end to end of 100-task jobs, with history / ${name}`,
-      atLeast: 3,
-      got: ratio,
-      missing: why,
-    });
-    if (ratio !== undefined) report.figure(`remote_ratio_to_${name.toLowerCase().replaceAll("-", "_")}`, ratio);
+    const what = `end to end of 100-task jobs, with history / ${name}`;
+    if (isJudged(name)) report.target({ what, atLeast: 3, got: ratio, missing: why });
+    if (ratio !== undefined) report.figure(`remote_ratio_to_${figureKey(name)}`, ratio);
   }
 }

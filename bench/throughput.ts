@@ -26,8 +26,14 @@ export function enqueue(rig: Rig, shape: Shape, countMax: number, server?: Serve
   );
 }
 
-/** Claims a hundred at a time and commits them, so that up to 2,000 commits are under way. */
-export function drain(rig: Rig, server?: ServerCpu, bringing?: Bringing): Promise<Stretch> {
+export type Draining = { readonly executors: number; readonly claim: number; readonly bringing: Bringing };
+
+/** Claims so many at a time and commits them, so that up to 4,000 commits are under way. */
+export function drain(
+  rig: Rig,
+  server?: ServerCpu,
+  { executors, claim, bringing }: Draining = { ...load, bringing: "together" },
+): Promise<Stretch> {
   const untilMono = performance.now() + cellMsMax;
   const arrivals = new Arrivals();
   let done = 0;
@@ -36,7 +42,7 @@ export function drain(rig: Rig, server?: ServerCpu, bringing?: Bringing): Promis
     let empty = 0;
     for (let shard = no; empty < rig.shards && performance.now() < untilMono; shard += 1) {
       await arrivals.turn();
-      const grants = await reserveTasks(rig, shard % rig.shards, { executor: name, count: load.claim });
+      const grants = await reserveTasks(rig, shard % rig.shards, { executor: name, count: claim });
       await arrivals.turn();
       empty = grants.length === 0 ? empty + 1 : 0;
       await commitTasks(rig, shard % rig.shards, name, grants, bringing);
@@ -44,7 +50,7 @@ export function drain(rig: Rig, server?: ServerCpu, bringing?: Bringing): Promis
     }
   };
   return stretch(async () => {
-    await Promise.all(Array.from({ length: load.executors }, (_, no) => executor(no)));
+    await Promise.all(Array.from({ length: executors }, (_, no) => executor(no)));
     return done;
   }, server);
 }

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { findProgram, loadPeer, versions } from "./install.ts";
-import type { Found } from "./peer.ts";
+import { inThousands, type Found } from "./peer.ts";
 
 type Library = {
   Queue: new (
@@ -36,10 +36,11 @@ export async function bullmq(): Promise<Found> {
       name: `BullMQ ${versions.bullmq}`,
       how: `addBulk of 1,000; concurrency ${concurrency}; Redis with appendfsync always`,
       async fill(tasks) {
-        for (let from = 0; from < tasks; from += 1_000)
-          await queue.addBulk(
-            Array.from({ length: Math.min(1_000, tasks - from) }, (_, i) => ({ name: "noop", data: { no: from + i } })),
-          );
+        await inThousands(
+          tasks,
+          (no) => ({ name: "noop", data: { no } }),
+          (jobs) => queue.addBulk(jobs),
+        );
       },
       async drain(tasks) {
         let done = 0;

@@ -1,6 +1,6 @@
 /** graphile-worker as its own page on performance runs it: worker.graphile.org/docs/performance. */
 import { loadPeer, versions } from "./install.ts";
-import type { Peer } from "./peer.ts";
+import { inThousands, type Peer } from "./peer.ts";
 
 type Library = {
   readonly run: (options: object) => Promise<{ stop(): Promise<void> }>;
@@ -30,13 +30,11 @@ export async function graphileWorker(url: string): Promise<Peer> {
     name: `graphile-worker ${versions["graphile-worker"]}`,
     how: "addJobs of 1,000; concurrentJobs 24, localQueue 500, completeJobBatchDelay 0",
     async fill(tasks) {
-      for (let from = 0; from < tasks; from += 1_000)
-        await utils.addJobs(
-          Array.from({ length: Math.min(1_000, tasks - from) }, (_, i) => ({
-            identifier: "noop",
-            payload: { no: from + i },
-          })),
-        );
+      await inThousands(
+        tasks,
+        (no) => ({ identifier: "noop", payload: { no } }),
+        (jobs) => utils.addJobs(jobs),
+      );
     },
     async drain(tasks) {
       let done = 0;

@@ -2,17 +2,29 @@ import { bullmq } from "./bullmq.ts";
 import { graphileWorker } from "./graphile.ts";
 import { installPeers } from "./install.ts";
 import type { Found } from "./peer.ts";
-import { pgBoss } from "./pg-boss.ts";
+import { pgBoss, pgBossWays } from "./pg-boss.ts";
 
 export type Library = { readonly name: string; readonly found: Found };
 
 const finders: Readonly<Record<string, (freshDatabase: () => Promise<string>) => Promise<Found>>> = {
   "graphile-worker": async (freshDatabase) => ({ peer: await graphileWorker(await freshDatabase()) }),
-  "pg-boss": async (freshDatabase) => ({ peer: await pgBoss(await freshDatabase()) }),
+  "pg-boss": async (freshDatabase) => ({ peer: await pgBoss(await freshDatabase(), pgBossWays.withResults) }),
   BullMQ: () => bullmq(),
+  [pgBossWays.withoutResults.name]: async (freshDatabase) => ({
+    peer: await pgBoss(await freshDatabase(), pgBossWays.withoutResults),
+  }),
 };
 
 export const libraryNames: readonly string[] = Object.keys(finders);
+
+/** Ours keeps a result of three digests a task: a way that keeps none is shown beside the one that does, not judged. */
+export const isJudged = (name: string): boolean => name !== pgBossWays.withoutResults.name;
+
+/** Told apart by what stands before the version. */
+export const isOf = (library: string, peer: { readonly name: string }): boolean => peer.name.startsWith(`${library} `);
+
+/** As part of a figure's name. */
+export const figureKey = (library: string): string => library.toLowerCase().replaceAll(/[^a-z]+/gu, "_");
 
 /** Every library, or why it is not there. Each gets a database of its own on the same server. */
 export async function libraries(freshDatabase: () => Promise<string>): Promise<readonly Library[]> {

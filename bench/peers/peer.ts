@@ -10,5 +10,15 @@ export type Peer = {
   close(): Promise<void>;
 };
 
+/** Puts tasks in a thousand at a time, which all of them take well. */
+export async function inThousands<T>(
+  tasks: number,
+  taskOf: (no: number) => T,
+  add: (portion: readonly T[]) => Promise<unknown>,
+): Promise<void> {
+  for (let from = 0; from < tasks; from += 1_000)
+    await add(Array.from({ length: Math.min(1_000, tasks - from) }, (_, i) => taskOf(from + i)));
+}
+
 /** Either the peer, or why there is none. */
 export type Found = { readonly peer: Peer } | { readonly missing: string };

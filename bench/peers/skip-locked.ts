@@ -3,7 +3,7 @@
  * at once, from four connections. It has no leases, retries, fairness, dependencies, results or history.
  */
 import pg from "pg";
-import type { Peer } from "./peer.ts";
+import { inThousands, type Peer } from "./peer.ts";
 
 const claimers = 4;
 const batch = 1_000;
@@ -47,12 +47,12 @@ export async function skipLocked(url: string): Promise<Peer> {
     how: `pg, claim ${batch}, complete ${batch} by unnest, ${claimers} connections, synchronous_commit on`,
     async fill(tasks) {
       await pool.query("truncate queue");
-      for (let from = 0; from < tasks; from += batch)
-        await pool.query({
-          name: "fill",
-          text: "insert into queue (payload) select * from unnest($1::text[])",
-          values: [Array.from({ length: Math.min(batch, tasks - from) }, (_, i) => `task ${from + i}`)],
-        });
+      const text = "insert into queue (payload) select * from unnest($1::text[])";
+      await inThousands(
+        tasks,
+        (no) => `task ${no}`,
+        (payloads) => pool.query({ name: "fill", text, values: [payloads] }),
+      );
     },
     async drain(tasks) {
       const done = { count: 0 };
