@@ -52,7 +52,8 @@ async function reserved(lab: Lab, executor: string, pool: string): Promise<{ sha
     async () => {
       for (let shard = 0; shard < shards; shard += 1) {
         const offers = ["door=build", `pool=${pool}`];
-        const asked = { shard, executor, offers, prefer: [], count: 1, start: false, nonce: `${executor}-${shard}` };
+        const started = { start: false, startPure: false };
+        const asked = { shard, executor, offers, prefer: [], count: 1, ...started, nonce: `${executor}-${shard}` };
         const { grants } = await client.unary(reserve, asked);
         if (grants[0]) found = { shard, grant: grants[0] };
       }

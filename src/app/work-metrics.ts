@@ -105,7 +105,9 @@ export class WorkMetrics implements ShardObserver {
     const classed = followed?.classed ?? (task ? this.#classOf(classOf(task)) : undefined);
     if (!classed) return;
     classed.ended(outcome);
-    if (followed && followed.startedAtMs > 0) classed.run.observe((event.at - followed.startedAtMs) / 1_000);
+    // What was given back did not run, also where its claim had come started.
+    const hasRun = followed !== undefined && followed.startedAtMs > 0 && outcome !== "released";
+    if (hasRun) classed.run.observe((event.at - followed.startedAtMs) / 1_000);
   }
 
   #of(shard: HostedShard): Map<number, Followed> {

@@ -9,7 +9,7 @@ export type DatabaseOptions = {
   readonly schema: string;
   readonly version: number;
   /** From each version to the next, the first one's first. */
-  readonly upgrades?: readonly string[];
+  readonly upgrades?: readonly (string | ((db: DatabaseSync) => void))[];
   readonly busyTimeoutMs: number;
 };
 
@@ -47,7 +47,10 @@ function migrate(db: DatabaseSync, wanted: DatabaseOptions): void {
     });
   if (found === wanted.version) return;
   if (found === 0) db.exec(wanted.schema);
-  else for (const upgrade of wanted.upgrades?.slice(found - 1) ?? []) db.exec(upgrade);
+  else
+    for (const upgrade of wanted.upgrades?.slice(found - 1) ?? [])
+      if (typeof upgrade === "string") db.exec(upgrade);
+      else upgrade(db);
   db.exec(`pragma user_version = ${wanted.version}`);
 }
 

@@ -1,9 +1,11 @@
-/** The log's database: schema and rows. One record's key is shard and seq in one integer, the cheapest key there is. */
-import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
-import type { Cluster, NodeRow, RequestKey, Segment, Tail } from "./journal.ts";
+/** The log's database: schema and rows. */
+import type { DatabaseSync, SQLInputValue } from "node:sqlite";
+import type { Cluster, NodeRow, RequestKey, Segment } from "./journal.ts";
+import { createLogTables, logTables, splitLog } from "./sqlite-log-tables.ts";
 import { freshShard, type SeenRow, type ShardRow, type StoredRecord, type Tables } from "./tables.ts";
 
-export const logVersion = 1;
+export const logVersion = 2;
+export const logUpgrades = [splitLog];
 
 export const logSchema = `
   create table cluster (one integer primary key check (one = 1), cluster_id text not null, shards integer not null,
@@ -12,7 +14,6 @@ export const logSchema = `
     .filter((name) => name !== "shard")
     .map((name) => `"${name}" ${name === "owner" || name === "reservedFor" ? "text" : "integer not null"}`)
     .join(", ")});
-  create table log (id integer primary key, epoch integer not null, hash integer not null, record blob not null);
   create table request_keys (shard integer not null, key text not null, job integer not null,
     payload_hash text not null, retained_until_ms real not null, primary key (shard, key)) without rowid;
   create index request_keys_age on request_keys (shard, retained_until_ms);
@@ -23,13 +24,9 @@ export const logSchema = `
   create table nodes (node text primary key, row text not null, seen_at_ms real not null, ttl_ms real not null);
 `;
 
-/** 42 bits of seq: at 10,000 batches a second that is fourteen years, and leaves 21 bits for the shard. */
-const id = "((?1 << 42) | ?2)";
-const seqOf = "(id & 4398046511103)";
+export type ClockedTables = Tables & { clockMs(): number; putClock(ms: number): void };
 
-export type LogTables = Tables & { clockMs(): number; putClock(ms: number): void };
-
-export function sqliteTables(db: DatabaseSync): LogTables {
+export function sqliteTables(db: DatabaseSync): ClockedTables {
   const columns = shardColumns();
   const quoted = columns.map((name) => `"${name}"`);
   const one = <T>(sql: string): ((...args: SQLInputValue[]) => T | undefined) => {
@@ -45,9 +42,6 @@ export function sqliteTables(db: DatabaseSync): LogTables {
     return (...args) => Number(statement.run(...args).changes);
   };
   const keyColumns = `key, job, payload_hash as payloadHash, retained_until_ms as retainedUntilMs`;
-  const page = db.prepare(
-    `select ${seqOf} as seq, record from log where id between ${id} and ((?1 << 42) | 4398046511103) order by id`,
-  );
   const q = {
     cluster: one<Cluster>(
       "select cluster_id as clusterId, shards, feature_level as featureLevel from cluster where one = 1",
@@ -59,11 +53,6 @@ export function sqliteTables(db: DatabaseSync): LogTables {
     shard: one<ShardRow>(`select ${quoted.join(", ")} from shards where shard = ?`),
     shards: all<ShardRow>(`select ${quoted.join(", ")} from shards order by shard`),
     putShard: run(`replace into shards (${quoted.join(", ")}) values (${columns.map(() => "?").join(", ")})`),
-    newest: one<Tail>(`select ${seqOf} as seq, epoch, hash from log
-      where id between (?1 << 42) and ((?1 << 42) | 4398046511103) order by id desc limit 1`),
-    record: one<StoredRecord>(`select record from log where id = ${id}`),
-    putRecord: run(`insert into log (id, epoch, hash, record) values (${id}, ?3, ?4, ?5)`),
-    dropRecords: run(`delete from log where id between (?1 << 42) and ${id}`),
     key: one<RequestKey>(`select ${keyColumns} from request_keys where shard = ? and key = ?`),
     putKey: run("replace into request_keys (shard, key, job, payload_hash, retained_until_ms) values (?, ?, ?, ?, ?)"),
     dropKeys: run(`delete from request_keys where shard = ?1 and key in
@@ -84,17 +73,16 @@ export function sqliteTables(db: DatabaseSync): LogTables {
 
   return {
     cluster: () => q.cluster(),
-    putCluster: (row) => void q.putCluster(row.clusterId, row.shards, row.featureLevel),
+    putCluster: (row) => {
+      q.putCluster(row.clusterId, row.shards, row.featureLevel);
+      createLogTables(db, row.shards);
+    },
     clockMs: () => q.clock()?.ms ?? 0,
     putClock: (ms) => void q.putClock(ms),
     shard: (shard) => q.shard(shard),
     shards: () => q.shards(),
     putShard: (row) => void q.putShard(...columns.map((name) => row[name])),
-    newest: (shard) => q.newest(shard),
-    record: (shard, seq) => q.record(shard, seq)?.record,
-    page: (shard, fromSeq, bytesMax) => until(page, [shard, fromSeq], bytesMax),
-    putRecord: (shard, { epoch, seq, hash }, record) => void q.putRecord(shard, seq, epoch, hash, record),
-    dropRecords: (shard, throughSeq) => void q.dropRecords(shard, throughSeq),
+    ...logTables(db),
     key: (shard, key) => q.key(shard, key),
     putKey: (shard, { key, job, payloadHash, retainedUntilMs }) =>
       void q.putKey(shard, key, job, payloadHash, retainedUntilMs),
@@ -113,16 +101,4 @@ export function sqliteTables(db: DatabaseSync): LogTables {
 
 function shardColumns(): readonly (keyof ShardRow)[] {
   return Object.keys(freshShard(0)) as (keyof ShardRow)[];
-}
-
-function until(statement: StatementSync, args: readonly SQLInputValue[], bytesMax: number): StoredRecord[] {
-  const rows: StoredRecord[] = [];
-  let sizeBytes = 0;
-  for (const row of statement.iterate(...args)) {
-    const stored = row as StoredRecord;
-    rows.push(stored);
-    sizeBytes += stored.record.length;
-    if (sizeBytes >= bytesMax) break;
-  }
-  return rows;
 }

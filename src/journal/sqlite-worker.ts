@@ -4,10 +4,10 @@ import { parentPort, workerData } from "node:worker_threads";
 import { must } from "#base/assert.ts";
 import { Fault, type FaultCode, type FaultFacts } from "#base/fault.ts";
 import { engineOver } from "./engine.ts";
-import { CommitFailed, faultOf, openDatabase, transaction, type DatabaseOptions } from "./sqlite-database.ts";
+import { CommitFailed, faultOf, openDatabase, transaction } from "./sqlite-database.ts";
 import { historySchema, historyUpgrades, historyVersion, sqliteHistory } from "./sqlite-history.ts";
 import { unpackBatches, type Packed } from "./sqlite-packing.ts";
-import { logSchema, logVersion, sqliteTables } from "./sqlite-tables.ts";
+import { logSchema, logUpgrades, logVersion, sqliteTables } from "./sqlite-tables.ts";
 import { steadyClock } from "./steady-clock.ts";
 
 export type WorkerSetup = {
@@ -39,8 +39,7 @@ const readOps = new Set(
 const leaseOps = new Set("open acquire renew release announce raiseFeatureLevel".split(" "));
 
 function logRole({ path, busyTimeoutMs }: WorkerSetup, offsetMs: number): Role {
-  const options: DatabaseOptions = { path, busyTimeoutMs, schema: logSchema, version: logVersion };
-  const db = openDatabase(options);
+  const db = openDatabase({ path, busyTimeoutMs, schema: logSchema, upgrades: logUpgrades, version: logVersion });
   const tables = sqliteTables(db);
   const engine = engineOver(tables);
   const operations = engine as unknown as Readonly<Record<string, Operation>>;

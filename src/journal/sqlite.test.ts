@@ -1,4 +1,4 @@
-import { equal, ok } from "node:assert/strict";
+import { deepEqual, equal, ok } from "node:assert/strict";
 import { mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,6 +7,7 @@ import { test } from "node:test";
 import { faults, own } from "./exercise-support.ts";
 import { exerciseJournal } from "./exercise.ts";
 import { flipped } from "./memory-tables.ts";
+import { tableOf } from "./sqlite-log-tables.ts";
 import { sqliteJournal } from "./sqlite.ts";
 
 exerciseJournal("in SQLite", async () => {
@@ -17,14 +18,7 @@ exerciseJournal("in SQLite", async () => {
     run(db);
     db.close();
   };
-  const id = (shard: number, seq: number): bigint => (BigInt(shard) << 42n) | BigInt(seq);
-  const flip = (
-    db: DatabaseSync,
-    table: string,
-    where: string,
-    args: readonly (number | bigint)[],
-    bit: number,
-  ): void => {
+  const flip = (db: DatabaseSync, table: string, where: string, args: readonly number[], bit: number): void => {
     const { record } = db.prepare(`select record from ${table} where ${where}`).get(...args) as { record: Uint8Array };
     db.prepare(`update ${table} set record = ? where ${where}`).run(flipped(record, bit), ...args);
   };
@@ -32,9 +26,9 @@ exerciseJournal("in SQLite", async () => {
     connect: async () => sqliteJournal({ directory, clockOffsetMs: () => offsetMs }),
     advance: (ms) => void (offsetMs += ms),
     tamper: {
-      flipRecord: (shard, seq, bit) => tampering((db) => flip(db, "log", "id = ?", [id(shard, seq)], bit)),
+      flipRecord: (shard, seq, bit) => tampering((db) => flip(db, tableOf(shard), "seq = ?", [seq], bit)),
       dropRecord: (shard, seq) =>
-        tampering((db) => void db.prepare("delete from log where id = ?").run(id(shard, seq))),
+        tampering((db) => void db.prepare(`delete from ${tableOf(shard)} where seq = ?`).run(seq)),
       flipChunk: (shard, index, bit) =>
         tampering((db) => {
           const where = `shard = ? and "index" = ? and snapshot = (select "snapshotId" from shards where shard = ?)`;
@@ -102,5 +96,44 @@ test("a long log does not let SQLite's own log grow without bound", async () => 
   for (let seq = 1; seq <= 100; seq += 1) await journal.append([{ shard: 0, epoch, seq, payload, keys: [] }]);
   ok((await stat(join(directory, "journal.db-wal"))).size < 32 << 20);
   await journal.close();
+  await rm(directory, { recursive: true });
+});
+
+test("the log of version 1, one table for all shards, is read and gone on with", async () => {
+  const directory = await temporary();
+  const first = sqliteJournal({ directory });
+  await first.open({ shards: 3, clusterId: "x" });
+  const epochs = [await own(first, 0), await own(first, 1), await own(first, 2)] as const;
+  const batch = (shard: 0 | 1 | 2, seq: number) => {
+    const payload = Buffer.from(`${shard}/${seq}`);
+    return { shard, epoch: epochs[shard], seq, payload, keys: [] };
+  };
+  for (let seq = 1; seq <= 200; seq += 1) await first.append([batch(0, seq), batch(2, seq)]);
+  await first.close();
+  const db = new DatabaseSync(join(directory, "journal.db"));
+  db.exec("create table log (id integer primary key, epoch integer, hash integer, record blob)");
+  for (const shard of [0, 1, 2]) {
+    db.exec(`insert into log select (${shard} << 42) | seq, epoch, hash, record from ${tableOf(shard)}`);
+    db.exec(`drop table ${tableOf(shard)}`);
+  }
+  db.exec("pragma user_version = 1");
+  db.close();
+
+  const next = sqliteJournal({ directory });
+  await next.open({ shards: 3, clusterId: "x" });
+  await next.append([batch(0, 201), batch(1, 1), batch(2, 201)]);
+  for (const [shard, count] of [
+    [0, 201],
+    [1, 1],
+    [2, 201],
+  ] as const) {
+    const read: string[] = [];
+    for await (const { payload } of next.read(shard, 1)) read.push(Buffer.from(payload).toString());
+    deepEqual(
+      read,
+      Array.from({ length: count }, (_, i) => `${shard}/${i + 1}`),
+    );
+  }
+  await next.close();
   await rm(directory, { recursive: true });
 });

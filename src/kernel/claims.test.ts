@@ -94,9 +94,9 @@ describe("K2: a claim is granted only for a ready attempt, and an attempt has on
 });
 
 describe("a claim's life", () => {
-  test("start, report and release may be repeated; a started claim is not given back", () => {
+  test("start, report and release may be repeated; a started claim of what has effects is not given back", () => {
     specify(`
-      submit j : a[x]           -> job 1 new; x READY, a j RUNNING
+      submit j : a[x];outside   -> job 1 new; x READY, a j RUNNING
       reserve ada               -> x#1; x CLAIMED
       release ada x             -> released; x READY
       release ada x             -> released
@@ -107,6 +107,22 @@ describe("a claim's life", () => {
       report ada x fetch build  -> steps=2
       report ada x fetch build  -> steps=2
       report ada x fetch build test -> steps=3
+    `);
+  });
+
+  test("what has no effects outside may come started, and is given back all the same", () => {
+    specify(`
+      submit j : a[x]                   -> job 1 new; x READY, a j RUNNING
+      submit k : b[y];outside           -> job 2 new; y READY, b k RUNNING
+      reserve ada start-pure            -> x#1; x RUNNING
+      start ada x                       -> leaseMs=10000
+      reserve ada start-pure            -> y#2; y CLAIMED
+      release ada x                     -> released; x READY
+      release ada x                     -> released
+      commit ada x                      -> REFUSED token-stale task=1 offered=1 current=1
+      start ada y                       -> leaseMs=10000; y RUNNING
+      release ada y                     -> REFUSED task-phase task=2 phase=RUNNING wanted=unstarted, to be released
+      reserve ada start-pure            -> x#3; x RUNNING
     `);
   });
 

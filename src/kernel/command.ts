@@ -55,8 +55,8 @@ export type Command =
       /** Affinity hints that it would like best, best first. */
       readonly prefer: readonly string[];
       readonly count: number;
-      /** Takes what it is given as started, saving a command. */
-      readonly start: boolean;
+      /** Takes what it is given as started, saving a command: all of it, or what has no effects outside. */
+      readonly start: boolean | "pure";
       /** Names this request: repeated, it gets the same claims again while they live. */
       readonly nonce: string;
       /** Serves only this tenant; left out, all. */

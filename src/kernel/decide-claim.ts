@@ -19,7 +19,7 @@ export function wrongReserve(state: State, command: Reserve, nowMs: number): Rej
     wrongLabels("offers", command.offers, limits) ??
     wrongList("prefer", command.prefer, limits.labelsMax) ??
     wrongWhole("count", command.count, 1, limits.reserveCountMax) ??
-    wrongChoice("start", command.start, [true, false]) ??
+    wrongChoice("start", command.start, [true, false, "pure"]) ??
     (command.tenant === undefined ? undefined : wrongText("tenant", command.tenant, limits.nameLengthMax, 1));
   if (wrong) return wrong;
   const executor = state.executors.get(command.executor);
@@ -65,7 +65,7 @@ export function decideGrant(
     token: state.nextToken,
     executor: command.executor,
     leaseMs: task.template.leaseMs,
-    started: command.start,
+    started: command.start === "pure" ? task.template.effects === "pure" : command.start,
     nonce: command.nonce,
     at: nowMs,
   };
@@ -173,7 +173,9 @@ export function decideRelease(state: State, command: CommandOf<"release">, nowMs
     return again ? accept({ released: true }) : reject(found.why);
   }
   const { task } = found.claim;
-  if (found.claim.startedAtMs !== 0) return reject(wrongPhase(task, "unstarted, to be released"));
+  // Without effects outside it is as if it had never run.
+  if (found.claim.startedAtMs !== 0 && task.template.effects !== "pure")
+    return reject(wrongPhase(task, "unstarted, to be released"));
   const cancelling = task.phase === "CANCELLING";
   return accept({ released: true }, [
     {
@@ -182,7 +184,7 @@ export function decideRelease(state: State, command: CommandOf<"release">, nowMs
       token: command.token,
       outcome: cancelling ? "cancelled" : "released",
       reason: cancelling ? "cancelled" : "preempted",
-      message: "given back unstarted",
+      message: found.claim.startedAtMs === 0 ? "given back unstarted" : "given back",
       next: cancelling ? whenCancelling(task) : { do: task.second ? "nothing" : "ready" },
       at: nowMs,
     },

@@ -275,7 +275,7 @@ describe("every kind of refusal can be met", () => {
     meet("task-unknown", "start ada #5 token=1");
     meet("job-ended", "submit j : a[x]\ncancel j\nsignal j a go");
     meet("token-stale", "submit j : a[x]\nstart ada x");
-    meet("task-phase", "submit j : a[x]\nreserve ada start\nrelease ada x");
+    meet("task-phase", "submit j : a[x];outside\nreserve ada start\nrelease ada x");
     meet("key-reused", "submit j key=k : a[x]\nsubmit j key=k hash=other : a[x]");
     meet("nothing-to-join", "join m");
     meet("evidence-missing", "submit j : a[x]\nreserve ada\ncommit ada x digests=d pinned=e");

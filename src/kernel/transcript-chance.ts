@@ -92,7 +92,7 @@ export class Chance {
       case "reserve": {
         const offers = random.chance(0.7) ? ["gpu"] : [];
         const nonce = `n${this.#serial++}`;
-        return { kind, executor, offers, prefer: [], count: random.between(1, 3), start: random.chance(0.5), nonce };
+        return { kind, executor, offers, prefer: [], count: random.between(1, 3), start: startOf(random), nonce };
       }
       case "start":
       case "release":
@@ -229,3 +229,5 @@ export function joiningOnly(submit: CommandOf<"submit">): CommandOf<"submit"> {
 }
 
 type Claimed = { readonly executor: string; readonly task: number; readonly token: number };
+
+const startOf = (random: Random): boolean | "pure" => (random.chance(0.3) ? "pure" : random.chance(0.5));

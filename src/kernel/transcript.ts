@@ -216,7 +216,7 @@ export class Transcript {
           offers: listOf(options.get("offers")).toSorted(),
           prefer: listOf(options.get("prefer")),
           count: wholeOf(options, "n", 1),
-          start: options.has("start"),
+          start: options.has("start-pure") ? "pure" : options.has("start"),
           nonce: options.get("nonce") ?? `n${++this.#nonce}`,
           ...(options.has("tenant") ? { tenant: options.get("tenant") ?? "" } : {}),
         };

@@ -16,7 +16,8 @@ export type Reservation = {
   readonly offers: readonly string[];
   readonly count: number;
   readonly prefer?: readonly string[];
-  readonly start?: boolean;
+  /** "pure": of tasks without effects outside. */
+  readonly start?: boolean | "pure";
   readonly tenant?: string;
   /** How long the shard may hold the request when it has nothing to give. */
   readonly waitMs?: number;

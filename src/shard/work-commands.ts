@@ -7,6 +7,7 @@ import type { Method } from "#wire/message.ts";
 import type * as wire from "#wire/generated/millrace/work/v1/commands.ts";
 import { Admin, Peer, Work } from "#wire/generated/millrace/work/v1/work.ts";
 import type { internalKinds } from "./protocol.ts";
+import { startOf } from "./work-plain-claims.ts";
 import {
   readPlan,
   readResult,
@@ -88,13 +89,13 @@ export const commandTable: { readonly [K in ClientKind]: Entry<K> } = {
   reserve: {
     method: Work.methods.reserve,
     field: "reserve",
-    write: (reserve) => reserve,
-    read: ({ executor, offers, prefer, count, start, nonce, tenant }) => ({
+    write: (reserve) => ({ ...reserve, start: reserve.start === true, startPure: reserve.start === "pure" }),
+    read: ({ executor, offers, prefer, count, start, startPure, nonce, tenant }) => ({
       executor,
       offers,
       prefer,
       count,
-      start,
+      start: startOf(start, startPure),
       nonce,
       ...given({ tenant }),
     }),

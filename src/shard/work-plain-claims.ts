@@ -18,7 +18,8 @@ export function readReserve(from: Reader, end: number, beside: Beside): CommandO
   let prefer: readonly string[] = nothing;
   let executor = "";
   let count = 0;
-  let start = false;
+  let startAll = false;
+  let startPure = false;
   let nonce = "";
   let tenant: string | undefined;
   while (from.pos < end) {
@@ -32,15 +33,19 @@ export function readReserve(from: Reader, end: number, beside: Beside): CommandO
       from.count();
       prefer = added(prefer, from.string());
     } else if (tag === 40) count = from.int32();
-    else if (tag === 48) start = from.bool();
+    else if (tag === 48) startAll = from.bool();
     else if (tag === 58) nonce = from.string();
     else if (tag === 66) tenant = knownTexts.read(from);
     else if (tag === 72) beside.waitMs = from.int64();
+    else if (tag === 80) startPure = from.bool();
     else from.skip(tag);
   }
+  const start = startOf(startAll, startPure);
   if (tenant === undefined) return { kind: "reserve", executor, offers, prefer, count, start, nonce };
   return { kind: "reserve", executor, offers, prefer, count, start, nonce, tenant };
 }
+
+export const startOf = (all: boolean, pure: boolean): boolean | "pure" => (!all && pure ? "pure" : all);
 
 export function readStart(from: Reader, end: number, beside: Beside): CommandOf<"start"> {
   let executor = "";

@@ -64,7 +64,14 @@ const commandBodies: { readonly [K in ClientKind]: Arbitrary<Body<K>> } = {
   cancel: shape({ job: id, reason: text }, { tenant: text }),
   signal: shape({ job: id, stage: small, signal }, { tenant: text }),
   reserve: shape(
-    { executor: text, offers: texts, prefer: texts, count: small, start: yes, nonce: text },
+    {
+      executor: text,
+      offers: texts,
+      prefer: texts,
+      count: small,
+      start: fc.oneof(yes, fc.constant("pure" as const)),
+      nonce: text,
+    },
     { tenant: text },
   ),
   start: record(held),

@@ -104,7 +104,7 @@ export class Executor {
         offers,
         prefer: random.chance(0.3) ? [`host-${random.below(3)}`] : [],
         count: 1 + random.below(free),
-        start: random.chance(0.5),
+        start: random.chance(0.5) ? "pure" : random.chance(0.5),
         nonce: `${this.ports.life.number}-${(this.#nonce += 1)}`,
         ...(random.chance(0.1) ? { tenant: "tenant-0" } : {}),
       };
@@ -115,7 +115,7 @@ export class Executor {
         continue;
       }
       const { grants } = got.reply as Replies["reserve"];
-      for (const grant of grants) void this.#handle(shard, grant, command.start, sentMono);
+      for (const grant of grants) void this.#handle(shard, grant, isStarted(grant, command), sentMono);
       if (grants.length === 0 && waitMs === 0) await this.#clock.sleep(300 + random.below(500));
     }
   }
@@ -245,3 +245,6 @@ export class Executor {
 }
 
 export const nameOf = (shard: number, task: number, token: number): string => `${shard}/${task}/${token}`;
+
+const isStarted = ({ effects }: Grant, { start }: CommandOf<"reserve">): boolean =>
+  start === "pure" ? effects === "pure" : start;

@@ -221,7 +221,7 @@ class PollingWorker implements Worker {
       if (count <= 0) return true;
       const grants = await client.reserve(
         shard,
-        { executor, offers, count, waitMs },
+        { executor, offers, count, waitMs, start: "pure" },
         { deadlineMs: waitMs + (this.#rumours ? 3_000 : 10_000), signal },
       );
       this.#visits.learn(shard, grants.length >= count ? 1 : 0);

@@ -159,7 +159,7 @@ export class Lane {
   }
 
   /** Whether nothing but the shell is alive any more, after as much killing and waiting as it takes, within reason. */
-  async isQuiet({ folder, first }: Traces): Promise<boolean> {
+  async isQuiet({ folder, first, isDying }: Traces): Promise<boolean> {
     for (let waitMs = 0; waitMs <= quietMsMax; waitMs = waitMs * 2 || 1) {
       if (waitMs > 0) await pause(waitMs);
       if (this.group) {
@@ -167,6 +167,8 @@ export class Lane {
         if (this.#shell?.isUp && this.group.has(1)) return true;
         const others = this.group.members().filter((pid) => pid !== this.#shell?.pid);
         if (others.length === 0) return true;
+        // To freeze and to thaw them would cost more than their whole run.
+        if (isDying && waitMs === 0) continue;
         this.group.kill(new Set(this.#shell ? [this.#shell.pid] : []));
       } else if (first !== undefined) {
         if (!isAlive(first)) return true;
@@ -223,7 +225,12 @@ const nothingUsed: ChildrenUse = { cpuMs: 0, readBytes: 0, writtenBytes: 0 };
  * How what ran can be known, where no control group tells: by the first process of its namespace, or by a folder that
  * is the run's alone. Never by its working directory, which may be anybody's.
  */
-type Traces = { readonly folder: string; readonly first: number | undefined };
+type Traces = {
+  readonly folder: string;
+  readonly first: number | undefined;
+  /** What is left can only be on its way out: its sandbox has ended, with which the kernel kills what is in there. */
+  readonly isDying: boolean;
+};
 
 const quietMsMax = 4_096;
 

@@ -186,7 +186,7 @@ export class Run {
     const isReusable = isShellUp && isOutOfReach;
     if (!isReusable) lane.discard();
     const first = start.sealed && !lane.group ? firstOf(start.statusPath) : undefined;
-    return await lane.isQuiet({ folder: dirname(start.stdout.path), first });
+    return await lane.isQuiet({ folder: dirname(start.stdout.path), first, isDying: start.sealed && isShellUp });
   }
 
   #finishStreams(): readonly StreamEnd[] {

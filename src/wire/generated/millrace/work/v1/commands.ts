@@ -608,6 +608,11 @@ export type ReserveRequest = {
   readonly tenant?: string | undefined;
   /** How long the call may be held when there is nothing to do, a minute at most. Not in a Batch. */
   readonly waitMs?: number | undefined;
+  /**
+   * The same for tasks without effects outside alone. They may be given back all the same, as long as nobody has said
+   * how they ended.
+   */
+  readonly startPure: boolean;
 };
 
 export const ReserveRequest: Message<ReserveRequest> = {
@@ -640,6 +645,9 @@ export const ReserveRequest: Message<ReserveRequest> = {
     if (message.waitMs !== undefined) {
       to.int64(72, message.waitMs);
     }
+    if (message.startPure) {
+      to.bool(80, message.startPure);
+    }
   },
   read(from, end, before) {
     let shard = before === undefined ? 0 : before.shard;
@@ -651,6 +659,7 @@ export const ReserveRequest: Message<ReserveRequest> = {
     let nonce = before === undefined ? "" : before.nonce;
     let tenant = before?.tenant;
     let waitMs = before?.waitMs;
+    let startPure = before === undefined ? false : before.startPure;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -692,11 +701,15 @@ export const ReserveRequest: Message<ReserveRequest> = {
           waitMs = from.int64();
           break;
         }
+        case 80: {
+          startPure = from.bool();
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { shard, executor, offers, prefer, count, start, nonce, tenant, waitMs };
+    return { shard, executor, offers, prefer, count, start, nonce, tenant, waitMs, startPure };
   },
 };
 
