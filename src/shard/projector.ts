@@ -37,7 +37,7 @@ export type ProjectorSettings = {
 
 export const defaultProjectorSettings: ProjectorSettings = {
   history: true,
-  gatherMs: 100,
+  gatherMs: 250,
   idleMs: 5_000,
   writeRowsMax: 4_000,
   lagRowsMax: 200_000,
