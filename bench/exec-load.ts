@@ -55,6 +55,8 @@ export type ExecDid = { readonly seconds: number; readonly samples: readonly Sam
 /** Outlives what is asked for: connections are reused, as a build tool does. */
 const clients = new Map<number, GrpcClient>();
 const prepared = new Map<string, readonly Digest[]>();
+/** By port and size: whoever has a tree is not sent it again. */
+const uploaded = new Map<string, Digest>();
 
 function clientAt(port: number): GrpcClient {
   let client = clients.get(port);
@@ -101,8 +103,9 @@ class Uploading {
 }
 
 async function prepare({ ports, files, count, batch }: Extract<ExecAsked, { kind: "prepare" }>): Promise<void> {
-  const uploading = new Uploading(clientAt(ports[0] ?? 0));
-  const inputRootDigest = await uploadTree(uploading, files);
+  const [port = 0] = ports;
+  const uploading = new Uploading(clientAt(port));
+  const inputRootDigest = uploaded.get(`${port} ${files}`) ?? (await uploadTree(uploading, files));
   const commandDigest = await uploading.add(
     encode(Command, {
       ...noCommand,
@@ -116,6 +119,7 @@ async function prepare({ ports, files, count, batch }: Extract<ExecAsked, { kind
     actions.push(await uploading.add(encode(Action, { commandDigest, inputRootDigest, doNotCache: false, salt })));
   }
   await uploading.flush();
+  uploaded.set(`${port} ${files}`, inputRootDigest);
   prepared.set(batch, actions);
 }
 
