@@ -1,5 +1,7 @@
 /** Finds out, by trying, how far commands can be kept from this machine and from each other. Once, at start. */
 import { execFile } from "node:child_process";
+import { createHash } from "node:crypto";
+import { resolve } from "node:path";
 import { promisify } from "node:util";
 import { Fault } from "#base/fault.ts";
 import { dropWords } from "#worker/process/order.ts";
@@ -24,17 +26,31 @@ export type IsolationOptions = {
   readonly want: "auto" | "bubblewrap" | "plain";
   /** Whether lanes get users of their own, where this process is root. */
   readonly users: boolean;
+  /** The folder that is this node's alone. */
+  readonly home: string;
 };
 
-/** Far from every range that systems hand out; and one for where only the first 65,536 exist. */
-const uidBases = [1_835_600_000, 50_000];
+/** As many as a node can have lanes. */
+const uidsOfNode = 20_000;
+const nodesApart = 10_000;
+
+/**
+ * Far from every range that systems hand out, and of each node its own: who is the same user reaches the other's files
+ * and processes. And one for where only the first 65,536 exist.
+ */
+export function uidBasesOf(home: string): readonly number[] {
+  const place = createHash("sha256").update(resolve(home)).digest().readUInt32LE() % nodesApart;
+  return [1_835_600_000 + place * uidsOfNode, 50_000];
+}
+
 const bwrap = "bwrap";
 const run = promisify(execFile);
 
-export async function probeIsolation({ want, users }: IsolationOptions): Promise<Isolation> {
+export async function probeIsolation({ want, users, home }: IsolationOptions): Promise<Isolation> {
   if (process.platform !== "linux") return nothing(want, "namespaces are Linux's");
   const missing: string[] = [];
-  const uidBase = users ? await firstThatWorks(uidBases, (uid) => tryCommand(["/bin/sh", "-c", ":"], uid)) : undefined;
+  const bases = users ? uidBasesOf(home) : [];
+  const uidBase = await firstThatWorks(bases, (uid) => tryCommand(["/bin/sh", "-c", ":"], uid));
   if (uidBase === undefined)
     missing.push(isRoot() ? "users of their own: not wanted, or refused" : "users of their own: needs root");
   if (want !== "plain") {

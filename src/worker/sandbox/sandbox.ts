@@ -103,7 +103,8 @@ export class Sandbox implements AsyncDisposable {
   }
 
   static async open(options: SandboxOptions): Promise<Sandbox> {
-    const isolation = await probeIsolation({ want: "auto", users: process.getuid?.() === 0, ...options.isolation });
+    const usual = { want: "auto", users: process.getuid?.() === 0, home: options.home } as const;
+    const isolation = await probeIsolation({ ...usual, ...options.isolation });
     const { uidBase, drops } = isolation;
     mkdirSync(attemptsIn(options.home), { recursive: true, mode: 0o711 });
     if (uidBase !== undefined) checkPassable(options.home);
