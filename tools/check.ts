@@ -9,10 +9,12 @@ const require = createRequire(import.meta.url);
 
 type Step = { readonly name: string; readonly command: readonly string[]; readonly repair: string };
 
+const lintRepair = "npx oxlint shows the places; with --fix it repairs some";
+
 const steps: readonly Step[] = [
   { name: "format", command: [binOf("oxfmt"), "--check"], repair: "npm run format" },
   { name: "generated files", command: [join("tools", "generate.ts"), "--check"], repair: "npm run generate" },
-  { name: "lint", command: [binOf("oxlint")], repair: "see the messages above; npx oxlint --fix repairs some" },
+  { name: "lint", command: [binOf("oxlint"), "--format=unix"], repair: lintRepair },
   { name: "types", command: [binOf("typescript", "tsc")], repair: "see the messages above" },
 ];
 

@@ -60,9 +60,9 @@ const typedRules = {
   "typescript/no-unnecessary-type-assertion": "error",
 };
 
-// A suite that every implementation of a port must pass is one function full of tests.
+// A suite that every implementation of a port must pass is one function full of tests, as are tests of the whole.
 const conformanceSuites = {
-  files: ["src/**/exercise*.ts", "src/**/*-exercise.ts"],
+  files: ["src/**/exercise*.ts", "src/**/*-exercise.ts", "{bin,e2e,test,tools}/**/*.test.ts"],
   rules: { "eslint/max-lines": "off", "eslint/max-lines-per-function": "off" },
 };
 
