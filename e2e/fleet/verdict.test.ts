@@ -15,3 +15,17 @@ test("a result that counts twice, a name written twice and a job that never ends
   deepEqual(judge([...well, submitted(2, 4)], []).violations, ["job 3/2 has not ended"]);
   deepEqual(judge(well, [{ name: "a", times: 2 }]).violations, ["a was written 2 times"]);
 });
+
+test("attempts are those that were begun, however that was said, and not given back", () => {
+  const claimed = (token: number, started: boolean) => told({ kind: "claimed", task: 1, token, started }, token);
+  const log = [
+    claimed(1, true),
+    told({ kind: "attempt-ended", task: 1, token: 1, outcome: "released" }, 5),
+    claimed(2, false),
+    told({ kind: "started", task: 1, token: 2 }, 6),
+    told({ kind: "attempt-ended", task: 1, token: 2, outcome: "expired" }, 7),
+    claimed(3, true),
+    claimed(4, false),
+  ];
+  deepEqual(judge(log, []).attempts, 2);
+});

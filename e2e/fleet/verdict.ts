@@ -58,7 +58,18 @@ export async function attemptsOf(
   const tasks = told.flatMap(({ event }) =>
     event.kind === "job-submitted" && event.job === job ? [event.firstTask] : [],
   );
-  return told.filter(({ event }) => event.kind === "started" && tasks.includes(event.task)).length;
+  return begun(told).filter((task) => tasks.includes(task)).length;
+}
+
+/** The task of every attempt that was begun: said to be, or granted as begun and not given back. */
+function begun(told: readonly Told[]): readonly number[] {
+  const tasks = new Map<string, number>();
+  for (const { shard, event } of told) {
+    const isBegun = event.kind === "started" || (event.kind === "claimed" && event.started);
+    if (isBegun) tasks.set(`${shard}/${event.token}`, event.task);
+    if (event.kind === "attempt-ended" && event.outcome === "released") tasks.delete(`${shard}/${event.token}`);
+  }
+  return [...tasks.values()];
 }
 
 /** Pure: what the log and the names come to. */
@@ -73,7 +84,13 @@ export function judge(
     ...[...unended(told)].map((job) => `job ${job} has not ended`),
   ];
   const writes = names.reduce((sum, { times }) => sum + times, 0);
-  return { jobs: count("job-submitted"), attempts: count("started"), commits: count("committed"), writes, violations };
+  return {
+    jobs: count("job-submitted"),
+    attempts: begun(told).length,
+    commits: count("committed"),
+    writes,
+    violations,
+  };
 }
 
 function* committedTwice(told: readonly Told[]): Generator<string> {
