@@ -204,7 +204,11 @@ class Missed extends GrpcError {
   readonly version: number;
 
   constructor(reason: MissReason, version: number) {
+    // An ordinary answer, of which nobody asks where it came from: to note that would cost more than the look-up.
+    const { stackTraceLimit } = Error;
+    Error.stackTraceLimit = 0;
     super(grpcCode.notFound, "no result of this action is known, or not all of it is here any more");
+    Error.stackTraceLimit = stackTraceLimit;
     this.reason = reason;
     this.version = version;
   }
