@@ -10,6 +10,7 @@ import type { Publication } from "#shard/outbox.ts";
 import type { ShardRequest, ShardResponse } from "#shard/protocol.ts";
 import type { DatabaseObserver } from "./database.ts";
 import type { Life } from "./machine.ts";
+import { apply } from "./model-apply.ts";
 import { type ModelClaim, ShardModel } from "./model.ts";
 import type { NetworkObserver } from "./network.ts";
 import type { Pins } from "./pins.ts";
@@ -232,7 +233,7 @@ export class Court {
         count(this.tally.events, event.kind);
         this.world.say(`log ${shard}/${epoch}/${seq} ${JSON.stringify(event)}`);
         for (const checker of this.#checkers) this.#judge(checker, checker.event?.(this, place, event));
-        model.apply(event);
+        apply(model, event);
         for (const run of this.#afterEvent.splice(0)) run();
       }
       model.seq = seq;

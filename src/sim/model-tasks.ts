@@ -1,0 +1,100 @@
+/** What events about tasks change in the model: their attempts, their results and what is published of those. */
+import type { Folds, ModelPublication, ModelTask, ShardModel } from "./model.ts";
+
+export const taskFolds = {
+  "plan-waiting"(model, event) {
+    const task = model.tasks.get(event.task);
+    if (!task) return;
+    endClaim(task, event.token, true);
+    task.attempts -= 1;
+    task.standing = "waiting";
+  },
+  "plan-woken": (model, event) => setReady(model, event.task),
+  requeued: (model, event) => setReady(model, event.task),
+  claimed(model, event) {
+    const { token, executor, leaseMs, started } = event;
+    model.tokenMax = Math.max(model.tokenMax, token);
+    const task = model.tasks.get(event.task);
+    if (!task) return;
+    task.claims.set(token, { token, executor, leaseMs, started, live: true, gone: false });
+    task.attempts += 1;
+    task.standing = "claimed";
+  },
+  started(model, event) {
+    const claim = model.claim(event.task, event.token);
+    if (claim) claim.started = true;
+  },
+  committed(model, event) {
+    const task = model.tasks.get(event.task);
+    if (!task) return;
+    task.results.set(task.generation, event.token);
+    const { job, no, generation } = task;
+    const { publish } = event.result;
+    if (publish !== undefined)
+      model.publications.set(`${no}/${generation}`, { job, task: no, generation, publish, standing: "waiting" });
+    endClaim(task, event.token, true);
+    // A second attempt has lost its say, whether or not the log goes on to say so.
+    for (const claim of task.claims.values()) claim.live = false;
+    task.standing = "over";
+  },
+  published: (model, event) => setPublication(model, `${event.task}/${event.generation}`, "published"),
+  "publishing-given-up"(model, event) {
+    for (const [name, { job }] of model.publications) if (job.no === event.job) setPublication(model, name, "given up");
+  },
+  reused(model, event) {
+    const task = model.tasks.get(event.task);
+    if (!task) return;
+    task.results.set(task.generation, 0);
+    task.standing = "over";
+  },
+  "attempt-ended"(model, event) {
+    const task = model.tasks.get(event.task);
+    if (!task) return;
+    endClaim(task, event.token, event.outcome !== "timed-out");
+    if (event.outcome === "released") task.attempts -= 1;
+    if (event.next.do !== "nothing") task.speculated = false;
+    if (event.next.do === "ready") task.standing = "ready";
+    if (event.next.do === "fail" || event.next.do === "cancel") task.standing = "over";
+    if (event.next.do !== "retry") return;
+    task.standing = "retry";
+    task.retryAtMs = event.next.atMs;
+  },
+  "claim-gone"(model, event) {
+    const claim = model.claim(event.task, event.token);
+    if (claim) claim.gone = true;
+  },
+  "task-failed"(model, event) {
+    const task = model.tasks.get(event.task);
+    if (task) task.standing = "over";
+  },
+  invalidated(model, event) {
+    const task = model.tasks.get(event.task);
+    if (!task) return;
+    setPublication(model, `${task.no}/${task.generation}`, "void");
+    task.generation = event.generation;
+    task.attempts = 0;
+    task.speculated = false;
+    task.standing = "ready";
+  },
+  speculated(model, event) {
+    const task = model.tasks.get(event.task);
+    if (task) task.speculated = true;
+  },
+} satisfies Partial<Folds>;
+
+export function endClaim(task: ModelTask, token: number, gone: boolean): void {
+  const claim = task.claims.get(token);
+  if (!claim) return;
+  claim.live = false;
+  claim.gone ||= gone;
+}
+
+function setPublication(model: ShardModel, name: string, standing: ModelPublication["standing"]): void {
+  const one = model.publications.get(name);
+  if (one?.standing === "waiting") one.standing = standing;
+}
+
+function setReady(model: ShardModel, no: number): void {
+  const task = model.tasks.get(no);
+  if (task) task.standing = "ready";
+}
