@@ -21,14 +21,17 @@ const tokens = [
   { name: "laptop", tenant: "mill", roles: ["cache-reader"], sha256: tokenSha256(readOnlyToken) },
 ];
 
-/** `blobs` as in the configuration; left out: a disk and nothing behind it. */
-export async function startCaches(blobs: object = { kind: "disk" }): Promise<Caches> {
+/**
+ * `blobs` as in the configuration; left out: a disk and nothing behind it. `identity` likewise, for clients that have
+ * no token: without any, whoever is on this machine may do everything.
+ */
+export async function startCaches(blobs: object = { kind: "disk" }, identity: object = { tokens }): Promise<Caches> {
   const folder = await mkdtemp(join(tmpdir(), "millrace-caches-"));
   const config = Config.parse({
     cluster: { shards: 1 },
     worker: { enabled: false },
     blobs,
-    edge: { listen: ["127.0.0.1:0"], identity: { tokens } },
+    edge: { listen: ["127.0.0.1:0"], identity },
   });
   const node = await startNode(config, dataFolder(folder), { log: () => {} });
   return {
