@@ -17,7 +17,7 @@ import type {
   TaskTemplate,
 } from "./model.ts";
 import type { AttemptOutcome } from "./event.ts";
-import type { PriorityList, TenantQueue, ReadyClass } from "./ready.ts";
+import type { PriorityList, TenantQueue, ReadyClass } from "./ready-queue.ts";
 
 /** Shared until there are some: never written to. */
 const noStages: Stage[] = [];

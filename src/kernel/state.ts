@@ -9,7 +9,8 @@ import type { Locks } from "./locks.ts";
 import { createLocks } from "./locks.ts";
 import type { TaskTemplate } from "./model.ts";
 import { Numbered } from "./numbered.ts";
-import { ReadyIndex, type ReadyClass } from "./ready.ts";
+import { ReadyIndex } from "./ready.ts";
+import type { ReadyClass } from "./ready-queue.ts";
 import { Todo } from "./todo.ts";
 
 export type KeyBinding = { readonly job: number; readonly payloadHash: string; readonly untilMs: number };

@@ -3,7 +3,8 @@ import type { Job, Stage, Task } from "./entities.ts";
 import { isOver, lockKey, lockSpecOf } from "./locks.ts";
 import { isJobOver, isStageOver, isTaskOver, slotsOf } from "./moves.ts";
 import type { Why, WhyReason } from "./query.ts";
-import { goesBefore, satisfies } from "./ready.ts";
+import { satisfies } from "./ready.ts";
+import { goesBefore } from "./ready-queue.ts";
 import type { State } from "./state.ts";
 
 const linesMax = 20;

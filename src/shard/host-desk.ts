@@ -6,7 +6,7 @@ import type { Clock } from "#base/clock.ts";
 import { answer } from "#kernel/answer.ts";
 import type { Command, CommandOf } from "#kernel/command.ts";
 import type { Query } from "#kernel/query.ts";
-import type { ReadyClass } from "#kernel/ready.ts";
+import type { ReadyClass } from "#kernel/ready-queue.ts";
 import type { Rejection } from "#kernel/rejection.ts";
 import type { Replies } from "#kernel/reply.ts";
 import { step, type Outcome } from "#kernel/step.ts";
