@@ -1,10 +1,16 @@
 /** gzip, for peers that ask for it. Bounded: a small message may unpack to a large one. */
 import { gunzip, gzip } from "node:zlib";
+import type { HeaderList } from "#h2/header-list.ts";
 import { grpcCode, GrpcError } from "./status.ts";
 
 export const encodingsTaken = "identity,gzip";
 /** Smaller ones only grow. */
 export const gzipBytesMin = 1_024;
+
+/** Whether answers to a request with these headers are packed: who packs what it sends is answered in kind. */
+export function packsFor(headers: HeaderList): boolean {
+  return headers.get("grpc-encoding") === "gzip" && (headers.get("grpc-accept-encoding")?.includes("gzip") ?? false);
+}
 
 export function unpack(bytes: Buffer, sizeMax: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {

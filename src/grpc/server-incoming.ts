@@ -1,18 +1,17 @@
 /** One call on its way through the server: from the request's headers to the answer's trailers. */
 import type { Clock } from "#base/clock.ts";
-import { isFault } from "#base/fault.ts";
 import type { HeaderList } from "#h2/header-list.ts";
 import { errorCode } from "#h2/error-codes.ts";
 import type { Stream, WriteOptions } from "#h2/stream.ts";
-import { decode } from "#wire/message.ts";
 import { answerFields, okHeaders, okTrailers } from "./answer-headers.ts";
 import { giveBody, takeBody } from "./body-pool.ts";
-import { encodingsTaken, gzipBytesMin, pack, unpack } from "./compression.ts";
+import { gzipBytesMin, pack, packsFor } from "./compression.ts";
 import { Inbox } from "./inbox.ts";
-import { PartInbox, type Item } from "./part-inbox.ts";
+import { PartInbox } from "./part-inbox.ts";
 import { MessageReader, prefixBytes, type Framed } from "./message-reader.ts";
 import { frame, frameBriefly, frameBytes, LaidMessage, LentMessage, OnlyMessage } from "./outgoing.ts";
 import { ServerCall } from "./server-call.ts";
+import { decodeRequest, readRequest, requestsOf } from "./server-requests.ts";
 import type { Bound } from "./service.ts";
 import { errorOf, grpcCode, GrpcError, statusFields } from "./status.ts";
 
@@ -177,7 +176,7 @@ export class Incoming<P> {
     if (message.compressed) return this.#run(message);
     this.#running = true;
     try {
-      const answer = this.#bound.handler(this.#decode(message.bytes), this.#call);
+      const answer = this.#bound.handler(decodeRequest(this.#bound.method.request, message.bytes), this.#call);
       if (answer instanceof OnlyMessage) return this.#answer(answer.message);
       if (this.#bound.method.streams === "server") return this.#answerAll(answer as AsyncIterable<unknown>);
       if (!(answer instanceof Promise)) return this.#answer(answer);
@@ -193,22 +192,13 @@ export class Incoming<P> {
     }
   }
 
-  #decode(bytes: Buffer): unknown {
-    try {
-      return decode(this.#bound.method.request, bytes);
-    } catch (error) {
-      if (!isFault(error, "invalid")) throw error;
-      throw new GrpcError(grpcCode.invalidArgument, `the request cannot be read: ${error.message}`);
-    }
-  }
-
   /** The whole answer in one go, where it is small and nothing else has been said. */
   #answer(message: unknown): void {
     if (this.#over) return;
     const { response } = this.#bound.method;
     const call = this.#call as ServerCall<P>;
     try {
-      if (call.responseFields || call.trailerFields || this.#packs()) return void this.#answerLong(message);
+      if (call.responseFields || call.trailerFields || packsFor(this.#headers)) return void this.#answerLong(message);
       const framed = frameBriefly(response, message);
       this.#bytesOut = framed.length;
       const stream = this.#stream;
@@ -267,56 +257,23 @@ export class Incoming<P> {
   async #work(packed: Framed | undefined): Promise<void> {
     const call = this.#call as ServerCall<P>;
     const { method, handler } = this.#bound;
-    const input = packed ? await this.#read(packed) : this.#requests();
+    const { messageBytesMax } = this.#server;
+    const input = packed
+      ? await readRequest(method.request, packed, call, messageBytesMax)
+      : requestsOf(method.request, this.#inbox as Inbox | PartInbox, call, messageBytesMax);
     const answer = handler(input, call);
     if (method.streams === "none" || method.streams === "client") return await this.#send(await answer);
     if (answer instanceof OnlyMessage) return await this.#send(answer.message);
     await this.#sendAll(answer as AsyncIterable<unknown>);
   }
 
-  async *#requests(): AsyncGenerator<unknown> {
-    const inbox = this.#inbox as Inbox | PartInbox;
-    try {
-      for (;;) {
-        const message: Item | undefined = await inbox.next();
-        if (!message) return;
-        if (message.part !== undefined) yield message.part;
-        else yield message.compressed ? await this.#read(message) : this.#decode(message.bytes);
-      }
-    } finally {
-      if (inbox instanceof PartInbox) inbox.letGo();
-    }
-  }
-
-  async #read({ bytes, compressed }: Framed): Promise<unknown> {
-    return this.#decode(compressed ? await this.#unpacked(bytes) : bytes);
-  }
-
-  #unpacked(bytes: Buffer): Promise<Buffer> {
-    const encoding = this.#headers.get("grpc-encoding");
-    if (encoding === "gzip") return unpack(bytes, this.#server.messageBytesMax);
-    if (encoding === undefined || encoding === "identity")
-      throw new GrpcError(grpcCode.internal, "a packed message without a word of how it was packed");
-    const error = new GrpcError(grpcCode.unimplemented, `messages packed with ${encoding} are not taken here`);
-    (this.#call as ServerCall<P>).trailerFields = [["grpc-accept-encoding", encodingsTaken]];
-    throw error;
-  }
-
-  /** Who packs what it sends is answered in kind. */
-  #packs(): boolean {
-    return (
-      this.#headers.get("grpc-encoding") === "gzip" &&
-      (this.#headers.get("grpc-accept-encoding")?.includes("gzip") ?? false)
-    );
-  }
-
   async #send(message: unknown): Promise<void> {
     const isBulk = message instanceof LaidMessage || message instanceof LentMessage;
-    if (isBulk && !this.#packs())
+    if (isBulk && !packsFor(this.#headers))
       return await (message instanceof LaidMessage ? this.#lay(message) : this.#lend(message));
     let framed = isBulk ? message.whole() : frame(this.#bound.method.response, message);
     if (message instanceof LaidMessage) message.release?.();
-    if (this.#packs() && framed.length >= gzipBytesMin)
+    if (packsFor(this.#headers) && framed.length >= gzipBytesMin)
       framed = frameBytes(await pack(framed.subarray(prefixBytes)), true);
     if (this.#over) return;
     this.#sendHeaders();
@@ -359,7 +316,7 @@ export class Incoming<P> {
   #sendHeaders(): void {
     if (this.#headersSent) return;
     this.#headersSent = true;
-    const more: [string, string][] = this.#packs() ? [["grpc-encoding", "gzip"]] : [];
+    const more: [string, string][] = packsFor(this.#headers) ? [["grpc-encoding", "gzip"]] : [];
     const { responseFields } = this.#call as ServerCall<P>;
     this.#stream.sendHeaders(
       responseFields || more.length > 0 ? [...answerFields, ...more, ...(responseFields ?? [])] : okHeaders,

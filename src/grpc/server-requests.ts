@@ -1,0 +1,58 @@
+/** What a caller sends, as the handler gets it: one message after the other, unpacked and read. */
+import { isFault } from "#base/fault.ts";
+import { decode, type Message } from "#wire/message.ts";
+import { encodingsTaken, unpack } from "./compression.ts";
+import type { Inbox } from "./inbox.ts";
+import type { Framed } from "./message-reader.ts";
+import { PartInbox, type Item } from "./part-inbox.ts";
+import type { ServerCall } from "./server-call.ts";
+import { grpcCode, GrpcError } from "./status.ts";
+
+/** The requests of a call that has many, as they are asked for. */
+export async function* requestsOf(
+  type: Message<unknown>,
+  inbox: Inbox | PartInbox,
+  call: ServerCall<unknown>,
+  sizeMax: number,
+): AsyncGenerator<unknown> {
+  try {
+    for (;;) {
+      const message: Item | undefined = await inbox.next();
+      if (!message) return;
+      if (message.part !== undefined) yield message.part;
+      else
+        yield message.compressed ? await readRequest(type, message, call, sizeMax) : decodeRequest(type, message.bytes);
+    }
+  } finally {
+    if (inbox instanceof PartInbox) inbox.letGo();
+  }
+}
+
+/** One that may be packed. `sizeMax` bounds what it unpacks to. */
+export async function readRequest(
+  type: Message<unknown>,
+  { bytes, compressed }: Framed,
+  call: ServerCall<unknown>,
+  sizeMax: number,
+): Promise<unknown> {
+  return decodeRequest(type, compressed ? await unpacked(bytes, call, sizeMax) : bytes);
+}
+
+export function decodeRequest(type: Message<unknown>, bytes: Buffer): unknown {
+  try {
+    return decode(type, bytes);
+  } catch (error) {
+    if (!isFault(error, "invalid")) throw error;
+    throw new GrpcError(grpcCode.invalidArgument, `the request cannot be read: ${error.message}`);
+  }
+}
+
+function unpacked(bytes: Buffer, call: ServerCall<unknown>, sizeMax: number): Promise<Buffer> {
+  const encoding = call.headers.get("grpc-encoding");
+  if (encoding === "gzip") return unpack(bytes, sizeMax);
+  if (encoding === undefined || encoding === "identity")
+    throw new GrpcError(grpcCode.internal, "a packed message without a word of how it was packed");
+  const error = new GrpcError(grpcCode.unimplemented, `messages packed with ${encoding} are not taken here`);
+  call.trailerFields = [["grpc-accept-encoding", encodingsTaken]];
+  throw error;
+}
