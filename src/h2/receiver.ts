@@ -7,6 +7,7 @@
  * R3  Every received DATA byte is counted against both windows, and given back to the connection's exactly once:
  *     when consumed, when nobody is there to consume it, or when its stream closes.
  */
+import type { ConnectionStreams } from "./connection-streams.ts";
 import { ConnectionError, errorCode, type ErrorCode } from "./error-codes.ts";
 import { flag, frameType, readUint31, readUint32, windowBytesDefault } from "./frame.ts";
 import { calm, type Flood, type FloodGuard } from "./flood-guard.ts";
@@ -20,22 +21,14 @@ import { ReceiveWindow } from "./receive-window.ts";
 import { phase, type Stream } from "./stream.ts";
 import type { StreamTable } from "./stream-table.ts";
 
-/** What the receiver tells the connection. */
+/** What the receiver tells the connection as a whole; what is about one stream it tells the streams. */
 export type ReceiverOwner = {
+  readonly limits: H2Limits;
+  readonly isServer: boolean;
   readonly closed: boolean;
   readonly nowMs: number;
-  /** Server: a well-formed request. False when no more streams are taken. */
-  requestCame(id: number, headers: HeaderList, ended: boolean): void;
   /** May a stream with this id be opened, or is it beyond a GOAWAY? */
   takesStream(id: number): boolean;
-  responseCame(stream: Stream, headers: HeaderList, ended: boolean): void;
-  trailersCame(stream: Stream, trailers: HeaderList): void;
-  dataCame(stream: Stream, bytes: Buffer, ended: boolean): void;
-  resetCame(stream: Stream, code: number): void;
-  /** A stream error: RST_STREAM, and the handler is told. */
-  streamFailed(id: number, code: ErrorCode): void;
-  /** Nobody wants the rest of a request that was answered: RST_STREAM without error. */
-  stopLate(id: number): void;
   settingsCame(settings: PeerSettings): void;
   settingsAcked(): void;
   pingCame(bytes: Buffer, at: number): void;
@@ -47,6 +40,7 @@ export type ReceiverOwner = {
 
 export class Receiver implements FrameSink {
   readonly #owner: ReceiverOwner;
+  readonly #streams: ConnectionStreams;
   readonly #table: StreamTable;
   readonly #limits: H2Limits;
   readonly #isServer: boolean;
@@ -65,11 +59,13 @@ export class Receiver implements FrameSink {
   #dataStream: Stream | undefined;
   #dataEnds = false;
 
-  constructor(owner: ReceiverOwner, table: StreamTable, guard: FloodGuard, limits: H2Limits, isServer: boolean) {
+  constructor(owner: ReceiverOwner, streams: ConnectionStreams, guard: FloodGuard) {
+    const { limits } = owner;
     this.#owner = owner;
-    this.#table = table;
+    this.#streams = streams;
+    this.#table = streams.table;
     this.#limits = limits;
-    this.#isServer = isServer;
+    this.#isServer = owner.isServer;
     this.decoder = new HpackDecoder({ ...limits, tableBytesMax: limits.headerTableBytesMax });
     const windowBytes = Math.max(limits.connectionWindowBytes, windowBytesDefault);
     this.window = new ReceiveWindow(windowBytes, limits.connectionWindowBytesMax, owner.nowMs);
@@ -192,34 +188,35 @@ export class Receiver implements FrameSink {
       return this.#late(id, table.late.trailers(id, ends && !overflowed && readTrailers(fields) !== undefined));
     }
     if (stream !== undefined && stream.remote === phase.ended)
-      return this.#owner.streamFailed(id, errorCode.streamClosed);
-    if (this.#blockSelfDependent) return this.#owner.streamFailed(id, errorCode.protocolError);
-    if (overflowed) return this.#owner.streamFailed(id, errorCode.enhanceYourCalm);
+      return this.#streams.streamFailed(id, errorCode.streamClosed);
+    if (this.#blockSelfDependent) return this.#streams.streamFailed(id, errorCode.protocolError);
+    if (overflowed) return this.#streams.streamFailed(id, errorCode.enhanceYourCalm);
     let headers: HeaderList | undefined;
     if (stream === undefined) {
       headers = readRequest(fields);
       if (headers !== undefined && ends && headers.contentLength > 0) headers = undefined;
-      if (headers === undefined) return this.#owner.streamFailed(id, errorCode.protocolError);
-      return this.#owner.requestCame(id, headers, ends);
+      if (headers === undefined) return this.#streams.streamFailed(id, errorCode.protocolError);
+      return this.#streams.requestCame(id, headers, ends);
     }
     if (stream.remote === phase.waiting) return this.#response(stream, readResponse(fields), ends);
     headers = ends ? readTrailers(fields) : undefined;
-    if (headers === undefined || stream.bodyBytesLeft > 0) return this.#owner.streamFailed(id, errorCode.protocolError);
+    if (headers === undefined || stream.bodyBytesLeft > 0)
+      return this.#streams.streamFailed(id, errorCode.protocolError);
     stream.remote = phase.ended;
-    this.#owner.trailersCame(stream, headers);
+    this.#streams.trailersCame(stream, headers);
   }
 
   #response(stream: Stream, headers: HeaderList | undefined, ends: boolean): void {
     const informational = headers !== undefined && headers.status < 200;
     if (headers === undefined || (informational && ends))
-      return this.#owner.streamFailed(stream.id, errorCode.protocolError);
+      return this.#streams.streamFailed(stream.id, errorCode.protocolError);
     if (!informational) {
       const noBody = stream.headOnly || headers.status === 204 || headers.status === 304;
       if (!noBody) stream.bodyBytesLeft = headers.contentLength;
-      if (ends && stream.bodyBytesLeft > 0) return this.#owner.streamFailed(stream.id, errorCode.protocolError);
+      if (ends && stream.bodyBytesLeft > 0) return this.#streams.streamFailed(stream.id, errorCode.protocolError);
       stream.remote = ends ? phase.ended : phase.open;
     }
-    this.#owner.responseCame(stream, headers, ends);
+    this.#streams.responseCame(stream, headers, ends);
   }
 
   dataBegins(flags: number, id: number, length: number): void {
@@ -241,7 +238,7 @@ export class Receiver implements FrameSink {
       if (this.#table.isIdle(id, this.#isServer)) throw protocol("DATA on an idle stream");
       const late = this.#table.late.data(id, length, isPadded, this.#dataEnds);
       if (late !== undefined) this.#late(id, late);
-      else if (!this.#table.resetByUs.has(id)) this.#owner.streamFailed(id, errorCode.streamClosed);
+      else if (!this.#table.resetByUs.has(id)) this.#streams.streamFailed(id, errorCode.streamClosed);
       return undefined;
     }
     if (stream.remote === phase.ended) return this.#dataFails(id, errorCode.streamClosed);
@@ -251,12 +248,12 @@ export class Receiver implements FrameSink {
   }
 
   #late(id: number, verdict: LateVerdict | undefined): void {
-    if (verdict === "breaks a rule") this.#owner.streamFailed(id, errorCode.protocolError);
-    else if (verdict === "is too much") this.#owner.stopLate(id);
+    if (verdict === "breaks a rule") this.#streams.streamFailed(id, errorCode.protocolError);
+    else if (verdict === "is too much") this.#streams.stopLate(id);
   }
 
   #dataFails(id: number, code: ErrorCode): undefined {
-    this.#owner.streamFailed(id, code);
+    this.#streams.streamFailed(id, code);
     return undefined;
   }
 
@@ -272,11 +269,11 @@ export class Receiver implements FrameSink {
     if (stream.bodyBytesLeft >= 0) {
       stream.bodyBytesLeft -= end - at;
       const wrong = stream.bodyBytesLeft < 0 || (ended && stream.bodyBytesLeft > 0);
-      if (wrong) return this.#owner.streamFailed(stream.id, errorCode.protocolError);
+      if (wrong) return this.#streams.streamFailed(stream.id, errorCode.protocolError);
     }
     if (at === end && !ended) return;
     if (ended) stream.remote = phase.ended;
-    this.#owner.dataCame(stream, bytes.subarray(at, end), ended);
+    this.#streams.dataCame(stream, bytes.subarray(at, end), ended);
   }
 
   #rstStream(id: number, bytes: Buffer, at: number, end: number): void {
@@ -285,7 +282,7 @@ export class Receiver implements FrameSink {
     if (this.#table.isIdle(id, this.#isServer)) throw protocol("RST_STREAM on an idle stream");
     if (this.#isServer) this.#count("peerResets");
     const stream = this.#table.open.get(id);
-    if (stream !== undefined) return this.#owner.resetCame(stream, readUint32(bytes, at));
+    if (stream !== undefined) return this.#streams.resetCame(stream, readUint32(bytes, at));
     this.#table.late.drop(id);
     this.#table.resetByUs.forget(id); // whatever was on its way came before this
   }
@@ -304,12 +301,12 @@ export class Receiver implements FrameSink {
     if (stream === undefined) {
       if (this.#table.isIdle(id, this.#isServer)) throw protocol("WINDOW_UPDATE on an idle stream");
       if (this.#table.resetByUs.has(id)) return;
-      if (increment === 0) this.#owner.streamFailed(id, errorCode.protocolError);
-      else if (!this.#table.ended.widen(id, increment)) this.#owner.streamFailed(id, errorCode.flowControlError);
+      if (increment === 0) this.#streams.streamFailed(id, errorCode.protocolError);
+      else if (!this.#table.ended.widen(id, increment)) this.#streams.streamFailed(id, errorCode.flowControlError);
       return;
     }
-    if (increment === 0) this.#owner.streamFailed(id, errorCode.protocolError);
-    else if (!this.#owner.windowCame(stream, increment)) this.#owner.streamFailed(id, errorCode.flowControlError);
+    if (increment === 0) this.#streams.streamFailed(id, errorCode.protocolError);
+    else if (!this.#owner.windowCame(stream, increment)) this.#streams.streamFailed(id, errorCode.flowControlError);
   }
 
   #settings(flags: number, id: number, bytes: Buffer, at: number, end: number): void {
@@ -339,11 +336,11 @@ export class Receiver implements FrameSink {
     const idle = this.#table.isIdle(id, this.#isServer);
     if (end - at !== 5) {
       if (idle) throw frameSize("PRIORITY"); // an idle stream cannot be reset
-      return this.#owner.streamFailed(id, errorCode.frameSizeError);
+      return this.#streams.streamFailed(id, errorCode.frameSizeError);
     }
     if (readUint31(bytes, at) !== id) return;
     if (idle) throw protocol("a stream that depends on itself");
-    this.#owner.streamFailed(id, errorCode.protocolError);
+    this.#streams.streamFailed(id, errorCode.protocolError);
   }
 
   #goaway(id: number, bytes: Buffer, at: number, end: number): void {

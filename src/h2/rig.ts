@@ -2,7 +2,8 @@
  * A bench for one connection without a socket: frames go in as bytes, frames come out as lines that can be read
  * ("RST_STREAM 1 protocolError"), and so does what the handlers heard ("request 1 POST /").
  */
-import { Connection, type ConnectionHandler } from "./connection.ts";
+import { Connection } from "./connection.ts";
+import type { ConnectionHandler } from "./connection-handler.ts";
 import { errorCodeName } from "./error-codes.ts";
 import { clientPreface, flag, frameType, readUint31, readUint32, writeFrameHeader, writeUint32 } from "./frame.ts";
 import type { HeaderList } from "./header-list.ts";

@@ -4,7 +4,8 @@
  */
 import type { Duplex } from "node:stream";
 import type { Clock } from "#base/clock.ts";
-import { Connection, type ClosedWhy, type ConnectionHandler } from "./connection.ts";
+import { Connection } from "./connection.ts";
+import type { ClosedWhy, ConnectionHandler } from "./connection-handler.ts";
 import { errorCode, type ErrorCode } from "./error-codes.ts";
 import type { OutgoingHeaders } from "./hpack-encoder.ts";
 import type { H2Limits } from "./limits.ts";
