@@ -53,8 +53,8 @@ function isSummary({ nesting, file, message }: EventData): boolean {
 }
 
 function failure({ name, file, details }: EventData): Failure {
-  const [why = ""] = (details?.error?.message ?? "no reason given").split("\n");
-  return { name, file: fromRoot(file), why };
+  const lines = (details?.error?.message ?? "").split("\n").filter((line) => line.trim() !== "");
+  return { name, file: fromRoot(file), why: lines[0] ?? "no reason given" };
 }
 
 function skippedTest({ name, skip, file }: EventData): Skipped {

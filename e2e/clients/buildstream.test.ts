@@ -1,6 +1,6 @@
 /**
- * BuildStream: what one machine built, another pulls and checks out. It keeps artifacts as remote assets (PushDirectory,
- * FetchDirectory) that name trees of the CAS, and has no other credentials than certificates.
+ * BuildStream: what one machine built, another pulls and checks out. It keeps artifacts as remote assets
+ * (PushDirectory, FetchDirectory) that name trees of the CAS, and has no other credentials than certificates.
  */
 import { equal, match } from "node:assert/strict";
 import { randomBytes } from "node:crypto";
