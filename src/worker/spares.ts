@@ -1,6 +1,6 @@
 /**
  * Claims that came when every slot was taken: several shards are asked at once, and each may grant what only one of
- * them should have. Giving such a claim back costs its shard two records, and asking for it again two more, so where
+ * them should have. Giving such a claim back costs its shard a record, and asking for it again another, so where
  * attempts are short it waits here for the next slot; where they are not, others should have it soon.
  */
 import type { Clock } from "#base/clock.ts";

@@ -5,11 +5,11 @@
  * X2 An attempt's end is told only when nothing of its tree runs any more.
  */
 import { mkdirSync } from "node:fs";
-import { open } from "node:fs/promises";
 import { totalmem } from "node:os";
 import { join } from "node:path";
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
+import { fileHead } from "#worker/file-head.ts";
 import type { LaneLoan } from "#worker/process/lanes.ts";
 import type { GroupKind, StartRequest } from "#worker/process/protocol.ts";
 import type { SpawnedPorts } from "#worker/spawned-runner.ts";
@@ -300,8 +300,4 @@ const machineBytes = (): number => Math.min(totalmem(), process.constrainedMemor
 const freeBytesMinDefault = 512 * 1024 * 1024;
 const headBytes = 4_096;
 
-async function head(path: string): Promise<string> {
-  await using file = await open(path, "r");
-  const { buffer, bytesRead } = await file.read(Buffer.alloc(headBytes), 0, headBytes, 0);
-  return buffer.toString("latin1", 0, bytesRead);
-}
+const head = async (path: string): Promise<string> => (await fileHead(path, headBytes)).toString("latin1");

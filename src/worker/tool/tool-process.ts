@@ -7,9 +7,9 @@
  * O5 A tool that did anything but answer is ended, with everything that it started.
  */
 import { truncateSync } from "node:fs";
-import { open } from "node:fs/promises";
 import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
+import { fileHead } from "#worker/file-head.ts";
 import type { Usage } from "#worker/process/protocol.ts";
 import type { Running } from "#worker/process/spawner.ts";
 import type { ProcessRunner } from "#worker/process.ts";
@@ -130,7 +130,14 @@ export class ToolProcess {
       const { cpuMs, ...used } = await this.#freeze();
       const usage = { ...used, cpuMs: Math.max(0, cpuMs - this.#cpuMsBefore) };
       this.#cpuMsBefore = cpuMs;
-      return { kind: "answered", answer, printed: await this.#printed(), startedAtMs, ranMs, usage };
+      return {
+        kind: "answered",
+        answer,
+        printed: await fileHead(this.attempt.folder.stderr, this.#command.outputBytesMax),
+        startedAtMs,
+        ranMs,
+        usage,
+      };
     } finally {
       this.#asking = undefined;
     }
@@ -206,14 +213,6 @@ export class ToolProcess {
     this.#broke ??= why;
     this.#running?.kill("cancelled");
     this.#pipes[Symbol.dispose]();
-  }
-
-  async #printed(): Promise<Buffer> {
-    await using file = await open(this.attempt.folder.stderr, "r");
-    const { size } = await file.stat();
-    const bytes = Buffer.alloc(Math.min(size, this.#command.outputBytesMax));
-    const { bytesRead } = await file.read(bytes, 0, bytes.length, 0);
-    return bytes.subarray(0, bytesRead);
   }
 }
 
