@@ -155,7 +155,8 @@ export class PostgresServer {
   async #untilReady(child: ChildProcess): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     child.once("error", reject);
-    child.once("exit", (code) => reject(new Error(`postgres ended with code ${code}: ${this.log()}`)));
+    // Not "exit": what it said last may still be in the pipe then.
+    child.once("close", (code) => reject(new Error(`postgres ended with code ${code}: ${this.log()}`)));
     if (!child.stderr) throw new Error("start postgres: it has no stderr");
     createInterface(child.stderr).on("line", (line) => {
       this.#logTail = [...this.#logTail.slice(-19), line];
