@@ -11,7 +11,7 @@ import { killQuietly, type Group } from "./group.ts";
 import { LaneNetwork } from "./network.ts";
 import { OrderFile } from "./order-file.ts";
 import { boxText, toldIn } from "./order.ts";
-import { isAlive, strays, type ChildrenUse } from "./proc.ts";
+import { isAlive, isOver, strays, type ChildrenUse } from "./proc.ts";
 import type { Boxes, BoxFolder, Network } from "./protocol.ts";
 import { Shell, signalGroup } from "./shell.ts";
 
@@ -163,9 +163,9 @@ export class Lane {
     for (let waitMs = 0; waitMs <= quietMsMax; waitMs = waitMs * 2 || 1) {
       if (waitMs > 0) await pause(waitMs);
       if (this.group) {
-        // Until its end is noticed here, the shell is one of them, alive or unburied.
-        if (this.#shell?.isUp && this.group.has(1)) return true;
-        const others = this.group.members().filter((pid) => pid !== this.#shell?.pid);
+        // Until its end is noticed here, the shell is one of them, alive or unburied. Of a sandbox, somebody always is.
+        if (!isDying && this.#shell?.isUp && this.group.has(1)) return true;
+        const others = this.group.members().filter((pid) => pid !== this.#shell?.pid && !isOver(pid));
         if (others.length === 0) return true;
         // To freeze and to thaw them would cost more than their whole run.
         if (isDying && waitMs === 0) continue;

@@ -11,9 +11,25 @@ export function statOf(pid: number): Stat | undefined {
 
 /** Whether it runs still; one that is dead and not yet collected does not. */
 export function isAlive(pid: number): boolean {
-  const state = statOf(pid)?.state;
-  return state !== undefined && state !== "Z" && state !== "X";
+  const fields = fieldsOf(pid);
+  const [state] = fields ?? [];
+  return fields !== undefined && ((state !== "Z" && state !== "X") || !isLastThread(fields));
 }
+
+/** PF_EXITING of the kernel: the thread runs no more code of its program. */
+const exiting = 0x4;
+
+/**
+ * Whether it can do nothing any more, though it may not be gone: the first process of a sandbox takes milliseconds to
+ * leave, which the kernel needs to take its mounts apart.
+ */
+export function isOver(pid: number): boolean {
+  const fields = fieldsOf(pid);
+  return !fields || (isLastThread(fields) && (Number(fields[6]) & exiting) !== 0);
+}
+
+/** The first thread may be dead while others go on. */
+const isLastThread = (fields: readonly string[]): boolean => Number(fields[17]) <= 1;
 
 export type ChildrenUse = { readonly cpuMs: number; readonly readBytes: number; readonly writtenBytes: number };
 

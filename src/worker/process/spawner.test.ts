@@ -7,7 +7,7 @@ import { isFault } from "#base/fault.ts";
 import { until } from "#test/until.ts";
 import type { LaneLoan } from "./lanes.ts";
 import { groupsName } from "./leftovers.ts";
-import { isAlive } from "./proc.ts";
+import { isAlive, isOver } from "./proc.ts";
 import { rigClock, rigHome, rigUidBase, SpawnerRig, text } from "./rig.ts";
 import { Spawner } from "./spawner.ts";
 
@@ -94,7 +94,7 @@ describe("a process that a launcher starts", { skip: linux, timeout: 120_000 }, 
       "sleep 1000 & echo $! > a; setsid sleep 1000 & echo $! > b; (setsid sh -c 'echo $$ > c; sleep 1000' &)";
     const started = await rig.start(["/bin/sh", "-c", `${script}; while ! test -s c; do sleep 0.01; done`]);
     equal((await started.end).exitCode, 0);
-    for (const name of ["a", "b", "c"]) ok(!isAlive(await pidIn(join(started.attempt, "work", name))), name);
+    for (const name of ["a", "b", "c"]) ok(isOver(await pidIn(join(started.attempt, "work", name))), name);
   });
 
   test("that works in a folder of everybody's takes nobody else with it", async () => {
@@ -112,12 +112,12 @@ describe("a process that a launcher starts", { skip: linux, timeout: 120_000 }, 
     await using rig = await SpawnerRig.open();
     const late = await rig.sh("trap '' TERM; sleep 1000 & echo $!; sleep 1000", { timeoutMs: 100 });
     deepEqual([late.end.why, late.end.exitCode], ["timed-out", 137]);
-    ok(!isAlive(Number(late.out)));
+    ok(isOver(Number(late.out)));
     const killed = await rig.start(["/bin/sh", "-c", "echo $$ > pid; sleep 1000"]);
     const pid = await pidIn(join(killed.attempt, "work/pid"));
     killed.kill("cancelled");
     equal((await killed.end).why, "cancelled");
-    ok(!isAlive(pid));
+    ok(isOver(pid));
   });
 
   test("85: that prints without end has its beginning and its end kept, on disk, too, while it runs", async () => {
@@ -283,7 +283,10 @@ describe("when a launcher dies", { skip: linux, timeout: 60_000 }, () => {
     const before = rig.spawner.launcherPid;
     process.kill(before, "SIGKILL");
     await rejects(started.end, (error) => isFault(error, "unavailable"));
-    deepEqual(pids.filter(isAlive), []);
+    deepEqual(
+      pids.filter((pid) => !isOver(pid)),
+      [],
+    );
     ok(rig.spawner.launcherPid !== before);
     equal((await rig.sh("echo again")).out, "again\n");
   });

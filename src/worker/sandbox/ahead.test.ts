@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { until } from "#test/until.ts";
 import { canMakeNetworks } from "#worker/process/network.ts";
-import { isAlive } from "#worker/process/proc.ts";
+import { isAlive, isOver } from "#worker/process/proc.ts";
 import { rigClock, rigHome, text } from "#worker/process/rig.ts";
 import { attemptsIn, type AttemptFolder } from "./attempt-folder.ts";
 import type { Command } from "./command.ts";
@@ -132,7 +132,7 @@ describe("a sandbox that is made ahead", { skip, timeout: 120_000 }, () => {
     const { out, folder } = await rig.sh("echo here");
     equal(out, "here\n");
     notEqual(folder.stdout, printed);
-    ok(!isAlive(waiting));
+    ok(isOver(waiting));
     await rig.sandbox.folders.settled();
     ok(!existsSync(printed));
   });
@@ -142,11 +142,11 @@ describe("a sandbox that is made ahead", { skip, timeout: 120_000 }, () => {
     await rig.sh(":");
     const first = await rig.waiting();
     equal((await rig.sh("readlink /proc/self/ns/net", { network: true })).out, `${linkOr("/proc/self/ns/net")}\n`);
-    ok(!isAlive(first));
+    ok(isOver(first));
     await rig.sh(":");
     const second = await rig.waiting();
     await rig.sandbox.close({ quit: true });
-    ok(!isAlive(second));
+    ok(isOver(second));
     equal(readdirSync(attemptsIn(rig.home)).length, 0);
   });
 

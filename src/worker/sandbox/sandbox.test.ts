@@ -7,7 +7,7 @@ import { describe, test } from "node:test";
 import { isFault } from "#base/fault.ts";
 import { until } from "#test/until.ts";
 import { freeBytes } from "#worker/process/disk-guard.ts";
-import { isAlive } from "#worker/process/proc.ts";
+import { isAlive, isOver } from "#worker/process/proc.ts";
 import { rigClock, rigHome, text } from "#worker/process/rig.ts";
 import { boxFailure } from "./box.ts";
 import type { Command, Ran } from "./command.ts";
@@ -230,7 +230,7 @@ describe("a sandbox", { skip: !isLinux && "needs linux: /proc", timeout: 60_000 
     const launcher = JSON.parse(text(join(rig.home, "launcher.json"))) as { pid: number };
     process.kill(launcher.pid, "SIGKILL");
     await rejects(ran, (error) => isFault(error, "unavailable"));
-    ok(!isAlive(first));
+    ok(isOver(first));
   });
 });
 
