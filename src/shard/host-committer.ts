@@ -11,6 +11,7 @@ import type { Clock } from "#base/clock.ts";
 import { isFault } from "#base/fault.ts";
 import type { Batch, Journal } from "#journal/journal.ts";
 import { recordHash } from "#journal/record.ts";
+import { CommitRest, type Gathered } from "./commit-rest.ts";
 import type { SealedBatch } from "./host-batch.ts";
 import type { HostedShard, LossReason } from "./host-shard.ts";
 import type { StoreClock } from "./kernel-clock.ts";
@@ -20,6 +21,8 @@ export type CommitterPorts = {
   readonly clock: Clock;
   readonly journal: Pick<Journal, "append" | "confirm" | "tail">;
   readonly storeClock: StoreClock;
+  /** Tasks, of all shards here, that somebody works on. */
+  readonly claims: () => number;
   /** The batch was closed: the state holds what the log will hold up to it, and nothing else. */
   readonly sealed: (shard: HostedShard, stamp: Stamp) => void;
   /** The open batch cannot be encoded. */
@@ -42,6 +45,7 @@ export class Committer {
   /** Shards whose open batch holds only answers from memory, and those that need the journal. */
   readonly #quick = new Set<HostedShard>();
   readonly #dirty = new Set<HostedShard>();
+  readonly #rest: CommitRest;
   #scheduled = false;
   /** The round under way. A round all of whose shards were given up is forgotten: it may never return. */
   #round: Set<HostedShard> | undefined;
@@ -49,6 +53,7 @@ export class Committer {
 
   constructor(ports: CommitterPorts) {
     this.#ports = ports;
+    this.#rest = new CommitRest(ports.clock, () => this.#schedule());
   }
 
   /** Something was put into the shard's open batch. What arrives in the same turn goes with it. */
@@ -89,12 +94,23 @@ export class Committer {
         if (batch) this.#finish({ shard, batch });
       }
     }
-    if (this.#round !== undefined) return;
+    if (this.#round !== undefined || this.#dirty.size === 0) return;
+    if (this.#rest.isWorthIt(() => this.#gathered(), this.#ports.claims)) return;
+    this.#rest.appendBegins();
     const flights = this.#sealDirty();
     if (flights.length === 0) return;
     const round = new Set(flights.map(({ shard }) => shard));
     this.#round = round;
     void this.#commit(flights).then(() => this.#endRound(round));
+  }
+
+  #gathered(): Gathered {
+    let [records, waiting] = [0, 0];
+    for (const { open } of this.#dirty) {
+      records += open.events.length;
+      waiting += open.parked.length;
+    }
+    return { records, waiting };
   }
 
   #sealDirty(): Flight[] {
@@ -127,6 +143,7 @@ export class Committer {
   #endRound(round: Set<HostedShard>): void {
     if (this.#round !== round) return;
     this.#round = undefined;
+    this.#rest.appendEnded();
     if (this.#dirty.size > 0) this.#schedule();
   }
 

@@ -74,6 +74,7 @@ export class ShardHost implements ShardService {
       journal,
       storeClock,
       report,
+      claims: () => this.#shards.values().reduce((sum, { state }) => sum + state.claims, 0),
       sealed: (shard, stamp) => this.#observers.forEach((observer) => observer.sealed?.(shard, stamp)),
       unsealable: (shard, error) => this.#unsealable(shard, error),
       release: (shard, batch) => this.#release(shard, batch),

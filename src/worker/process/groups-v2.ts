@@ -1,5 +1,6 @@
 import { closeSync, mkdirSync, openSync, readFileSync, readSync, rmdirSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
+import { ControlFile } from "./control-file.ts";
 import {
   killQuietly,
   numbersIn,
@@ -63,6 +64,9 @@ class GroupV2 implements Group {
   readonly #path: string;
   /** Since Linux 6.12 the peak is counted anew for whoever writes to it, and told to that same open file. */
   #peak: number | undefined;
+  readonly #cpu: ControlFile;
+  readonly #events: ControlFile;
+  readonly #count: ControlFile;
   #limits: Limits = {};
   #cpuUsBefore = 0;
   #oomBefore = 0;
@@ -70,6 +74,9 @@ class GroupV2 implements Group {
   constructor(path: string) {
     this.#path = path;
     mkdirSync(path, { recursive: true });
+    this.#cpu = new ControlFile(join(path, "cpu.stat"), "r");
+    this.#events = new ControlFile(join(path, "memory.events"), "r");
+    this.#count = new ControlFile(join(path, "pids.current"), "r");
   }
 
   add(pid: number): void {
@@ -81,7 +88,7 @@ class GroupV2 implements Group {
   }
 
   has(count: number): boolean {
-    return Number(readOr(join(this.#path, "pids.current")) || Number.NaN) === count;
+    return Number(this.#count.read() || Number.NaN) === count;
   }
 
   begin(limits: Limits, spared: number): void {
@@ -96,15 +103,15 @@ class GroupV2 implements Group {
       this.#set("cpu.max", cpus > 0 ? `${Math.round(cpus * 100_000)} 100000` : "max 100000");
     this.#limits = limits;
     this.#countPeak();
-    this.#cpuUsBefore = this.#counted("cpu.stat", "usage_usec");
-    this.#oomBefore = this.#counted("memory.events", "oom_kill");
+    this.#cpuUsBefore = this.#cpuUs();
+    this.#oomBefore = this.#oomKills();
   }
 
   use(): GroupUse {
     const peak = this.#peakBytes();
     return {
-      outOfMemory: this.#counted("memory.events", "oom_kill") > this.#oomBefore,
-      cpuMs: (this.#counted("cpu.stat", "usage_usec") - this.#cpuUsBefore) / 1e3,
+      outOfMemory: this.#oomKills() > this.#oomBefore,
+      cpuMs: (this.#cpuUs() - this.#cpuUsBefore) / 1e3,
       ...(peak === undefined ? {} : { memoryPeakBytes: peak }),
     };
   }
@@ -125,7 +132,7 @@ class GroupV2 implements Group {
   }
 
   isFrozen(): boolean {
-    return this.#counted("cgroup.events", "frozen") === 1;
+    return /^frozen 1$/m.test(readOr(join(this.#path, "cgroup.events")));
   }
 
   thaw(): void {
@@ -135,6 +142,7 @@ class GroupV2 implements Group {
   remove(): void {
     if (this.#peak !== undefined) closeSync(this.#peak);
     this.#peak = undefined;
+    for (const file of [this.#cpu, this.#events, this.#count]) file[Symbol.dispose]();
     removeQuietly(this.#path);
   }
 
@@ -155,8 +163,12 @@ class GroupV2 implements Group {
     return Number(text.toString("latin1", 0, readSync(this.#peak, text, 0, text.length, 0)).trim());
   }
 
-  #counted(file: string, key: string): number {
-    return Number(new RegExp(`^${key} (\\d+)`, "m").exec(readOr(join(this.#path, file)))?.[1] ?? 0);
+  #cpuUs(): number {
+    return Number(/^usage_usec (\d+)/m.exec(this.#cpu.read())?.[1] ?? 0);
+  }
+
+  #oomKills(): number {
+    return Number(/^oom_kill (\d+)/m.exec(this.#events.read())?.[1] ?? 0);
   }
 
   #set(file: string, value: string): void {

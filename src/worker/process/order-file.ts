@@ -5,6 +5,8 @@
 import { closeSync, fchownSync, ftruncateSync, openSync, writeSync } from "node:fs";
 
 const blockBytes = 4_096;
+/** Most orders are short, and one is written at a time. */
+const block = Buffer.allocUnsafe(blockBytes);
 
 export class OrderFile implements Disposable {
   #fd: number | undefined;
@@ -19,9 +21,9 @@ export class OrderFile implements Disposable {
   write(order: string): void {
     if (this.#fd === undefined) return;
     const bytes = Math.ceil(Math.max(1, Buffer.byteLength(order)) / blockBytes) * blockBytes;
+    const whole = bytes === blockBytes ? block : Buffer.allocUnsafe(bytes);
     // What is left of a longer one before it would be taken for orders, too; empty lines mean nothing to a shell.
-    const whole = Buffer.alloc(bytes, "\n");
-    whole.write(order);
+    whole.fill("\n", whole.write(order));
     for (let at = 0; at < bytes;) at += writeSync(this.#fd, whole, at, bytes - at, at);
     if (this.#bytes > bytes) ftruncateSync(this.#fd, bytes);
     this.#bytes = bytes;
