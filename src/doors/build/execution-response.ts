@@ -1,13 +1,15 @@
 /** The answer that a worker put into the store, made ready for whoever waits for it. */
-import type { DigestFunction } from "#base/digest.ts";
+import { digestSizeBytes, type DigestFunction } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
-import { wholeBlob } from "#blobs/whole-blob.ts";
-import { ActionResult, ExecuteResponse } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
+import {
+  ActionResult,
+  type ExecuteResponse,
+} from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { decode } from "#wire/message.ts";
 import { inlined } from "./inline.ts";
 import { notFound } from "./refusals.ts";
-import { readOutcome } from "./run-outcome.ts";
+import { readAnswer, readOutcome } from "./run-outcome.ts";
 import type { Ended } from "./view.ts";
 import { viewFailure } from "./view-failure.ts";
 
@@ -37,15 +39,15 @@ export async function readResponse(
 ): Promise<ExecuteResponse> {
   const outcome = ended.phase === "SUCCEEDED" ? readOutcome(ended.result) : undefined;
   if (!outcome) return viewFailure(ended);
-  let bytes: Uint8Array;
+  let response: ExecuteResponse;
   try {
-    bytes = await wholeBlob(blobs, outcome.response);
+    response = await readAnswer(outcome, blobs);
   } catch (error) {
     throw isFault(error, "not-found") ? notFound("the answer of this operation is no longer kept") : error;
   }
-  const response = decode(ExecuteResponse, bytes);
   if (!response.result) return response;
-  return { ...response, result: await withPrinted(response.result, fn, blobs, inline, bytes.length) };
+  const storedBytes = digestSizeBytes("response" in outcome ? outcome.response : outcome.result);
+  return { ...response, result: await withPrinted(response.result, fn, blobs, inline, storedBytes) };
 }
 
 async function withPrinted(

@@ -7,17 +7,14 @@ import { isFault } from "#base/fault.ts";
 import { formatTask, parseJob } from "#base/ids.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import type { StreamKey } from "#blobs/streams.ts";
-import { wholeBlob } from "#blobs/whole-blob.ts";
-import { ExecuteResponse } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import type { ReadRequest, ReadResponse } from "#wire/generated/google/bytestream/bytestream.ts";
-import { decode } from "#wire/message.ts";
 import { need } from "./caller.ts";
 import { storeOf, type BuildCall, type BuildPorts } from "./door.ts";
 import type { ExecutionPorts } from "./execution-ports.ts";
 import { operationName, type StreamName } from "./operation-names.ts";
 import type { Found, OperationsService } from "./operations.ts";
 import { invalid, outOfRange } from "./refusals.ts";
-import { readOutcome } from "./run-outcome.ts";
+import { readAnswer, readOutcome, type ActionOutcome } from "./run-outcome.ts";
 import { ExecutionFollower } from "./view.ts";
 
 export type LiveSource = {
@@ -129,14 +126,14 @@ class LiveRead {
     const outcome = readOutcome(job.view.tasks.find(({ planning }) => !planning)?.result);
     if (!outcome || outcome.token !== this.#name.token) return;
     const { blobs } = storeOf(this.#ports.build, this.#call);
-    const digest = await this.#digest(outcome.response, blobs, outcome.action);
+    const digest = await this.#digest(outcome, blobs);
     if (digest && at < digest.sizeBytes) yield* blobs.read(digest.text, { offset: at });
   }
 
-  async #digest(response: string, blobs: BlobStore, action: string) {
-    const { result } = decode(ExecuteResponse, await wholeBlob(blobs, response));
+  async #digest(outcome: ActionOutcome, blobs: BlobStore) {
+    const { result } = await readAnswer(outcome, blobs);
     const wire = this.#name.name === "stdout" ? result?.stdoutDigest : result?.stderrDigest;
-    const { fn = "sha256" } = parseDigest(action) ?? {};
+    const { fn = "sha256" } = parseDigest(outcome.action) ?? {};
     return wire && { text: digestText(fn, wire.hash, wire.sizeBytes), sizeBytes: wire.sizeBytes };
   }
 }

@@ -41,24 +41,19 @@ export async function storeAnswer(made: Made, ports: AnswerPorts): Promise<RunOu
   const code = status?.code ?? 0;
   const exitCode = result?.exitCode ?? 0;
   const isForCache = result !== undefined && code === 0 && exitCode === 0 && !spec.doNotCache;
-  const response: ExecuteResponse = {
-    cachedResult: false,
-    serverLogs,
-    message,
-    ...(result && { result }),
-    ...(status && { status }),
-  };
-  const [responseDigest, resultDigest] = await Promise.all([
-    put(blobs, encode(ExecuteResponse, response)),
-    isForCache ? put(blobs, encode(ActionResult, result)) : undefined,
-  ]);
   const { instance, action, because } = spec;
-  const about = { instance, action, response: responseDigest, code, exitCode, token: task.token };
-  const payload = outcomeText(because ? { ...about, because } : about);
-  const named = [responseDigest, ...digests];
-  if (resultDigest === undefined) return { kind: "done", payload, digests: pinnable(named) };
-  const publish = publicationOf(spec, resultDigest, clock.wallMs());
-  return { kind: "done", payload, digests: pinnable([resultDigest, ...named]), publish };
+  const about = { instance, action, code, exitCode, token: task.token, ...(because && { because }) };
+  if (isForCache) {
+    // What the cache serves is the answer, but for the message: one blob for both.
+    const stored = await put(blobs, encode(ActionResult, result));
+    const publish = publicationOf(spec, stored, clock.wallMs());
+    const payload = outcomeText({ ...about, result: stored, message });
+    return { kind: "done", payload, digests: pinnable([stored, ...digests]), publish };
+  }
+  const response = { cachedResult: false, serverLogs, message, ...(result && { result }), ...(status && { status }) };
+  const stored = await put(blobs, encode(ExecuteResponse, response));
+  const payload = outcomeText({ ...about, response: stored });
+  return { kind: "done", payload, digests: pinnable([stored, ...digests]) };
 }
 
 function publicationOf({ fn, instance, action, principal, because }: ActionSpec, digest: Digest, atMs: number): string {

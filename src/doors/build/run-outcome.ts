@@ -2,6 +2,10 @@
 import type { Digest } from "#base/digest.ts";
 import { defaultLimits } from "#kernel/limits.ts";
 import type { Result } from "#kernel/model.ts";
+import type { BlobStore } from "#blobs/store.ts";
+import { wholeBlob } from "#blobs/whole-blob.ts";
+import { ActionResult, ExecuteResponse } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
+import { decode } from "#wire/message.ts";
 import { isEmpty } from "./digests.ts";
 import type { MissReason } from "./why/seen.ts";
 
@@ -15,11 +19,12 @@ export type RanBecause =
   /** Who asked for it may not see what is in the cache. */
   | { readonly kind: "may-not-read" };
 
-export type ActionOutcome = {
+/** Where the answer is: an ExecuteResponse, whole; or the result alone, to which there is nothing to add but this. */
+export type AnswerAt = { readonly response: Digest } | { readonly result: Digest; readonly message?: string };
+
+export type ActionOutcome = AnswerAt & {
   readonly instance: string;
   readonly action: Digest;
-  /** The ExecuteResponse, whole. */
-  readonly response: Digest;
   /** Of its status; 0 is well. */
   readonly code: number;
   readonly exitCode: number;
@@ -39,12 +44,18 @@ export const pinnable = (digests: readonly Digest[]): readonly Digest[] =>
 
 export const outcomeText = (outcome: ActionOutcome): string => JSON.stringify(outcome);
 
+export async function readAnswer(at: AnswerAt, blobs: BlobStore): Promise<ExecuteResponse> {
+  if ("response" in at) return decode(ExecuteResponse, Uint8Array.from(await wholeBlob(blobs, at.response)));
+  const result = decode(ActionResult, Uint8Array.from(await wholeBlob(blobs, at.result)));
+  return { result, cachedResult: false, serverLogs: new Map(), message: at.message ?? "" };
+}
+
 /** Undefined for what this door has not written. */
 export function readOutcome(result: Result | undefined): ActionOutcome | undefined {
   if (!result) return undefined;
   try {
-    const outcome = JSON.parse(result.payload) as Partial<ActionOutcome>;
-    return typeof outcome.response === "string" ? (outcome as ActionOutcome) : undefined;
+    const outcome = JSON.parse(result.payload) as { readonly response?: unknown; readonly result?: unknown };
+    return typeof (outcome.response ?? outcome.result) === "string" ? (outcome as ActionOutcome) : undefined;
   } catch {
     return undefined;
   }

@@ -14,7 +14,6 @@ import {
   Action,
   Command,
   Directory,
-  ExecuteResponse,
   type FileNode,
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { StringValue } from "#wire/generated/google/protobuf/wrappers.ts";
@@ -31,7 +30,7 @@ import { python, testingTool, withoutTool } from "#worker/tool/testing-python.ts
 import { Tools } from "#worker/tool/tools.ts";
 import { wireOf } from "./digests.ts";
 import type { ActionSpec } from "./plan.ts";
-import { readOutcome } from "./run-outcome.ts";
+import { readAnswer, readOutcome } from "./run-outcome.ts";
 import { actionRunner, type ActionPorts } from "./run.ts";
 import { actionClaim, noCommand } from "./testing.ts";
 import { TenantTrees } from "./tenant-trees.ts";
@@ -145,8 +144,9 @@ describe("an action whose tool stays", { skip: withoutTool, timeout: 120_000 }, 
     const runner = actionRunner({ ...ports, tools: kept });
     const outcome = await runner({ task, signal, blobs, clock: realClock, report: () => {} });
     ok(outcome.kind === "done", JSON.stringify(outcome));
-    const { response = "" } = readOutcome({ payload: outcome.payload, digests: [] }) ?? {};
-    const { result, status } = decode(ExecuteResponse, await wholeBlob(blobs, response));
+    const known = readOutcome({ payload: outcome.payload, digests: [] });
+    ok(known);
+    const { result, status } = await readAnswer(known, blobs);
     const text = async (digest: { hash: string; sizeBytes: number } | undefined): Promise<string> =>
       digest ? Buffer.from(await wholeBlob(blobs, `${digest.hash}/${digest.sizeBytes}`)).toString() : "";
     const files = (result?.outputFiles ?? []).map(async ({ path, digest }) => [path, await text(digest)] as const);

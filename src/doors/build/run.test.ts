@@ -16,10 +16,10 @@ import {
   Action,
   Command,
   Directory,
-  ExecuteResponse,
+  type ExecuteResponse,
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { PreconditionFailure } from "#wire/generated/google/rpc/error_details.ts";
-import { decode, encode } from "#wire/message.ts";
+import { encode } from "#wire/message.ts";
 import { realClock } from "#test/real-clock.ts";
 import { until } from "#test/until.ts";
 import { Stopped } from "#worker/holding.ts";
@@ -32,7 +32,7 @@ import { blobSubject } from "./names.ts";
 import type { ActionSpec } from "./plan.ts";
 import { actionKind } from "./plan.ts";
 import { actionRunners, type ActionPorts } from "./run.ts";
-import { readOutcome } from "./run-outcome.ts";
+import { readAnswer, readOutcome } from "./run-outcome.ts";
 import { TenantTrees } from "./tenant-trees.ts";
 import { actionClaim } from "./testing.ts";
 
@@ -129,9 +129,11 @@ describe("an action on a worker", { skip: !isLinux && "needs linux: the sandbox"
 
   async function response(outcome: RunOutcome): Promise<ExecuteResponse> {
     ok(outcome.kind === "done", JSON.stringify(outcome));
-    const { response: digest = "" } = readOutcome({ payload: outcome.payload, digests: [] }) ?? {};
+    const known = readOutcome({ payload: outcome.payload, digests: [] });
+    ok(known);
+    const digest = "response" in known ? known.response : known.result;
     ok(outcome.digests?.includes(digest), "the answer is among what is pinned");
-    return decode(ExecuteResponse, await wholeBlob(blobs, digest));
+    return await readAnswer(known, blobs);
   }
 
   test("E2: what goes into the cache is named with the result; what does not is not", async () => {

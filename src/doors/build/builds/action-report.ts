@@ -1,17 +1,13 @@
 /** What an action of a build came to, with all that it made. */
-import type { Digest } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
-import { wholeBlob } from "#blobs/whole-blob.ts";
 import type { TaskView } from "#kernel/query.ts";
-import {
-  ExecuteResponse,
-  type ActionResult,
-  type Digest as WireDigest,
+import type {
+  ActionResult,
+  Digest as WireDigest,
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import type { ActionReport, ActionStatus, OutputMade } from "#wire/generated/millrace/build/v1/builds.ts";
-import { decode } from "#wire/message.ts";
-import { readOutcome } from "#doors/build/run-outcome.ts";
+import { readAnswer, readOutcome, type AnswerAt } from "#doors/build/run-outcome.ts";
 import { readFailure } from "./failure-text.ts";
 
 /** Without outputs where it has made none, or its answer is no longer kept. */
@@ -21,16 +17,16 @@ export async function reportOf(
   blobs: BlobStore,
 ): Promise<ActionReport> {
   const failure = task?.lastFailure && readFailure(task.lastFailure.message);
-  const response = readOutcome(task?.result)?.response ?? failure?.response ?? "";
-  const result = response === "" ? undefined : await resultIn(response, blobs);
+  const answer = readOutcome(task?.result) ?? failure?.answer;
+  const result = answer && (await resultIn(answer, blobs));
   if (!result) return { status, exitCode: 0, outputs: [], stdout: "", stderr: "" };
   const { exitCode, stdoutDigest, stderrDigest } = result;
   return { status, exitCode, outputs: outputsOf(result), stdout: textOf(stdoutDigest), stderr: textOf(stderrDigest) };
 }
 
-async function resultIn(response: Digest, blobs: BlobStore): Promise<ActionResult | undefined> {
+async function resultIn(answer: AnswerAt, blobs: BlobStore): Promise<ActionResult | undefined> {
   try {
-    return decode(ExecuteResponse, Uint8Array.from(await wholeBlob(blobs, response))).result;
+    return (await readAnswer(answer, blobs)).result;
   } catch (error) {
     if (isFault(error, "not-found")) return undefined;
     throw error;

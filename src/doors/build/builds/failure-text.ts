@@ -1,20 +1,24 @@
 /** A failed attempt keeps one text: what went wrong for people, and where the whole answer is for programs. Pure. */
 import type { Digest } from "#base/digest.ts";
+import type { AnswerAt } from "#doors/build/run-outcome.ts";
 
 const textLengthMax = 1_700;
 
-export const failureText = (text: string, action: Digest, response: Digest): string =>
-  `${text.slice(0, textLengthMax)} [action ${action}, response ${response}]`;
+export function failureText(text: string, action: Digest, answer: AnswerAt): string {
+  const at = "response" in answer ? `response ${answer.response}` : `result ${answer.result}`;
+  return `${text.slice(0, textLengthMax)} [action ${action}, ${at}]`;
+}
 
-export type Failure = { readonly text: string; readonly action: Digest; readonly response: Digest };
+export type Failure = { readonly text: string; readonly action: Digest; readonly answer?: AnswerAt };
 
-const shape = /^(.*) \[action (\S+), response (\S+)\]$/s;
+const shape = /^(.*) \[action (\S+), (response|result) (\S+)\]$/s;
 
 /** What history tells begins with the kind of the failure. */
 const kinds = /^(?:executor-lost|preempted|timed-out|out-of-memory|input-lost|user-failure|cancelled): /;
 
 export function readFailure(message: string): Failure {
   const told = message.replace(kinds, "");
-  const [, text = told, action = "", response = ""] = shape.exec(told) ?? [];
-  return { text, action, response };
+  const [, text = told, action = "", kind, digest] = shape.exec(told) ?? [];
+  if (digest === undefined) return { text, action };
+  return { text, action, answer: kind === "result" ? { result: digest } : { response: digest } };
 }

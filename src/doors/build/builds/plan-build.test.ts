@@ -182,11 +182,11 @@ test("a tree has every path where it was put, whatever the order", () => {
 
 test("what a failed attempt says is read back, by history's words, too", () => {
   fc.assert(
-    fc.property(fc.string({ maxLength: 500 }), (text) => {
-      const [action, response] = [`${"a".repeat(64)}/1`, `${"b".repeat(64)}/2`];
-      const told = failureText(text, action, response);
-      deepEqual(readFailure(`user-failure: ${told}`), { text, action, response });
+    fc.property(fc.string({ maxLength: 500 }), fc.boolean(), (text, isWhole) => {
+      const [action, digest] = [`${"a".repeat(64)}/1`, `${"b".repeat(64)}/2`];
+      const answer = isWhole ? { response: digest } : { result: digest };
+      deepEqual(readFailure(`user-failure: ${failureText(text, action, answer)}`), { text, action, answer });
     }),
   );
-  deepEqual(readFailure("executor-lost: gone"), { text: "gone", action: "", response: "" });
+  deepEqual(readFailure("executor-lost: gone"), { text: "gone", action: "" });
 });

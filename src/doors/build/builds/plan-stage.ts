@@ -9,18 +9,16 @@ import type { Digest } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
 import type { BlobStore, Store } from "#blobs/store.ts";
 import { digestOf } from "#blobs/hashing.ts";
-import { wholeBlob } from "#blobs/whole-blob.ts";
 import { grpcCode, isGrpcError } from "#grpc/status.ts";
 import type { Plan } from "#kernel/model.ts";
 import type { PlanInputs } from "#kernel/query.ts";
 import {
   Action,
   Command,
-  ExecuteResponse,
   type ActionResult,
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import type { BuildAction, Group, Input } from "#wire/generated/millrace/build/v1/builds.ts";
-import { decode, encode } from "#wire/message.ts";
+import { encode } from "#wire/message.ts";
 import { named, type Encoded } from "#worker/outputs/canonical.ts";
 import { Pace } from "#worker/pace.ts";
 import type { Planner, Planners } from "#worker/runner.ts";
@@ -28,7 +26,7 @@ import { eachOf } from "#doors/build/each-of.ts";
 import { withEmpty } from "#doors/build/empty-blobs.ts";
 import type { ExecutionSettings } from "#doors/build/execution-settings.ts";
 import { planAction } from "#doors/build/plan.ts";
-import { readOutcome } from "#doors/build/run-outcome.ts";
+import { readAnswer, readOutcome } from "#doors/build/run-outcome.ts";
 import { askedFor, completed, messagesOf } from "./action-messages.ts";
 import { treeOf, type Leaf, type Placed } from "./input-tree.ts";
 import { findMade } from "./made.ts";
@@ -174,7 +172,7 @@ export class StagePlanning {
   async #read(key: string): Promise<ActionResult> {
     const outcome = readOutcome(this.#outcomes.get(key)?.result);
     if (!outcome) return nothingMade;
-    return decode(ExecuteResponse, await wholeBlob(this.#given.blobs, outcome.response)).result ?? nothingMade;
+    return (await readAnswer(outcome, this.#given.blobs)).result ?? nothingMade;
   }
 
   #take(digest: Digest, key: string): void {

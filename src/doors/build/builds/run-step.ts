@@ -8,10 +8,9 @@ import type { Digest } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import { digestOf } from "#blobs/hashing.ts";
 import type { BlobStore, Store } from "#blobs/store.ts";
-import { wholeBlob } from "#blobs/whole-blob.ts";
 import { grpcCode } from "#grpc/status.ts";
-import { ActionResult, ExecuteResponse } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
-import { decode, encode } from "#wire/message.ts";
+import { ActionResult } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
+import { decode } from "#wire/message.ts";
 import type { RunContext, Runner, RunOutcome, Runners } from "#worker/runner.ts";
 import { missReasonOf, type ActionCacheService } from "#doors/build/action-cache.ts";
 import { closureOf } from "#doors/build/closure.ts";
@@ -19,7 +18,7 @@ import { numberOf, wireOf } from "#doors/build/digests.ts";
 import type { BuildCall } from "#doors/build/door.ts";
 import { withEmpty } from "#doors/build/empty-blobs.ts";
 import { readAction } from "#doors/build/execution-inputs.ts";
-import { outcomeText, pinnable, readOutcome, type RanBecause } from "#doors/build/run-outcome.ts";
+import { outcomeText, pinnable, readAnswer, readOutcome, type RanBecause } from "#doors/build/run-outcome.ts";
 import type { Seen } from "#doors/build/why/seen.ts";
 import { askedFor } from "./action-messages.ts";
 import { failureText } from "./failure-text.ts";
@@ -112,21 +111,17 @@ class Step {
   }
 
   async #cached(result: ActionResult, named: Digest): Promise<RunOutcome> {
-    const { fn } = this.#spec;
-    const response = encode(ExecuteResponse, { result, cachedResult: true, serverLogs: new Map(), message: "" });
-    const responseDigest = digestOf(response);
-    await this.#blobs.write(responseDigest, response);
+    const { fn, instance, action } = this.#spec;
     const closure = await closureOf(result, fn, this.#blobs);
-    const digests = pinnable([responseDigest, named, ...closure.digests()]);
-    const { instance, action } = this.#spec;
-    const payload = outcomeText({ instance, action, response: responseDigest, code: 0, exitCode: 0, cached: true });
+    const digests = pinnable([named, ...closure.digests()]);
+    const payload = outcomeText({ instance, action, result: named, code: 0, exitCode: 0, cached: true });
     return { kind: "done", payload, digests };
   }
 
   async #judge(done: Done, outputs: readonly string[], because: RanBecause): Promise<RunOutcome> {
     const outcome = readOutcome({ payload: done.payload, digests: [] });
     if (!outcome) throw new Fault("internal", "run step", { why: "an action ended without an outcome" });
-    const { result, status, message } = decode(ExecuteResponse, await wholeBlob(this.#blobs, outcome.response));
+    const { result, status, message } = await readAnswer(outcome, this.#blobs);
     const lacking = result && outcome.code === 0 && outcome.exitCode === 0 ? notMade(result, outputs) : [];
     if (outcome.code === 0 && outcome.exitCode === 0 && lacking.length === 0) {
       await this.#noteStored(done);
@@ -139,7 +134,7 @@ class Step {
     return {
       kind: "failed",
       reason: isLost ? "input-lost" : "user-failure",
-      message: failureText(text, this.#spec.action, outcome.response),
+      message: failureText(text, this.#spec.action, outcome),
     };
   }
 
