@@ -39,8 +39,10 @@ test("B1: bytes that rotted are found out, count as missing, and are written ane
     name.endsWith("-5"),
   );
   ok(file);
-  await writeFile(join(root.path, "blobs/sha256", file), "wrong");
-  await rejects(text(blobs.read(digest)), (e) => isFault(e, "corrupt"));
+  for (const rotten of ["wrong", "sounder", "sou", ""]) {
+    await writeFile(join(root.path, "blobs/sha256", file), rotten);
+    await rejects(text(blobs.read(digest)), (e) => isFault(e, "corrupt"));
+  }
   deepEqual(await blobs.missing([digest]), [digest]);
   await put(blobs, "sound");
   equal(await text(blobs.read(digest)), "sound");

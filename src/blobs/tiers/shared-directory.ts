@@ -113,15 +113,18 @@ const knownMax = 500_000;
 
 const sliceBytes = 256 * 1024;
 
+/** One byte more than there should be is asked for, so that one who has more is found out without another call. */
 async function* slices(path: string, digest: Digest): AsyncGenerator<Uint8Array> {
   const file = await open(path, "r").catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") throw new Fault("not-found", "read blob", { digest });
     throw asFault(error, "read blob", digest);
   });
   try {
-    for (;;) {
-      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(sliceBytes), 0, sliceBytes);
+    for (let left = partsOf(digest).sizeBytes; left > 0;) {
+      const length = Math.min(sliceBytes, left + 1);
+      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(length), 0, length);
       if (bytesRead === 0) return;
+      left -= bytesRead;
       yield buffer.subarray(0, bytesRead);
     }
   } catch (error) {
