@@ -42,7 +42,7 @@ type Sizes = {
   /** No round begins later than this, apart from the first two: of one node, and of three. */
   readonly oneUntilMs: number;
   readonly threeUntilMs: number;
-  /** Actions that do not count, before all others: a node lives for days, and compiles what it does often. */
+  /** Actions that do not count, before all others: a node lives for days, and compiles what it does thousands of times. */
   readonly warmUps: number;
   /** Of files in the input tree, and how many actions of each are executed one by one and together. */
   readonly trees: readonly { readonly files: number; readonly alone: number; readonly together: number }[];
@@ -50,9 +50,9 @@ type Sizes = {
 
 const full: Sizes = {
   rounds: 3,
-  oneUntilMs: 30_000,
-  threeUntilMs: 60_000,
-  warmUps: 1_000,
+  oneUntilMs: 55_000,
+  threeUntilMs: 100_000,
+  warmUps: 3_000,
   trees: [
     { files: 10, alone: 100, together: 600 },
     { files: 1_000, alone: 30, together: 60 },
@@ -125,8 +125,8 @@ async function measureOne(bench: Bench): Promise<readonly Cell[]> {
 
 async function warmUp({ load, sizes }: Bench, { ports }: ExecNodes, kind: SandboxKind): Promise<void> {
   const [{ files } = { files: 0 }] = sizes.trees;
-  const batch = `${kind} warm-up`;
-  await load.ask({ kind: "prepare", ports, files, count: sizes.warmUps, batch });
+  const batch = `${ports.length} ${kind} warm-up`;
+  await load.ask({ kind: "prepare", ports, files, count: Math.ceil(sizes.warmUps / ports.length), batch });
   await load.ask({ kind: "execute", ports, batch, atOnce });
 }
 
@@ -140,6 +140,7 @@ async function measureThree(bench: Bench, server: PostgresServer): Promise<reado
     const nodes = await ExecNodes.three(kind, server);
     const cells = bench.sizes.trees.map(({ files }) => cellOf(3, kind, files));
     try {
+      await warmUp(bench, nodes, kind);
       for (let round = -1; isTime(bench, round, bench.sizes.threeUntilMs); round += 1)
         await measureRound(bench, nodes, cells, round);
       all.push(...cells);
@@ -155,11 +156,12 @@ async function measureThree(bench: Bench, server: PostgresServer): Promise<reado
 async function measureRound(bench: Bench, nodes: ExecNodes, cells: readonly Cell[], round: number): Promise<void> {
   for (const [index, cell] of cells.entries()) {
     const { files, alone = 0, together = 0 } = bench.sizes.trees[index] ?? { files: 0 };
-    // Three share the cores of one, and take as long for a third; what does not count need not be as many.
+    // Three share the cores of one, and take as long for a third; what does not count need not be as many, but every
+    // node has to have seen the tree.
     const share = cell.nodes * (round < 0 ? 4 : 1);
     for (const [count, lanes] of [
       [Math.ceil(alone / share), 1],
-      [Math.ceil(together / share), atOnce],
+      [Math.max(round < 0 ? Math.min(together, atOnce) : 0, Math.ceil(together / share)), atOnce],
     ] as const) {
       const batch = `${cell.nodes} ${cell.kind} ${files} ${lanes} ${round}`;
       await bench.load.ask({ kind: "prepare", ports: nodes.ports, files, count, batch });
