@@ -42,7 +42,7 @@ type Sizes = {
   /** No round begins later than this, apart from the first two: of one node, and of three. */
   readonly oneUntilMs: number;
   readonly threeUntilMs: number;
-  /** Actions that do not count, before all others: a node lives for days, and compiles what it does thousands of times. */
+  /** Actions that do not count, before all others: a node lives for days, and compiles what it does often. */
   readonly warmUps: number;
   /** Of files in the input tree, and how many actions of each are executed one by one and together. */
   readonly trees: readonly { readonly files: number; readonly alone: number; readonly together: number }[];

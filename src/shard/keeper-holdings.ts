@@ -1,4 +1,4 @@
-/** The shards that the node holds, and their leases: won, renewed, given back, or run out (O2). */
+/** The shards that the node holds, and their leases: won, renewed, given back, or run out (OW2). */
 import { Fault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
 import type { Epoch, NodeId } from "#journal/journal.ts";
@@ -66,7 +66,7 @@ export class Holdings {
     const renewed = new Set(held);
     for (const holding of asked) {
       if (!renewed.has(holding.shard)) this.#stepDown(holding, "fenced");
-      // O2: one that ran out while the journal was being asked stays so, although the journal now says otherwise.
+      // OW2: one that ran out while the journal was being asked stays so, although the journal now says otherwise.
       else if (!holding.lease.standsAt(clock.monotonicMs())) this.#stepDown(holding, "lease");
       else holding.lease.untilMono = Math.max(holding.lease.untilMono, this.#leaseFrom(sentMono));
     }

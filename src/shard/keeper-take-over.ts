@@ -1,4 +1,4 @@
-/** How shards come to be served here: a log is read ahead, the shard acquired, and the rest of its log read (O1). */
+/** How shards come to be served here: a log is read ahead, the shard acquired, and the rest of its log read (OW1). */
 import { Fault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
 import type { Arrivals } from "./keeper-arrivals.ts";
@@ -106,7 +106,7 @@ export class TakeOvers {
   async #load(holding: Holding): Promise<void> {
     const { journal, replay: begin, host, holdings, ahead, isRunning } = this.#ports;
     const { shard, epoch, lease } = holding;
-    // O1: nobody can append behind this tail but us.
+    // OW1: nobody can append behind this tail but us.
     const tail = await journal.tail(shard);
     const replay = (await ahead.readOn(shard, tail.seq)) ?? (await begin(shard));
     await replay.readTo(tail.seq);

@@ -344,7 +344,7 @@ describe("the keeper", () => {
     await b.serving([0], 100);
   });
 
-  test("a shard that cannot be read back is reported and not served; the others are (O3)", async () => {
+  test("a shard that cannot be read back is reported and not served; the others are (OW3)", async () => {
     const rig = new Rig();
     const a = await (await rig.node("a", { cluster })).serving(all);
     await a.node.request({ kind: "command", shard: 2, command: submit() });

@@ -2,10 +2,10 @@
  * Keeps the node's shards: takes those that nobody owns (keeper-take-over.ts), renews their leases and steps down in
  * time (keeper-holdings.ts), and hands over (keeper-hand-over.ts).
  *
- * O1 A shard is served only after its state was replayed to a tail that was read after its epoch was acquired (K8).
- * O2 A lease is counted from before the request that won it was sent, on the monotonic clock; when it has run out the
+ * OW1 A shard is served only after its state was replayed to a tail that was read after its epoch was acquired (K8).
+ * OW2 A lease is counted from before the request that won it was sent, on the monotonic clock; when it has run out the
  *    shard is given up, whatever the journal may say later.
- * O3 A shard that cannot be read back is not served and is reported; the others go on.
+ * OW3 A shard that cannot be read back is not served and is reported; the others go on.
  */
 import { Fault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
@@ -196,7 +196,7 @@ export class Keeper {
     }
   }
 
-  /** O2: in time, also when the journal does not answer: when the first one ends, unless it is renewed. */
+  /** OW2: in time, also when the journal does not answer: when the first one ends, unless it is renewed. */
   async #leaseLoop(): Promise<void> {
     const { clock, settings } = this.#ports;
     while (this.#running) {

@@ -74,7 +74,7 @@ describe("workers with room", () => {
     deepEqual(told, [`able ${shard}`, "unable "]);
   });
 
-  test("the emptiest is told of new work; the others when it does not claim it (D1)", async () => {
+  test("the emptiest is told of new work; the others when it does not claim it (RD1)", async () => {
     const { clock, desk, wait, told, submit } = await scene();
     wait("full soon", 1);
     wait("empty", 4);

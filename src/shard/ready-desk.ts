@@ -2,7 +2,7 @@
  * Workers with room that wait for word of work, in whichever of this node's shards. With many shards nobody can wait
  * at each of them; here one question to a node is one for all of its shards. Whoever is told still has to claim.
  *
- * D1 Work that nobody claims is told to ever more of those who wait: one that was told may have no room any more.
+ * RD1 Work that nobody claims is told to ever more of those who wait: one that was told may have no room any more.
  */
 import type { Clock } from "#base/clock.ts";
 import type { ShardId } from "#base/ids.ts";
@@ -79,7 +79,7 @@ export class ReadyDesk {
     for (const waiter of this.#waiters) waiter.tell([]);
   }
 
-  /** D1. */
+  /** RD1. */
   #again(): void {
     this.#stopTimer = undefined;
     for (const waiter of this.#waiters) {

@@ -3,8 +3,8 @@
  * store, with delays, refusals, outcomes that nobody hears of (done or not), appends that land long after their
  * sender gave up, outages, and a clock that drifts and jumps.
  *
- * D1 "unavailable" is said only for what was not done. "unknown-outcome" hides either.
- * D2 One call is one instant at the store: what it does happens between two events of the world.
+ * DB1 "unavailable" is said only for what was not done. "unknown-outcome" hides either.
+ * DB2 One call is one instant at the store: what it does happens between two events of the world.
  */
 import { Fault } from "#base/fault.ts";
 import type { Random } from "#base/random.ts";

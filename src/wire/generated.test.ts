@@ -166,7 +166,7 @@ function messageOf(type: protobuf.Type, depth = 3): Arbitrary<Both> {
 
 describe("every generated message", () => {
   for (const type of messages)
-    test(`${type.typeName} has the bytes that protobufjs gives it, and comes back from them (W2)`, () => {
+    test(`${type.typeName} has the bytes that protobufjs gives it, and comes back from them (PB2)`, () => {
       const reference = root.lookupType(type.typeName);
       fc.assert(
         fc.property(messageOf(reference), ({ ours, theirs }) => {
@@ -178,7 +178,7 @@ describe("every generated message", () => {
       );
     });
 
-  test("survives bytes that are not its own: a message or a Fault, nothing else (W1)", () => {
+  test("survives bytes that are not its own: a message or a Fault, nothing else (PB1)", () => {
     const change = fc.record({ at: fc.nat(), to: fc.nat({ max: 255 }), how: fc.constantFrom("set", "cut", "insert") });
     const hostile = fc.constantFrom(...messages).chain((type) =>
       fc.tuple(

@@ -24,7 +24,7 @@ const refused = (type: Message<unknown>, hex: string, why: string): void =>
     hex,
   );
 
-describe("reading (W1)", () => {
+describe("reading (PB1)", () => {
   test("refuses what is cut off, too long or out of place", () => {
     refused(StringValue, "0a 05 61", "a length beyond the end");
     refused(StringValue, "0a ff ff ff ff 0f 61", "a length beyond the end");
@@ -120,7 +120,7 @@ describe("reading (W1)", () => {
   });
 });
 
-describe("writing (W2)", () => {
+describe("writing (PB2)", () => {
   test("leaves defaults out, but not where absence means something", () => {
     equal(encode(WriteRequest, { resourceName: "", writeOffset: 0, finishWrite: false, data: Buffer.of() }).length, 0);
     equal(encode(TaskPlan, { key: "", spec: "" }).toString("hex"), "");

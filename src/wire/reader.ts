@@ -1,7 +1,7 @@
 /**
  * Reads protobuf's wire format for generated code and for the hand-written decoders.
  *
- * W1 Whatever the bytes, reading ends with a message or with a Fault "invalid": it never reads beyond the bytes,
+ * PB1 Whatever the bytes, reading ends with a message or with a Fault "invalid": it never reads beyond the bytes,
  *    never recurses deeper than `depthMax`, and never makes more than `itemsMax` objects.
  */
 import { isUtf8 } from "node:buffer";

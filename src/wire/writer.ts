@@ -2,7 +2,7 @@
  * Writes protobuf's wire format into one growing buffer, for generated code and for the hand-written encoders.
  * Lengths are written after what they measure, which is moved when more room is needed for them than was kept.
  *
- * W2 Bytes are canonical: fields in the order of their numbers, defaults left out, maps sorted by key, numbers and
+ * PB2 Bytes are canonical: fields in the order of their numbers, defaults left out, maps sorted by key, numbers and
  *    lengths in as few bytes as they need. Equal messages are equal bytes.
  */
 import { Fault } from "#base/fault.ts";

@@ -4,7 +4,8 @@
  * its lease.
  *
  * N1 A run ends exactly once, and is told until the node says that it may be forgotten.
- * N2 A run is told as ended only when nothing of its tree is alive, or when the end says that something may be.
+ * N2 A run is told as ended only when nothing of its tree can do anything any more, or when the end says that something
+ *    may.
  * N3 A run that nobody renews is ended by the launcher's own clock.
  * N4 Whatever the launcher started dies when the launcher does.
  */

@@ -1,5 +1,5 @@
 /** Tools as their keeper has them: a real process in a real sandbox. */
-import { deepEqual, equal, ok, rejects } from "node:assert/strict";
+import { deepEqual, equal, notEqual, ok, rejects } from "node:assert/strict";
 import {
   chownSync,
   copyFileSync,
@@ -100,7 +100,7 @@ describe("tools that stay", { skip: withoutTool, timeout: 60_000 }, () => {
     for (const pid of pidsBelow(path)) killQuietly(pid);
     await until("it is gone", () => tools.counts.idle === 0 && !existsSync(path));
     const next = await borrow(tools);
-    equal(next.isKept, false);
+    notEqual(next.id, lent.id);
     await tools.end(next);
   });
 

@@ -16,7 +16,7 @@ export type ToolsPorts = {
 };
 
 /** A tool, and whether it was there before. To be given back or ended, whatever happens. */
-export type LentTool = { readonly id: number; readonly process: ToolProcess; readonly isKept: boolean };
+export type LentTool = { readonly id: number; readonly process: ToolProcess };
 
 export type ToolCounts = {
   readonly lent: number;
@@ -58,7 +58,7 @@ export class Tools implements AsyncDisposable {
     const process = this.#processes.get(id);
     if (process) {
       this.#kept += 1;
-      return { id, process, isKept: true };
+      return { id, process };
     }
     try {
       if (taken.kind === "new" && taken.ends !== undefined) await this.#end(taken.ends);
@@ -70,7 +70,7 @@ export class Tools implements AsyncDisposable {
       const made = await ToolProcess.make(command, { sandbox, processes, clock, onEnd }, signal);
       this.#processes.set(id, made);
       this.#started += 1;
-      return { id, process: made, isKept: false };
+      return { id, process: made };
     } catch (error) {
       this.#pool.gone(id);
       throw error;
