@@ -5,6 +5,7 @@
 #
 # What it assumes: a base image with any Node from 20 on, Debian's packages and glibc (the program brings the Node that
 # it runs on as an npm package, which musl systems such as Alpine cannot run), and an npm registry at build time.
+# Another base: --build-arg BASE=NAME.
 # docs/how-to/docker.md says what actions can and cannot do inside a container.
 ARG BASE=node:24-bookworm-slim
 
@@ -14,8 +15,9 @@ COPY package.json package-lock.json ./
 RUN npm ci --omit=dev --ignore-scripts && npm cache clean --force
 
 FROM ${BASE}
-# tini reaps what actions leave behind; bubblewrap is used where the container may make namespaces.
-RUN apt-get update && apt-get install -y --no-install-recommends tini bubblewrap \
+# tini reaps what actions leave behind; bubblewrap is used where the container may make namespaces; the Node that npm
+# brings needs libatomic, which slim images do not have.
+RUN apt-get update && apt-get install -y --no-install-recommends tini bubblewrap libatomic1 \
   && rm -rf /var/lib/apt/lists/*
 WORKDIR /app
 COPY --from=packages /app/node_modules ./node_modules

@@ -1,7 +1,7 @@
 // Millrace runs its TypeScript sources on one pinned Node release that npm installs like any other
 // dependency, one package per platform. The files in bin/ are plain JavaScript because they are the
 // only ones that must run on whatever Node the user has (20 or later).
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { existsSync, realpathSync } from "node:fs";
 import { createRequire, runMain } from "node:module";
 import { constants } from "node:os";
@@ -46,12 +46,20 @@ export function findPinnedNode({ platform = process.platform, arch = process.arc
  * @param {string} [problem]
  */
 export function explainMissing({ target, packageName, path }, problem) {
+  const library = /shared libraries: ([^:\s]+)/.exec(problem ?? "")?.[1];
   const looked = !packageName
     ? `there is no pinned Node package for ${target}`
     : !path
       ? `the npm package ${packageName} (an optional dependency) is not installed`
       : `${path} could not be started${problem ? ` (${problem})` : ""}` +
-        (target.startsWith("linux") ? "; on musl systems such as Alpine that binary cannot run" : "");
+        (target.startsWith("linux") && !library ? "; on musl systems such as Alpine that binary cannot run" : "");
+  if (library)
+    return (
+      `millrace: the Node that it runs on needs ${library}, which is not on this machine\n` +
+      `  looked: ${looked}\n` +
+      `  to fix: install it (Debian, Ubuntu: apt-get install ${debianPackages[library] ?? `the package with ${library}`})` +
+      " and run the same command again\n"
+    );
   const remedy =
     packageName && !path
       ? "run `npm ci` again without --omit=optional, on this machine,\n          or install Node"
@@ -90,6 +98,21 @@ export function runOnPinnedNode(args) {
   runChild(found.path, [...preload, ...args], (problem) => fail(explainMissing(found, problem)));
 }
 
+/** @type {Readonly<Record<string, string>>} what Node needs and small systems lack */
+const debianPackages = { "libatomic.so.1": "libatomic1", "libstdc++.so.6": "libstdc++6" };
+
+/**
+ * Why the system's loader cannot start it, in the loader's words; undefined where it can.
+ * @param {string} command
+ */
+function loaderProblem(command) {
+  const { status, stderr } = spawnSync(command, ["--version"], { encoding: "utf8", timeout: 10_000 });
+  return status === loaderFailed ? stderr.trim() : undefined;
+}
+
+/** The exit code of a program whose libraries cannot be found; programs may choose it, too. */
+const loaderFailed = 127;
+
 // Node refuses to strip types below a node_modules folder, which is where we are when someone
 // installed us as a dependency; there a load hook does it. A flag, so that worker threads get it too.
 function typeStrippingFlags() {
@@ -121,6 +144,8 @@ function runChild(command, args, onCannotStart) {
     if (child.pid === undefined) onCannotStart("code" in error ? String(error.code) : error.message);
   });
   child.on("exit", (code, signal) => {
+    const problem = code === loaderFailed ? loaderProblem(command) : undefined;
+    if (problem !== undefined) return onCannotStart(problem);
     if (!signal) process.exit(code ?? 1);
     for (const each of forwarded) process.removeAllListeners(each);
     // Die of what the child died of, so that our parent sees the truth; where that does not end

@@ -121,6 +121,21 @@ describe("the launcher on an old Node", { skip }, () => {
     equal(/\n\s+at /.test(stderr), false);
   });
 
+  test("with one whose library is missing: which, and what to install", { skip: process.platform !== "linux" }, () => {
+    const said = "node: error while loading shared libraries: libatomic.so.1: cannot open shared object file";
+    const launcher = install("poor", shout, `#!/bin/sh\necho "${said}" >&2; exit 127\n`);
+    const { status, stderr } = launch([...pretendOld, launcher]);
+    equal(status, 1);
+    match(stderr, /\nmillrace: the Node that it runs on needs libatomic\.so\.1, which is not on this machine\n/);
+    match(stderr, /  to fix: install it \(Debian, Ubuntu: apt-get install libatomic1\) and run the same/);
+  });
+
+  test("with one that can run, an exit code of 127 is the program's own", () => {
+    const nodeJs = join(packageRoot, "bin", "node.js");
+    const { status, stderr } = launch([...pretendOld, nodeJs, "-e", "process.exit(127)"]);
+    deepEqual([status, stderr], [127, ""]);
+  });
+
   test("with one that cannot run here (musl): the same", { skip: process.platform === "win32" }, () => {
     const launcher = install("musl", shout, "#!/there/is/no/such/loader\n");
     const { status, stderr } = launch([...pretendOld, launcher]);
