@@ -23,10 +23,16 @@ type Row = {
   readonly notes: Entry["notes"] | null;
 };
 
+/** What is prepared is kept: a plan made while the table was empty would scan it, however full it is by then. */
+const sessionSettings = "set enable_seqscan = off; set plan_cache_mode = force_generic_plan; set jit = off";
+
 export async function openPostgresIndex(options: PostgresIndexOptions): Promise<PostgresIndex> {
   const { url, schema = "millrace", connectionsMax = 8, timeoutMs = 5_000 } = options;
   if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) throw new Fault("invalid", "open names", { schema });
+  // The pool waits for it, though its types do not say so.
+  const onConnect: (client: pg.ClientBase) => unknown = (client) => client.query(sessionSettings);
   const pool = new pg.Pool({
+    onConnect,
     connectionString: url,
     max: connectionsMax,
     connectionTimeoutMillis: timeoutMs,
@@ -34,8 +40,8 @@ export async function openPostgresIndex(options: PostgresIndexOptions): Promise<
     statement_timeout: timeoutMs,
   });
   pool.on("error", () => {}); // an idle connection that broke is replaced
-  const ask = (text: string, values: readonly unknown[] = []): Promise<readonly Row[]> =>
-    pool.query<Row>(text, [...values]).then(({ rows }) => rows, failed);
+  const ask: Ask = (statement, values = []) =>
+    pool.query<Row>({ ...statement, values: [...values] }).then(({ rows }) => rows, failed);
   try {
     await prepare(ask, schema);
   } catch (error) {
@@ -45,11 +51,13 @@ export async function openPostgresIndex(options: PostgresIndexOptions): Promise<
   return { ...indexOn(ask, `"${schema}".names`, `"${schema}".names_version`), [Symbol.asyncDispose]: () => pool.end() };
 }
 
-type Ask = (text: string, values?: readonly unknown[]) => Promise<readonly Row[]>;
+/** One with a name is prepared once for each connection. */
+type Statement = { readonly name?: string; readonly text: string };
+type Ask = (statement: Statement, values?: readonly unknown[]) => Promise<readonly Row[]>;
 
 /** Nodes that start together prepare together; one of them is let first. */
 async function prepare(ask: Ask, schema: string): Promise<void> {
-  await ask(`do $$ begin
+  const text = `do $$ begin
     perform pg_advisory_xact_lock(hashtext('millrace names'));
     create schema if not exists "${schema}";
     create sequence if not exists "${schema}".names_version;
@@ -57,15 +65,27 @@ async function prepare(ask: Ask, schema: string): Promise<void> {
       tenant text collate "C" not null, space text collate "C" not null, name text collate "C" not null,
       digest text not null, version bigint not null, principal text not null, at_ms bigint not null, notes jsonb,
       primary key (tenant, space, name));
-  end $$`);
+  end $$`;
+  await ask({ text });
 }
 
 const columns = "space, name, digest, version, principal, at_ms, notes";
 const at = "tenant = $1 and space = $2 and name = $3";
 
 function indexOn(ask: Ask, table: string, sequence: string): ActionIndex {
+  const set = `digest = $4, principal = $5, at_ms = $6, notes = $7, version = nextval('${sequence}')`;
+  const insert =
+    `insert into ${table} (tenant, space, name, digest, principal, at_ms, notes, version) ` +
+    `values ($1, $2, $3, $4, $5, $6, $7, nextval('${sequence}')) on conflict (tenant, space, name) do`;
+  const selectOne = { name: "names-get", text: `select ${columns} from ${table} where ${at}` };
+  const putAnyhow = { name: "names-put", text: `${insert} update set ${set} returning version` };
+  const putFirst = { name: "names-put-first", text: `${insert} nothing returning version` };
+  const putNext = {
+    name: "names-put-next",
+    text: `update ${table} set ${set} where ${at} and version = $8 returning version`,
+  };
   const get = async ({ tenant, space, name }: EntryKey): Promise<Entry | undefined> => {
-    const [row] = await ask(`select ${columns} from ${table} where ${at}`, [tenant, space, name]);
+    const [row] = await ask(selectOne, [tenant, space, name]);
     return row && entryOf(row);
   };
   const written = async (rows: readonly Row[], key: EntryKey): Promise<Written> => {
@@ -77,36 +97,27 @@ function indexOn(ask: Ask, table: string, sequence: string): ActionIndex {
     const notes = entry.notes ? JSON.stringify(entry.notes) : null;
     return [tenant, space, name, entry.digest, entry.principal, entry.atMs, notes];
   };
-  const set = `digest = $4, principal = $5, at_ms = $6, notes = $7, version = nextval('${sequence}')`;
-  const insert =
-    `insert into ${table} (tenant, space, name, digest, principal, at_ms, notes, version) ` +
-    `values ($1, $2, $3, $4, $5, $6, $7, nextval('${sequence}'))`;
-
   return {
     get,
     async put(key, entry, ifVersion) {
       checkEntry(key, entry.notes);
       const values = fields(key, entry);
-      const conflict = "on conflict (tenant, space, name) do";
-      if (ifVersion === undefined)
-        return await written(await ask(`${insert} ${conflict} update set ${set} returning version`, values), key);
-      if (ifVersion === 0)
-        return await written(await ask(`${insert} ${conflict} nothing returning version`, values), key);
-      const update = `update ${table} set ${set} where ${at} and version = $8 returning version`;
-      return await written(await ask(update, [...values, ifVersion]), key);
+      if (ifVersion === undefined) return await written(await ask(putAnyhow, values), key);
+      if (ifVersion === 0) return await written(await ask(putFirst, values), key);
+      return await written(await ask(putNext, [...values, ifVersion]), key);
     },
     async remove({ tenant, space, name }, ifVersion) {
       const condition = ifVersion === undefined ? "" : " and version = $4";
       const values = [tenant, space, name, ...(ifVersion === undefined ? [] : [ifVersion])];
-      return (await ask(`delete from ${table} where ${at}${condition} returning version`, values)).length > 0;
+      const text = `delete from ${table} where ${at}${condition} returning version`;
+      return (await ask({ text }, values)).length > 0;
     },
     async list({ tenant, spacePrefix = "", after, limit }) {
       const [space, name] = after === undefined ? ["", ""] : (JSON.parse(after) as [string, string]);
-      const rows = await ask(
+      const text =
         `select ${columns} from ${table} where tenant = $1 and starts_with(space, $2) and (space, name) > ($3, $4) ` +
-          `order by space, name limit $5`,
-        [tenant, spacePrefix, space, name, limit + 1],
-      );
+        `order by space, name limit $5`;
+      const rows = await ask({ text }, [tenant, spacePrefix, space, name, limit + 1]);
       const page = rows.slice(0, limit);
       const last = page.at(-1);
       const entries = page.map((row) => ({ tenant, space: row.space, name: row.name, ...entryOf(row) }));

@@ -43,6 +43,15 @@ describe("a result is published", () => {
     equal((await index.get(key))?.digest, digest("c"), "who looked past the cache wants it replaced");
   });
 
+  test("without a look first where there was nothing, and by what it is told where there is", async () => {
+    const index = createMemoryIndex();
+    let looks = 0;
+    const counted: ActionIndex = { ...index, get: (at) => ((looks += 1), index.get(at)) };
+    await publish(counted, { first: true });
+    await publish(counted, { first: true, digest: digest("c"), atMs: 200 });
+    deepEqual([looks, (await index.get(key))?.digest], [0, digest("b")]);
+  });
+
   test("another time, when others keep writing at the same time", async () => {
     const index = createMemoryIndex();
     const busy: ActionIndex = { ...index, put: async () => ({ kind: "conflict", current: undefined }) };

@@ -33,11 +33,13 @@ export const buildPublisher =
     // What says that it is from the future could be neither replaced nor taken back.
     const atMs = Math.min(publication.atMs, wallMs());
     const key: EntryKey = { tenant, space, name };
+    // Who wants to be the first need not look: there is nothing, or it is told what there is.
+    let current = first ? undefined : await index.get(key);
     for (let tries = 0; tries < triesMax; tries += 1) {
-      const current = await index.get(key);
       if (current && (first || current.digest === digest || current.atMs > atMs)) return "done";
       const written = await index.put(key, { digest, principal, atMs }, current?.version ?? 0);
       if (written.kind === "written") return "done";
+      ({ current } = written);
     }
     return "later";
   };
