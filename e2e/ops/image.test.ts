@@ -32,9 +32,14 @@ test("the image builds, runs as nobody in particular, answers its probes and dra
   const name = `millrace-test-${process.pid}`;
   await ask("build", "--network=host", ...limits, "--build-arg", `BASE=${base}`, "-t", name, root);
   const port = await freePort();
-  const listen = `MILLRACE_EDGE_LISTEN=127.0.0.1:${port}`;
+  const settings = {
+    MILLRACE_EDGE_LISTEN: `127.0.0.1:${port}`,
+    MILLRACE_EDGE_IDENTITY_CLEARTEXT: "true",
+    MILLRACE_EDGE_IDENTITY_TOKENS: `[{name: op, tenant: "*", roles: [operator], sha256: "${"0".repeat(64)}"}]`,
+  };
+  const env = Object.entries(settings).flatMap(([key, value]) => ["-e", `${key}=${value}`]);
   try {
-    await ask("run", "-d", "--name", name, "--network=host", ...limits, "-e", listen, name);
+    await ask("run", "-d", "--name", name, "--network=host", ...limits, ...env, name);
     const answers = async (path: string): Promise<boolean> =>
       await fetch(`http://127.0.0.1:${port}${path}`).then(
         ({ ok: isOk }) => isOk,

@@ -21,8 +21,10 @@ mkdir -p "$root/usr/lib/node_modules" "$root/etc/ssl/certs"
 cp "$(readlink -f "$(command -v node)")" "$root/usr/bin/node"
 cp -r "$npm_folder" "$root/usr/lib/node_modules/npm"
 ln -sf ../lib/node_modules/npm/bin/npm-cli.js "$root/usr/bin/npm"
-# node links to it on some systems, and the image itself brings it only later
-chroot "$root" apt-get install -y -qq --no-install-recommends libstdc++6 libatomic1
+# Only for this Node, if it needs it: whether the image brings what its own needs is what is to be seen.
+if ldd "$root/usr/bin/node" | grep -q libatomic; then
+  chroot "$root" apt-get install -y -qq --no-install-recommends libatomic1
+fi
 trusted=/etc/ssl/certs/ca-certificates.crt
 if [[ -e "$trusted" ]]; then cp "$trusted" "$root/etc/ssl/certs/"; fi
 tar -C "$root" -c . | "${tool[@]}" import --change "ENV NODE_EXTRA_CA_CERTS=$trusted" - "$name"

@@ -9,7 +9,7 @@ import {
 import { decode } from "#wire/message.ts";
 import { inlined } from "./inline.ts";
 import { notFound } from "./refusals.ts";
-import { readAnswer, readOutcome } from "./run-outcome.ts";
+import { answerDigest, readAnswer, readOutcome } from "./run-outcome.ts";
 import type { Ended } from "./view.ts";
 import { viewFailure } from "./view-failure.ts";
 
@@ -46,7 +46,7 @@ export async function readResponse(
     throw isFault(error, "not-found") ? notFound("the answer of this operation is no longer kept") : error;
   }
   if (!response.result) return response;
-  const storedBytes = digestSizeBytes("response" in outcome ? outcome.response : outcome.result);
+  const storedBytes = digestSizeBytes(answerDigest(outcome));
   return { ...response, result: await withPrinted(response.result, fn, blobs, inline, storedBytes) };
 }
 

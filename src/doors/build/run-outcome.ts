@@ -44,6 +44,8 @@ export const pinnable = (digests: readonly Digest[]): readonly Digest[] =>
 
 export const outcomeText = (outcome: ActionOutcome): string => JSON.stringify(outcome);
 
+export const answerDigest = (at: AnswerAt): Digest => ("response" in at ? at.response : at.result);
+
 export async function readAnswer(at: AnswerAt, blobs: BlobStore): Promise<ExecuteResponse> {
   if ("response" in at) return decode(ExecuteResponse, Uint8Array.from(await wholeBlob(blobs, at.response)));
   const result = decode(ActionResult, Uint8Array.from(await wholeBlob(blobs, at.result)));

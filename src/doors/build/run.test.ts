@@ -32,7 +32,7 @@ import { blobSubject } from "./names.ts";
 import type { ActionSpec } from "./plan.ts";
 import { actionKind } from "./plan.ts";
 import { actionRunners, type ActionPorts } from "./run.ts";
-import { readAnswer, readOutcome } from "./run-outcome.ts";
+import { answerDigest, readAnswer, readOutcome } from "./run-outcome.ts";
 import { TenantTrees } from "./tenant-trees.ts";
 import { actionClaim } from "./testing.ts";
 
@@ -131,8 +131,7 @@ describe("an action on a worker", { skip: !isLinux && "needs linux: the sandbox"
     ok(outcome.kind === "done", JSON.stringify(outcome));
     const known = readOutcome({ payload: outcome.payload, digests: [] });
     ok(known);
-    const digest = "response" in known ? known.response : known.result;
-    ok(outcome.digests?.includes(digest), "the answer is among what is pinned");
+    ok(outcome.digests?.includes(answerDigest(known)), "the answer is among what is pinned");
     return await readAnswer(known, blobs);
   }
 

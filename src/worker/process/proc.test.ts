@@ -55,7 +55,7 @@ describe("a process", { skip: !isLinux && "needs Linux" }, () => {
 
   test(
     "whose first thread is dead is alive while another one runs",
-    { skip: !hasPython && "needs python3" },
+    { skip: !hasPython && "needs python: no python3 with ctypes" },
     async () => {
       await withChild(["python3", "-c", headless], async (pid) => {
         await until("its first thread is dead", () => stateOf(pid) === "Z");
