@@ -1,5 +1,5 @@
 /** Pure: an action to be executed becomes a job of one task. */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { Digest, DigestFunction } from "#base/digest.ts";
 import type { TaskTemplate } from "#kernel/model.ts";
 import type { Joining, Order } from "#shard/client.ts";
@@ -95,7 +95,7 @@ const textLengthMax = 300;
 /** 62: what is not to be cached is not shared either. 63: tenant and door are part of the key in the kernel. */
 function mergeKeyOf({ instance, action, unique }: Asked, { doNotCache }: Action): string {
   const parts = doNotCache ? ["alone", unique] : ["shared", instance, action];
-  return createHash("sha256").update(parts.join("\0")).digest("hex");
+  return hash("sha256", parts.join("\0"));
 }
 
 /** 54 */
