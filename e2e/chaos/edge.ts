@@ -2,7 +2,7 @@
  * A caller from outside: it knows the addresses of some nodes, asks any one of them for anything, and another one
  * when that one does not answer. The same request is sent again, so whoever uses it names what must be done once.
  */
-import { deadlineSignal } from "#base/abort.ts";
+import { Deadline } from "#base/abort.ts";
 import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import type { Random } from "#base/random.ts";
@@ -36,7 +36,7 @@ export function createEdge({ clock, random, addresses, tryMs }: EdgePorts): Edge
       if (leftMs <= 0) throw new Fault("unknown-outcome", nameOf(request), { tries, last: String(last) }, last);
       const to = random.pick(addresses());
       const late = (): Fault => new Fault("unknown-outcome", nameOf(request), { to });
-      using limited = deadlineSignal(clock, Math.min(leftMs, tryMs + heldMs), signal, late);
+      using limited = new Deadline(clock, Math.min(leftMs, tryMs + heldMs), signal, late);
       try {
         return (await transport.request(to, request, limited.signal)) as Settled;
       } catch (error) {

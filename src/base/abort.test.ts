@@ -1,6 +1,6 @@
 import { equal, rejects } from "node:assert/strict";
 import { test } from "node:test";
-import { deadlineSignal, orAborted } from "./abort.ts";
+import { Deadline, orAborted } from "./abort.ts";
 import { ManualClock } from "./manual-clock.ts";
 
 test("orAborted lets go with the signal's reason, also when it was aborted before", async () => {
@@ -15,7 +15,7 @@ test("orAborted lets go with the signal's reason, also when it was aborted befor
 test("a deadline aborts after its time, which may be extended, and leaves no timer when disposed of", async () => {
   const clock = new ManualClock();
   {
-    using limited = deadlineSignal(clock, 100, undefined, () => new Error("late"));
+    using limited = new Deadline(clock, 100, undefined, () => new Error("late"));
     await clock.advance(60);
     limited.extend(100);
     await clock.advance(60);
@@ -24,9 +24,47 @@ test("a deadline aborts after its time, which may be extended, and leaves no tim
     equal((limited.signal.reason as Error).message, "late");
   }
   const outer = new AbortController();
-  using inner = deadlineSignal(clock, 100, outer.signal, () => new Error("late"));
+  using inner = new Deadline(clock, 100, outer.signal, () => new Error("late"));
   outer.abort(new Error("outer"));
   equal((inner.signal.reason as Error).message, "outer");
   inner[Symbol.dispose]();
+  equal(clock.pending, 0);
+});
+
+test("a deadline that is extended keeps its timer, and goes on for as long as whoever is asked says", async () => {
+  const clock = new ManualClock();
+  const answers = [50, new Error("late")];
+  using limited = new Deadline(clock, 100, undefined, () => answers.shift() ?? 0);
+  limited.extend(Number.POSITIVE_INFINITY);
+  equal(clock.pending, 1);
+  await clock.advance(1_000);
+  equal(clock.pending, 0);
+  limited.extend(100);
+  limited.extend(200);
+  equal(clock.pending, 1);
+  await clock.advance(240);
+  equal(answers.length, 1);
+  equal(limited.signal.aborted, false);
+  await clock.advance(10);
+  equal(limited.signal.aborted, true);
+  equal(clock.pending, 0);
+});
+
+test("who waits for a deadline's promise is let go with its reason; one that is disposed of ends no more", async () => {
+  const clock = new ManualClock();
+  const outer = new AbortController();
+  const limited = new Deadline(clock, 100, outer.signal, () => new Error("late"));
+  equal(await limited.orOver(Promise.resolve(7)), 7);
+  const waiting = limited.orOver(new Promise(() => {}));
+  outer.abort(new Error("outer"));
+  await rejects(waiting, /outer/);
+  await rejects(limited.orOver(new Promise(() => {})), /outer/);
+  using before = new Deadline(clock, 100, outer.signal, () => new Error("late"));
+  await rejects(before.orOver(Promise.reject(new Error("its own"))), /outer/);
+  const done = new Deadline(clock, 100, undefined, () => new Error("late"));
+  done[Symbol.dispose]();
+  done.end(new Error("too late"));
+  done.extend(1);
+  equal(done.signal.aborted, false);
   equal(clock.pending, 0);
 });

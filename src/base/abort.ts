@@ -13,35 +13,82 @@ export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Pr
   }
 }
 
-export type DeadlineSignal = Disposable & {
-  readonly signal: AbortSignal;
-  /** Counts anew from now. */
-  extend(ms: number): void;
-};
+/**
+ * A time of its own that ends with the outer signal or when it is up. Every call has some, so there is but one timer
+ * for it, which is left as it is when the time is extended: it looks again when it fires.
+ */
+export class Deadline implements Disposable {
+  readonly #clock: Clock;
+  readonly #outer: AbortSignal | undefined;
+  /** Asked when the time is up: why it ends, or for how many more milliseconds it goes on. */
+  readonly #over: () => Error | number;
+  readonly #abort = new AbortController();
+  #untilMono = Number.POSITIVE_INFINITY;
+  #firesMono = Number.POSITIVE_INFINITY;
+  #cancel: (() => void) | undefined;
+  #letGo: ((why: unknown) => void) | undefined;
+  #isOver = false;
 
-/** A signal of its own that is aborted by the outer one or after the time; disposing of it frees timer and listener. */
-export function deadlineSignal(
-  clock: Clock,
-  ms: number,
-  outer: AbortSignal | undefined,
-  reason: () => Error,
-): DeadlineSignal {
-  const abort = new AbortController();
-  const stop = (): void => abort.abort(outer?.reason);
-  if (outer?.aborted) stop();
-  outer?.addEventListener("abort", stop, { once: true });
-  const arm = (afterMs: number): (() => void) =>
-    Number.isFinite(afterMs) ? clock.after(Math.max(0, afterMs), () => abort.abort(reason())) : () => {};
-  let cancel = arm(ms);
-  return {
-    signal: abort.signal,
-    extend(afterMs) {
-      cancel();
-      cancel = arm(afterMs);
-    },
-    [Symbol.dispose]() {
-      cancel();
-      outer?.removeEventListener("abort", stop);
-    },
+  constructor(clock: Clock, ms: number, outer: AbortSignal | undefined, over: () => Error | number) {
+    this.#clock = clock;
+    this.#outer = outer;
+    this.#over = over;
+    outer?.addEventListener("abort", this.#stop);
+    if (outer?.aborted) this.#stop();
+    this.extend(ms);
+  }
+
+  get signal(): AbortSignal {
+    return this.#abort.signal;
+  }
+
+  /** Counts anew from now. */
+  extend(ms: number): void {
+    this.#untilMono = this.#clock.monotonicMs() + Math.max(0, ms);
+    if (this.#untilMono < this.#firesMono && !this.#isOver) this.#arm(ms);
+  }
+
+  end(why: unknown): void {
+    if (this.#isOver) return;
+    this.#abort.abort(why);
+    this.#letGo?.(why);
+    this[Symbol.dispose]();
+  }
+
+  /** The promise's outcome, or why the time ended if it does so first; for one at a time. It goes on by itself. */
+  orOver<T>(promise: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.#letGo = reject;
+      promise.then(resolve, reject);
+      const { signal } = this.#abort;
+      if (signal.aborted) reject(signal.reason as Error);
+    });
+  }
+
+  /** Frees timer and listener. */
+  [Symbol.dispose](): void {
+    this.#isOver = true;
+    this.#cancel?.();
+    this.#cancel = undefined;
+    this.#outer?.removeEventListener("abort", this.#stop);
+  }
+
+  readonly #stop = (): void => this.end(this.#outer?.reason);
+
+  #arm(ms: number): void {
+    this.#cancel?.();
+    this.#firesMono = this.#untilMono;
+    this.#cancel = this.#clock.after(Math.max(0, ms), this.#fire);
+  }
+
+  readonly #fire = (): void => {
+    // A timer may come a little early by its own clock: what it was set for counts.
+    const nowMono = Math.max(this.#clock.monotonicMs(), this.#firesMono);
+    this.#firesMono = Number.POSITIVE_INFINITY;
+    if (this.#untilMono === Number.POSITIVE_INFINITY) return;
+    if (this.#untilMono > nowMono) return this.#arm(this.#untilMono - nowMono);
+    const over = this.#over();
+    if (typeof over === "number") this.extend(over);
+    else this.end(over);
   };
 }

@@ -1,5 +1,5 @@
 /** One GET within limits of time and size; redirects are refused, for they would lead around the address's check. */
-import { deadlineSignal } from "#base/abort.ts";
+import { Deadline } from "#base/abort.ts";
 import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
 
@@ -11,7 +11,7 @@ export async function fetchText(
   clock: Clock,
 ): Promise<string> {
   const doing = "fetch an issuer's keys";
-  using deadline = deadlineSignal(
+  using deadline = new Deadline(
     clock,
     timeoutMs,
     undefined,

@@ -23,10 +23,13 @@ export class OwnerMap {
     this.#refreshMsMin = refreshMsMin;
   }
 
-  /** Where the owner is believed to be; reads the map when there is no belief. */
+  /** Where the owner is believed to be. */
+  known(shard: ShardId): Address | undefined {
+    return this.#addresses.get(shard);
+  }
+
+  /** The same by a map that is read now, for when there is no belief. */
   async find(shard: ShardId): Promise<Address | undefined> {
-    const known = this.#addresses.get(shard);
-    if (known !== undefined) return known;
     await this.#read();
     // Shards are fixed when the cluster is made: one that is not in the map will never be (a mistyped id, mostly).
     if (this.#shards > 0 && shard >= this.#shards)

@@ -1,5 +1,5 @@
 /** One watch made of many: each owner's stream in turn, from where the last one stopped, nothing told twice. */
-import { deadlineSignal, orAborted } from "#base/abort.ts";
+import { Deadline, orAborted } from "#base/abort.ts";
 import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import type { Stamp, WatchMessage, WatchRequest } from "./protocol.ts";
@@ -10,6 +10,7 @@ export type WatchPorts = {
   readonly clock: Clock;
   readonly options: { readonly watchSilenceMs: number; readonly watchLostMsMax: number };
   backoff(): Backoff;
+  known(): Address | undefined;
   find(): Promise<Address | undefined>;
   forget(to: Address): void;
   correct(to: Address, hint: Address | undefined): boolean;
@@ -34,7 +35,7 @@ export async function* watchThrough(
   let heardAtMs = clock.monotonicMs();
   for (;;) {
     signal.throwIfAborted();
-    const to = await orAborted(ports.find(), signal);
+    const to = ports.known() ?? (await orAborted(ports.find(), signal));
     let ended: Ended = { done: false, hinted: false, why: "the shard has no owner" };
     if (to !== undefined) {
       const from = after === undefined ? request : { ...request, after };
@@ -67,7 +68,7 @@ async function* oneOwner(
 ): AsyncGenerator<Message, Ended> {
   const { clock, options } = ports;
   const silence = (): Fault => new Fault("unavailable", "hear of job", { to, silentMs: options.watchSilenceMs });
-  using limited = deadlineSignal(clock, options.watchSilenceMs, signal, silence);
+  const limited = new Deadline(clock, options.watchSilenceMs, signal, silence);
   let newest = from.after;
   try {
     for await (const message of ports.open(to, from, limited.signal)) {
@@ -91,5 +92,7 @@ async function* oneOwner(
     if (!isFault(error) || error.code === "invalid" || error.code === "not-found") throw error;
     ports.forget(to);
     return { done: false, hinted: false, why: error.message };
+  } finally {
+    limited[Symbol.dispose]();
   }
 }

@@ -6,7 +6,7 @@
  *    passed on (K8): the caller's view of a shard never runs backwards.
  * R3 Every wait ends with the caller's deadline; the Fault at the end says what was tried.
  */
-import { deadlineSignal, orAborted } from "#base/abort.ts";
+import { Deadline } from "#base/abort.ts";
 import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
@@ -119,6 +119,7 @@ class OwnerRouter implements Router {
       clock,
       options: this.#options,
       backoff: () => new Backoff(this.#options, random),
+      known: () => this.#owners.known(shard),
       find: () => this.#owners.find(shard),
       forget: (to) => this.#owners.forget(shard, to),
       correct: (to, hint) => this.#owners.correct(shard, to, hint),
@@ -131,59 +132,49 @@ class OwnerRouter implements Router {
 
   async #try(request: ShardRequest, untilMs: number, signal: AbortSignal | undefined): Promise<Tried> {
     const { clock } = this.#ports;
+    const { doubtMs } = this.#options;
     const { shard } = request;
     const heldMs = request.kind === "command" ? (request.waitMs ?? 0) : 0;
-    const tryMs = Math.min(this.#options.tryMs + heldMs, untilMs - clock.monotonicMs());
+    const beganMs = clock.monotonicMs();
+    const tryMs = Math.min(this.#options.tryMs + heldMs, untilMs - beganMs);
     const late = (): Fault => new Fault("unavailable", "ask owner", { shard, tryMs: Math.round(tryMs) });
-    using limited = deadlineSignal(clock, tryMs, signal, late);
     let to: Address | undefined;
+    const limited = new Deadline(clock, Math.min(tryMs, doubtMs), signal, () => {
+      const nowMs = clock.monotonicMs();
+      const leftMs = beganMs + tryMs - nowMs;
+      if (leftMs <= 0) return late();
+      if (to !== undefined) void this.#doubt(shard, to, () => limited.end(late()));
+      return Math.min(leftMs, nextOf(doubtMs, nowMs));
+    });
     try {
-      to = await orAborted(this.#owners.find(shard), limited.signal);
+      to = this.#owners.known(shard) ?? (await limited.orOver(this.#owners.find(shard)));
       if (to === undefined) return { to: "nobody", again: "the shard has no owner" };
       const asOf = this.#newest.get(shard);
-      using _doubting = this.#doubt(shard, to, () => limited.extend(0));
-      return this.#judge(shard, to, await this.#send(to, request, limited.signal), asOf);
+      return this.#judge(shard, to, await this.#send(to, request, limited), asOf);
     } catch (error) {
       // Callers with little patience must not all run into an owner that sleeps: the first leaves news to the next.
-      if (signal?.aborted && to !== undefined) this.#owners.hasMoved(shard, to, this.#options.doubtMs).catch(() => {});
+      if (signal?.aborted && to !== undefined) this.#owners.hasMoved(shard, to, doubtMs).catch(() => {});
       signal?.throwIfAborted();
       if (!isFault(error) || !isWorthRetrying(error)) throw error;
       if (to !== undefined) this.#owners.forget(shard, to);
       // Whoever was asked and did not answer in time may have done it.
       const unknown = error.code === "unknown-outcome" || (to !== undefined && limited.signal.aborted);
       return { to: to ?? "nobody", again: error.message, unknown };
+    } finally {
+      limited[Symbol.dispose]();
     }
   }
 
   /** One that hangs, or sleeps, says nothing at all; who owns the shard meanwhile can be read in the map. */
-  #doubt(shard: ShardId, to: Address, leave: () => void): Disposable {
-    const { doubtMs } = this.#options;
-    const { clock } = this.#ports;
-    let cancel = (): void => {};
-    let isOver = false;
-    const look = async (): Promise<void> => {
-      const moved = await this.#owners.hasMoved(shard, to, doubtMs).catch(() => false);
-      if (isOver) return;
-      if (moved) leave();
-      else arm(nextOf(doubtMs, clock.monotonicMs()));
-    };
-    const arm = (inMs: number): void => {
-      cancel = clock.after(inMs, () => void look());
-    };
-    arm(doubtMs);
-    return {
-      [Symbol.dispose]() {
-        isOver = true;
-        cancel();
-      },
-    };
+  async #doubt(shard: ShardId, to: Address, leave: () => void): Promise<void> {
+    if (await this.#owners.hasMoved(shard, to, this.#options.doubtMs).catch(() => false)) leave();
   }
 
-  #send(to: Address, request: ShardRequest, signal: AbortSignal): Promise<ShardResponse> {
+  #send(to: Address, request: ShardRequest, limited: Deadline): Promise<ShardResponse> {
     const { self, selfAddress, transport } = this.#ports;
     // A node that is stuck must not hold its own callers either.
-    if (self && to === selfAddress) return orAborted(self.request(request, signal), signal);
-    return transport.request(to, request, signal);
+    if (self && to === selfAddress) return limited.orOver(self.request(request, limited.signal));
+    return transport.request(to, request, limited.signal);
   }
 
   #judge(shard: ShardId, to: Address, response: ShardResponse, asOf: Stamp | undefined): Tried {
