@@ -9,11 +9,8 @@ export const systemClock: Clock = {
   monotonicMs: () => performance.now(),
   wallMs: () => Date.now(),
   after(ms, run) {
-    let timer = setTimeout(fire, Math.min(ms, timerMsMax), ms - timerMsMax);
-    function fire(leftMs: number): void {
-      if (leftMs <= 0) return run();
-      timer = setTimeout(fire, Math.min(leftMs, timerMsMax), leftMs - timerMsMax);
-    }
+    if (ms > timerMsMax) return afterLong(ms, run);
+    const timer = setTimeout(run, ms);
     return () => clearTimeout(timer);
   },
   sleep(ms, signal) {
@@ -31,3 +28,10 @@ export const systemClock: Clock = {
     });
   },
 };
+
+function afterLong(ms: number, run: () => void): () => void {
+  let cancel = systemClock.after(timerMsMax, () => {
+    cancel = systemClock.after(ms - timerMsMax, run);
+  });
+  return () => cancel();
+}
