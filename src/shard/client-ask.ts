@@ -21,8 +21,12 @@ export type AskQuery = <K extends Query["kind"]>(
 
 export function askers(router: Router): { readonly command: AskCommand; readonly query: AskQuery } {
   return {
-    async command(shard, command, { waitMs, ...options } = {}) {
-      const request = { kind: "command", shard, command, ...(waitMs === undefined ? {} : { waitMs }) } as const;
+    async command(shard, command, options) {
+      const waitMs = options?.waitMs;
+      const request =
+        waitMs === undefined
+          ? ({ kind: "command", shard, command } as const)
+          : ({ kind: "command", shard, command, waitMs } as const);
       return replyOf(command.kind, shard, await router.request(request, options)) as Replies[typeof command.kind];
     },
     async query(shard, query, options) {

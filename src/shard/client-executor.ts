@@ -75,7 +75,7 @@ export function executorClient(
       const { grants } = await command(
         shard,
         { kind: "reserve", executor, offers, prefer, count, start, nonce, ...(tenant === undefined ? {} : { tenant }) },
-        { ...options, ...(waitMs === undefined ? {} : { waitMs }) },
+        waitMs === undefined ? options : { ...options, waitMs },
       );
       return grants.map((grant) => ({
         ...grant,
@@ -84,7 +84,10 @@ export function executorClient(
         jobId: formatJob(shard, grant.job),
       }));
     },
-    start: (claim, options) => command(taskRef(claim.taskId).shard, { kind: "start", ...numbered(claim) }, options),
+    start({ executor, taskId, token }, options) {
+      const { shard, task } = taskRef(taskId);
+      return command(shard, { kind: "start", executor, task, token }, options);
+    },
     async renew(shard, executor, claims, options) {
       const numbers = claims.map(({ taskId, token }) => ({ task: taskRef(taskId).task, token }));
       const { held, lost } = await command(shard, { kind: "renew", executor, claims: numbers }, options);
@@ -94,12 +97,14 @@ export function executorClient(
       });
       return { held: held.map((each) => named(each)), lost: lost.map((each) => named(each)) };
     },
-    async report(claim, steps, options) {
-      await command(taskRef(claim.taskId).shard, { kind: "report", ...numbered(claim), steps }, options);
+    async report({ executor, taskId, token }, steps, options) {
+      const { shard, task } = taskRef(taskId);
+      await command(shard, { kind: "report", executor, task, token, steps }, options);
     },
-    async commit(claim, result, options) {
-      const commit = { kind: "commit", ...numbered(claim), result, evidence: noEvidence } as const;
-      return (await bring(taskRef(claim.taskId).shard, commit, options)).committed;
+    async commit({ executor, taskId, token }, result, options) {
+      const { shard, task } = taskRef(taskId);
+      const commit = { kind: "commit", executor, task, token, result, evidence: noEvidence } as const;
+      return (await bring(shard, commit, options)).committed;
     },
     recordPlan: (claim, plan, options) =>
       command(taskRef(claim.taskId).shard, { kind: "record-plan", ...numbered(claim), plan }, options),
@@ -129,4 +134,5 @@ async function allPlanInputs(query: AskQuery, claim: ClaimRef, options?: AskOpti
   return { ...first, results, next: undefined };
 }
 
+/** For what is said seldom; what is said of every task is spelled out. */
 const numbered = ({ executor, taskId, token }: ClaimRef) => ({ executor, task: taskRef(taskId).task, token });

@@ -119,8 +119,21 @@ export class HostedShard {
     for (const run of open.atSeal) run(stamp);
     const { events, jobs, keys, rows, parked, atRelease, atLoss, needsConfirm } = open;
     const sealedMono = this.#clock.monotonicMs();
-    const ended = { events, jobs, keys, rows, parked, atRelease, atLoss, needsConfirm };
-    this.inFlight = { stamp, payload, weightBytes, sealedMono, ...ended };
+    // Field by field: a spread is slow, and there is a batch for nearly every command.
+    this.inFlight = {
+      stamp,
+      payload,
+      weightBytes,
+      sealedMono,
+      events,
+      jobs,
+      keys,
+      rows,
+      parked,
+      atRelease,
+      atLoss,
+      needsConfirm,
+    };
     return this.inFlight;
   }
 
