@@ -11,7 +11,7 @@ import type { Entry, EntryKey } from "#blobs/action-index.ts";
 import { digestOf } from "#blobs/hashing.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import { wholeBlob } from "#blobs/whole-blob.ts";
-import { grpcCode, GrpcError, isGrpcError } from "#grpc/status.ts";
+import { grpcCode, isGrpcError } from "#grpc/status.ts";
 import {
   ActionResult,
   type GetActionResultRequest,
@@ -26,7 +26,7 @@ import { digestFor, functionFor, functionOf } from "./digests.ts";
 import { servedInstance, storeOf, type BuildCall, type BuildPorts } from "./door.ts";
 import { inlined, wantsInline } from "./inline.ts";
 import { blobSubject } from "./names.ts";
-import { invalid, missingBlobs } from "./refusals.ts";
+import { invalid, missingBlobs, notFound } from "./refusals.ts";
 import { stripped } from "./stripped.ts";
 import { isRevoked } from "./trust.ts";
 import type { TrustRules } from "./trust-rules.ts";
@@ -42,32 +42,28 @@ export class ActionCacheService {
     this.#trust = trust;
   }
 
-  /** At once where everything is at hand, as in a warm build it nearly always is. */
+  /** Throws NOT_FOUND where there is none to serve. At once where everything is at hand, as in a warm build it is. */
   get(request: GetActionResultRequest, call: BuildCall): Uint8Array | Promise<Uint8Array> {
-    need(call.caller, "action-cache.read");
-    const { blobs } = storeOf(this.#ports, call);
-    const { looked } = this.#ports;
-    const { tenant } = call.caller;
-    const bytes = wantsInline(request) ? undefined : this.#atOnce(request, call, blobs);
-    if (bytes) {
-      looked?.(tenant, "hit");
-      return bytes;
-    }
-    const asked = this.#asked(request, call);
-    const found = this.#get(asked, blobs, request).catch((error: unknown) => {
-      if (error instanceof Missed) {
-        looked?.(tenant, "miss");
-        this.#noteMiss(asked, call, error.reason);
-      }
-      throw error;
-    });
-    return looked ? this.#counted(found, tenant) : found;
+    const found = this.look(request, call);
+    return found instanceof Promise ? found.then(foundOrRefused) : found;
   }
 
-  async #counted(found: Promise<Uint8Array>, tenant: string): Promise<Uint8Array> {
-    const bytes = await found;
-    this.#ports.looked?.(tenant, "hit");
+  /** The same for whoever goes on without one: to it a miss is an answer like any other, and nothing is thrown. */
+  look(request: GetActionResultRequest, call: BuildCall): Uint8Array | Promise<Uint8Array | Missed> {
+    need(call.caller, "action-cache.read");
+    const { blobs } = storeOf(this.#ports, call);
+    const bytes = wantsInline(request) ? undefined : this.#atOnce(request, call, blobs);
+    if (!bytes) return this.#lookLater(request, call, blobs);
+    this.#ports.looked?.(call.caller.tenant, "hit");
     return bytes;
+  }
+
+  async #lookLater(request: GetActionResultRequest, call: BuildCall, blobs: BlobStore): Promise<Uint8Array | Missed> {
+    const asked = this.#asked(request, call);
+    const found = await this.#find(asked, blobs, request);
+    this.#ports.looked?.(call.caller.tenant, found instanceof Missed ? "miss" : "hit");
+    if (found instanceof Missed) this.#noteMiss(asked, call, found.reason);
+    return found;
   }
 
   /** For whoever asks later why; most calls are hits, and of those nothing is noted. */
@@ -106,24 +102,27 @@ export class ActionCacheService {
     return index.promptHash?.({ tenant: caller.tenant, space }, actionHash, request.sizeBytes);
   }
 
-  async #get({ key, fn }: Asked, blobs: BlobStore, wanted: GetActionResultRequest): Promise<Uint8Array> {
+  async #find({ key, fn }: Asked, blobs: BlobStore, wanted: GetActionResultRequest): Promise<Uint8Array | Missed> {
     const entry = await this.#ports.index.get(key);
-    if (!entry) throw new Missed({ kind: "never-stored" }, 0);
-    if (await this.#trust.isRevoked(key, entry)) throw new Missed({ kind: "revoked" }, entry.version);
+    if (!entry) return new Missed({ kind: "never-stored" }, 0);
+    if (await this.#trust.isRevoked(key, entry)) return new Missed({ kind: "revoked" }, entry.version);
     const bytes = await this.#stored(entry, blobs);
+    if (bytes instanceof Missed) return bytes;
     const closure = await this.#closureOf(entry, bytes, fn, blobs);
+    if (closure instanceof Missed) return closure;
     const [missing] = closure.size > 0 ? await blobs.missing(closure.digests()) : [];
-    if (missing !== undefined) throw new Missed({ kind: "incomplete", missing }, entry.version);
+    if (missing !== undefined) return new Missed({ kind: "incomplete", missing }, entry.version);
     if (!wantsInline(wanted)) return bytes;
     const result = decode(ActionResult, bytes);
     return encode(ActionResult, await inlined(result, wanted, { fn, blobs, resultBytes: bytes.length }));
   }
 
-  async #stored({ digest, version }: Entry, blobs: BlobStore): Promise<Uint8Array> {
+  async #stored({ digest, version }: Entry, blobs: BlobStore): Promise<Uint8Array | Missed> {
     try {
       return await wholeBlob(blobs, digest);
     } catch (error) {
-      throw isFault(error, "not-found") ? new Missed({ kind: "incomplete", missing: digest }, version) : error;
+      if (isFault(error, "not-found")) return new Missed({ kind: "incomplete", missing: digest }, version);
+      throw error;
     }
   }
 
@@ -133,7 +132,7 @@ export class ActionCacheService {
     bytes: Uint8Array,
     fn: DigestFunction,
     blobs: BlobStore,
-  ): Promise<Closure> {
+  ): Promise<Closure | Missed> {
     const known = this.#closures.get(name, fn);
     if (known) return known;
     try {
@@ -141,14 +140,14 @@ export class ActionCacheService {
       this.#closures.keep(name, closure);
       return closure;
     } catch (error) {
-      if (isFault(error, "not-found")) throw new Missed({ kind: "incomplete", missing: lostOf(error, name) }, version);
+      if (isFault(error, "not-found")) return new Missed({ kind: "incomplete", missing: lostOf(error, name) }, version);
       if (!isFault(error, "invalid") && !isGrpcError(error, grpcCode.invalidArgument)) throw error;
       this.#ports.report("read a stored action result", error);
-      throw new Missed({ kind: "incomplete", missing: name }, version);
+      return new Missed({ kind: "incomplete", missing: name }, version);
     }
   }
 
-  /** Whether another result was stored since a lookup found none that could be served (`missedVersionOf`). */
+  /** Whether another result was stored since a lookup found none that could be served (`Missed`). */
   async isNewer(request: Pick<GetActionResultRequest, ActionName>, version: number, call: BuildCall): Promise<boolean> {
     const { key } = this.#asked(request, call);
     const entry = this.#ports.index.prompt?.(key) ?? (await this.#ports.index.get(key));
@@ -197,29 +196,28 @@ type Asked = {
   readonly action: Digest;
 };
 
-/** Whatever the reason, the caller hears the same: there is nothing that it could do about it. */
-class Missed extends GrpcError {
+/** There is no result that could be served. */
+export class Missed {
   readonly reason: MissReason;
   /** Of the entry that was looked at; 0: there was none. */
   readonly version: number;
 
   constructor(reason: MissReason, version: number) {
-    // An ordinary answer, of which nobody asks where it came from: to note that would cost more than the look-up.
-    const { stackTraceLimit } = Error;
-    Error.stackTraceLimit = 0;
-    super(grpcCode.notFound, "no result of this action is known, or not all of it is here any more");
-    Error.stackTraceLimit = stackTraceLimit;
     this.reason = reason;
     this.version = version;
   }
 }
 
-/** Of what `get` threw: why there was no result; undefined where that is not what it says. */
-export const missReasonOf = (thrown: unknown): MissReason | undefined =>
-  thrown instanceof Missed ? thrown.reason : undefined;
-
-/** Likewise: which entry of the index was looked at. */
-export const missedVersionOf = (thrown: unknown): number => (thrown instanceof Missed ? thrown.version : 0);
+/** Whatever the reason, the caller hears the same: there is nothing that it could do about it. */
+function foundOrRefused(found: Uint8Array | Missed): Uint8Array {
+  if (!(found instanceof Missed)) return found;
+  // An ordinary answer, of which nobody asks where it came from: to note that would cost more than the look-up.
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = 0;
+  const error = notFound("no result of this action is known, or not all of it is here any more");
+  Error.stackTraceLimit = stackTraceLimit;
+  throw error;
+}
 
 /** The store names what it did not find. */
 const lostOf = ({ facts }: Fault, otherwise: Digest): Digest =>

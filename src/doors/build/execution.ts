@@ -15,7 +15,7 @@ import {
   type WaitExecutionRequest,
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import type { Operation } from "#wire/generated/google/longrunning/operations.ts";
-import { missedVersionOf, missReasonOf, type ActionCacheService } from "./action-cache.ts";
+import { Missed, type ActionCacheService } from "./action-cache.ts";
 import { need } from "./caller.ts";
 import { digestOfWire, functionOf } from "./digests.ts";
 import { servedInstance, storeOf, type BuildCall, type BuildPorts } from "./door.ts";
@@ -87,13 +87,9 @@ export class ExecutionService {
   async #cached(request: ExecuteRequest, call: BuildCall): Promise<Looked> {
     if (request.skipCacheLookup) return { because: { kind: "skip-cache-lookup" } };
     if (!call.caller.may("action-cache.read")) return { because: { kind: "may-not-read" } };
-    try {
-      return { response: cachedResponse(await this.#results.get({ ...request }, call)) };
-    } catch (error) {
-      const because = missReasonOf(error);
-      if (!because) throw error;
-      return { because, version: missedVersionOf(error) };
-    }
+    const found = await this.#results.look(request, call);
+    if (found instanceof Missed) return { because: found.reason, version: found.version };
+    return { response: cachedResponse(found) };
   }
 
   /**

@@ -12,7 +12,7 @@ import { grpcCode } from "#grpc/status.ts";
 import { ActionResult } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { decode } from "#wire/message.ts";
 import type { RunContext, Runner, RunOutcome, Runners } from "#worker/runner.ts";
-import { missReasonOf, type ActionCacheService } from "#doors/build/action-cache.ts";
+import { Missed, type ActionCacheService } from "#doors/build/action-cache.ts";
 import { closureOf } from "#doors/build/closure.ts";
 import { numberOf, wireOf } from "#doors/build/digests.ts";
 import type { BuildCall } from "#doors/build/door.ts";
@@ -28,7 +28,7 @@ import { readStep, type StepSpec } from "./step.ts";
 
 export type StepPorts = {
   readonly store: Store;
-  readonly results: Pick<ActionCacheService, "get">;
+  readonly results: Pick<ActionCacheService, "look">;
   /** Runs an action, whatever becomes of it. */
   readonly run: Runner;
   readonly seen?: Pick<Seen, "stored"> | undefined;
@@ -84,18 +84,13 @@ class Step {
     const { instance: instanceName, action, fn } = this.#spec;
     const asked = { instanceName, actionDigest: wireOf(action), digestFunction: numberOf(fn) };
     const wanted = { inlineStdout: false, inlineStderr: false, inlineOutputFiles: [] };
-    try {
-      const bytes = await this.#ports.results.get({ ...asked, ...wanted }, this.#call());
-      const result = decode(ActionResult, bytes);
-      // D3: somebody else may be content with less.
-      const [lacking] = notMade(result, outputs);
-      if (lacking !== undefined) return { because: { kind: "lacks-output", output: lacking } };
-      return { done: await this.#cached(result, digestOf(bytes)) };
-    } catch (error) {
-      const because = missReasonOf(error);
-      if (!because) throw error;
-      return { because };
-    }
+    const found = await this.#ports.results.look({ ...asked, ...wanted }, this.#call());
+    if (found instanceof Missed) return { because: found.reason };
+    const result = decode(ActionResult, found);
+    // D3: somebody else may be content with less.
+    const [lacking] = notMade(result, outputs);
+    if (lacking !== undefined) return { because: { kind: "lacks-output", output: lacking } };
+    return { done: await this.#cached(result, digestOf(found)) };
   }
 
   /** Who submitted the build may; that was looked at when it was planned. */
