@@ -134,6 +134,11 @@ export class Incoming<P> {
     this.#sayEnough();
   }
 
+  /** The handler has thrown, or what it answered with did. */
+  #refuse(thrown: unknown): void {
+    if (!this.#over) this.fail(this.#bound.refusalOf ? this.#bound.refusalOf(thrown) : thrown);
+  }
+
   /** What the caller still sends is of no use to anyone. A reset would also drop what is still to be sent. */
   #sayEnough(): void {
     if (!this.#inputEnded && this.#stream.isOpen && this.#stream.unsentBytes === 0)
@@ -183,10 +188,10 @@ export class Incoming<P> {
       this.#armDeadline();
       answer.then(
         (later: unknown) => this.#answer(later),
-        (error: unknown) => this.fail(error),
+        (error: unknown) => this.#refuse(error),
       );
     } catch (error) {
-      this.fail(error);
+      this.#refuse(error);
     } finally {
       if (this.#bound.method.request.isBrief) giveBody(message.bytes);
     }
@@ -215,7 +220,7 @@ export class Incoming<P> {
       }
       this.#end(grpcCode.ok);
     } catch (error) {
-      this.fail(error);
+      this.#refuse(error);
     }
   }
 
@@ -224,7 +229,7 @@ export class Incoming<P> {
       await this.#send(message);
       this.#finish();
     } catch (error) {
-      this.fail(error);
+      this.#refuse(error);
     }
   }
 
@@ -235,7 +240,7 @@ export class Incoming<P> {
     this.#armDeadline();
     this.#work(packed).then(
       () => this.#finish(),
-      (error: unknown) => this.fail(error),
+      (error: unknown) => this.#refuse(error),
     );
   }
 
@@ -243,7 +248,7 @@ export class Incoming<P> {
     this.#armDeadline();
     this.#sendAll(answers).then(
       () => this.#finish(),
-      (error: unknown) => this.fail(error),
+      (error: unknown) => this.#refuse(error),
     );
   }
 

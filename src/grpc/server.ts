@@ -44,7 +44,7 @@ import type { Method, Service } from "#wire/message.ts";
 import { answerFields } from "./answer-headers.ts";
 import { isGrpcType } from "./content-type.ts";
 import { Incoming, type CallOwner } from "./server-incoming.ts";
-import { bind, type AnyHandler, type Bound, type Handlers } from "./service.ts";
+import { bind, type AnyHandler, type Bound, type Handlers, type RefusalOf } from "./service.ts";
 import { errorOf, grpcCode, GrpcError, statusFields } from "./status.ts";
 import { parseTimeoutMs } from "./timeout.ts";
 
@@ -94,8 +94,8 @@ export class GrpcServer<P> implements StreamHandler, CallOwner {
   }
 
   /** One method by itself, its handler's types unchecked: for services that are tables. */
-  addMethod(method: Method<unknown, unknown>, handler: AnyHandler<P>): this {
-    this.#methods.set(method.path, { method, handler });
+  addMethod(method: Method<unknown, unknown>, handler: AnyHandler<P>, refusalOf?: RefusalOf): this {
+    this.#methods.set(method.path, { method, handler, refusalOf });
     return this;
   }
 

@@ -32,7 +32,11 @@ export type Handlers<S extends Service, P> = {
 export type Bound<P> = {
   readonly method: Method<unknown, unknown>;
   readonly handler: AnyHandler<P>;
+  readonly refusalOf?: RefusalOf | undefined;
 };
+
+/** What whatever a handler threw, now, later or while streaming, is told as. */
+export type RefusalOf = (thrown: unknown) => unknown;
 
 export type AnyHandler<P> = (request: unknown, call: ServerCall<P>) => unknown;
 

@@ -1,6 +1,5 @@
 /** The door's services on a gRPC server: what each method is answered by, and nothing else. */
 import type { GrpcServer } from "#grpc/server.ts";
-import { OnlyMessage } from "#grpc/outgoing.ts";
 import type { ServerCall } from "#grpc/server-call.ts";
 import {
   ActionCache,
@@ -83,12 +82,10 @@ export function serveBuild<P>(server: GrpcServer<P>, ports: ServedPorts, callerO
   const add: Add = (method, messages, handle) => {
     // The types of a method and its handler have been written beside each other below.
     const answer = handle as (request: unknown, call: BuildCall) => unknown;
-    const isStream = method.streams === "server" || method.streams === "both";
-    const guarded = (request: unknown, call: ServerCall<P>): unknown =>
-      guard(() => answer(request, new CallView(call, callerOf(call.principal))), isStream);
     server.addMethod(
       { ...method, ...(messages as { request: Message<unknown>; response: Message<unknown> }) },
-      guarded,
+      (request: unknown, call: ServerCall<P>) => answer(request, new CallView(call, callerOf(call.principal))),
+      (thrown) => refusalOf(refusalOfInputs(thrown)),
     );
     paths.push(method.path);
   };
@@ -195,26 +192,4 @@ function addExecution(add: Add, execution: ExecutionService, traces: CallTraces 
   );
   add(deleteOperation, deleteOperation, () => operations.delete());
   add(waitOperation, waitOperation, (request: WaitOperationRequest, call: BuildCall) => operations.wait(request, call));
-}
-
-/** Whatever is thrown, now, later or while streaming, is told in this door's words. */
-function guard(run: () => unknown, isStream: boolean): unknown {
-  try {
-    const answer = run();
-    if (answer instanceof Promise)
-      return answer.catch((error: unknown) => {
-        throw refusalOf(refusalOfInputs(error));
-      });
-    return isStream && !(answer instanceof OnlyMessage) ? guardedStream(answer as AsyncIterable<unknown>) : answer;
-  } catch (error) {
-    throw refusalOf(refusalOfInputs(error));
-  }
-}
-
-async function* guardedStream(stream: AsyncIterable<unknown>): AsyncGenerator<unknown> {
-  try {
-    yield* stream;
-  } catch (error) {
-    throw refusalOf(refusalOfInputs(error));
-  }
 }
