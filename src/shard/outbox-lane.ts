@@ -1,4 +1,5 @@
 /** What is to be published through one door: whose turn it is, and who waits for another try. */
+import type { Deadline } from "#base/abort.ts";
 import type { ShardId } from "#base/ids.ts";
 import { hash32 } from "#base/random.ts";
 import { Agenda } from "#kernel/agenda.ts";
@@ -13,7 +14,8 @@ export class Unpublished {
   tries = 0;
   /** The publisher said "done"; that is still to be logged. */
   isKnown = false;
-  abort: AbortController | undefined;
+  /** While it is being published. */
+  trying: Deadline | undefined;
   agendaAt = -1;
   agendaSlot = 0;
 

@@ -8,6 +8,7 @@
  * U3 So many at once for each door, so long for each try, and longer and longer pauses between two: a door whose
  *    publisher hangs holds up nobody else.
  */
+import { Deadline } from "#base/abort.ts";
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import { formatJob, formatTask, type ShardId } from "#base/ids.ts";
@@ -62,6 +63,9 @@ export type OutboxPorts = {
   readonly report: (doing: string, error: unknown) => void;
 };
 
+/** Nobody is told: those who would be are gone. */
+const gone = new Fault("stale", "publish", { why: "the shard is another's, or the node stops" });
+
 export class Outbox implements ShardObserver {
   readonly #ports: OutboxPorts;
   readonly #lanes = new Map<string, Lane>();
@@ -75,7 +79,7 @@ export class Outbox implements ShardObserver {
   kill(): void {
     this.#stopped = true;
     for (const lane of this.#lanes.values()) lane.cancelTimer?.();
-    for (const items of this.#items.values()) for (const { abort } of items) abort?.abort();
+    for (const items of this.#items.values()) for (const { trying } of items) trying?.end(gone);
   }
 
   durable(shard: HostedShard, { events }: SealedBatch): void {
@@ -95,7 +99,7 @@ export class Outbox implements ShardObserver {
     const items = this.#items.get(shard) ?? [];
     this.#items.delete(shard);
     for (const item of items) {
-      item.abort?.abort();
+      item.trying?.end(gone);
       item.lane.remove(item);
       this.#leave(item.lane);
     }
@@ -200,22 +204,19 @@ export class Outbox implements ShardObserver {
     const { name: tenant } = job.tenant;
     const { publish = "" } = result;
     const { no, door } = job;
-    const abort = (item.abort = new AbortController());
-    const given = Promise.withResolvers<"later">();
-    const cancel = clock.after(settings.tryMsMax, () => abort.abort());
-    abort.signal.addEventListener("abort", () => given.resolve("later"), { once: true });
+    const unpublished = (): Fault => new Fault("unavailable", "publish", { door, tries: item.tries });
+    const trying = (item.trying = new Deadline(clock, settings.tryMsMax, undefined, unpublished));
     try {
       const publication = { shard: shardId, tenant, door, job: no, task, generation, publish, result };
-      const outcome = await Promise.race([publisher(publication, abort.signal), given.promise]);
-      if (outcome === "done") return "done";
-      this.#failed(item, new Fault("unavailable", "publish", { door, tries: item.tries }));
-      return "later";
+      const outcome = await trying.orOver(publisher(publication, trying.signal));
+      if (outcome === "later") this.#failed(item, unpublished());
+      return outcome;
     } catch (error) {
       this.#failed(item, error);
       return "later";
     } finally {
-      cancel();
-      item.abort = undefined;
+      trying[Symbol.dispose]();
+      item.trying = undefined;
     }
   }
 

@@ -128,7 +128,8 @@ export class Watchers {
     this.remember(durable);
     if (this.#byJob.size === 0) return;
     const byJob = new Map<number, Event[]>();
-    for (const [i, event] of durable.events.entries()) {
+    for (let i = 0; i < durable.events.length; i += 1) {
+      const event = durable.events[i] as Event;
       const job = durable.jobs[i];
       if (job === undefined || !this.#byJob.has(job)) continue;
       const events = byJob.get(job);
