@@ -22,14 +22,13 @@ export function parseTask(text: string): TaskRef | undefined {
   return parsed && { shard: parsed.shard, task: parsed.number };
 }
 
-const shape = /^([jt])([0-9a-z]{1,4})-([0-9a-z]{1,11})$/;
+const shardMax = 36 ** 4 - 1;
 
 function parse(letter: "j" | "t", text: string): { shard: number; number: number } | undefined {
-  const match = shape.exec(text);
-  if (!match || match[1] !== letter) return undefined;
-  const shard = Number.parseInt(match[2] ?? "", 36);
-  const number = Number.parseInt(match[3] ?? "", 36);
-  if (!Number.isSafeInteger(number)) return undefined;
+  const dash = text.indexOf("-");
+  const shard = Number.parseInt(text.slice(1, dash), 36);
+  const number = Number.parseInt(text.slice(dash + 1), 36);
+  if (!(shard <= shardMax && number >= 0 && Number.isSafeInteger(number))) return undefined;
   // Only the canonical spelling is an id: two names for one thing would defeat comparison by string.
   const canonical = letter === "j" ? formatJob(shard, number) : formatTask(shard, number);
   return canonical === text ? { shard, number } : undefined;
