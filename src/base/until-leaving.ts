@@ -5,7 +5,7 @@ export type HeldCall = Disposable & { readonly signal: AbortSignal };
 /** One listener for all of them: `AbortSignal.any` costs more than all else that a call does to wait. */
 export class UntilLeaving {
   readonly #leaving: AbortSignal | undefined;
-  readonly #held = new Set<AbortController>();
+  readonly #held = new Set<Held>();
 
   constructor(leaving: AbortSignal | undefined) {
     this.#leaving = leaving;
@@ -15,23 +15,41 @@ export class UntilLeaving {
   /** Disposing of it leaves nothing behind. */
   hold(call: AbortSignal): HeldCall {
     if (!this.#leaving) return { signal: call, [Symbol.dispose]: () => {} };
-    const held = new AbortController();
-    const stop = (): void => held.abort(call.reason);
-    call.addEventListener("abort", stop, { once: true });
-    this.#held.add(held);
-    if (call.aborted) stop();
+    const held = new Held(call, this.#held);
     if (this.#leaving.aborted) held.abort(this.#leaving.reason);
-    return {
-      signal: held.signal,
-      [Symbol.dispose]: () => {
-        call.removeEventListener("abort", stop);
-        this.#held.delete(held);
-      },
-    };
+    return held;
   }
 
   #letGo(): void {
     for (const held of this.#held) held.abort(this.#leaving?.reason);
     this.#held.clear();
+  }
+}
+
+class Held implements HeldCall {
+  readonly #call: AbortSignal;
+  readonly #all: Set<Held>;
+  readonly #abort = new AbortController();
+  readonly #stop = (): void => this.abort(this.#call.reason);
+
+  constructor(call: AbortSignal, all: Set<Held>) {
+    this.#call = call;
+    this.#all = all;
+    all.add(this);
+    call.addEventListener("abort", this.#stop, { once: true });
+    if (call.aborted) this.#stop();
+  }
+
+  get signal(): AbortSignal {
+    return this.#abort.signal;
+  }
+
+  abort(why: unknown): void {
+    this.#abort.abort(why);
+  }
+
+  [Symbol.dispose](): void {
+    this.#call.removeEventListener("abort", this.#stop);
+    this.#all.delete(this);
   }
 }

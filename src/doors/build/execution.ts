@@ -175,7 +175,7 @@ export class ExecutionService {
     const { jobId, spec, subscriber, inline } = waiting;
     const about = aboutSpec(operationName(spec.instance, jobId), spec);
     const follower = new ExecutionFollower();
-    using held = this.#untilLeaving.hold(call.signal);
+    const held = this.#untilLeaving.hold(call.signal);
     try {
       yield viewOperation(about, follower.progress);
       for await (const message of client.watch(jobId, held.signal)) {
@@ -193,6 +193,7 @@ export class ExecutionService {
       this.#noteStored(spec, response, call);
       yield viewOperation(about, follower.progress, response);
     } finally {
+      held[Symbol.dispose]();
       // Those who are sent away come back, and should find it alive.
       if (!follower.ended && !leaving?.aborted) this.#leave(jobId, subscriber);
     }
