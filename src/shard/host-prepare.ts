@@ -107,8 +107,9 @@ export class Preparer {
   }
 
   async #pin(blobs: Pick<BlobStore, "pin">, asked: readonly (readonly Digest[])[]): Promise<readonly Evidence[]> {
-    const all = [...new Set(asked.flat())];
-    const together = await this.#pinOnce(blobs, all);
+    const all = new Set<Digest>();
+    for (const digests of asked) for (const digest of digests) all.add(digest);
+    const together = await this.#pinOnce(blobs, [...all]);
     if ("pinnedForMs" in together) return asked.map((digests) => ({ digests, pinnedForMs: together.pinnedForMs }));
     const missing = new Set(together.missing);
     return Promise.all(
