@@ -43,9 +43,10 @@ export type StreamName = OperationName & { readonly token: number; readonly name
 
 const streamShape = /^(?:(.*)\/)?streams\/([^/]+)\/(\d{1,15})\/(stdout|stderr)$/s;
 
+/** Of a name that is one of ours: it is not looked at again for every message that tells it. */
 export const streamNameOf = (operation: string, token: number, name: StreamName["name"]): string => {
-  const { instance, jobId } = parseOperationName(operation);
-  return `${instance === "" ? "" : `${instance}/`}streams/${jobId}/${token}/${name}`;
+  const at = operation.lastIndexOf(`${word}/`);
+  return `${operation.slice(0, at)}streams${operation.slice(at + word.length)}/${token}/${name}`;
 };
 
 /** Undefined for names of blobs and the like: these never end in such a word. */

@@ -8,7 +8,14 @@ import { parseDocument, type Document, type YAMLMap, type YAMLSeq } from "yaml";
 import { grpcCode, isGrpcError } from "#grpc/status.ts";
 import type { Action, Command } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { executionSettingsDefault, type ExecutionSettings } from "./execution-settings.ts";
-import { cachedName, operationName, parseCachedName, parseOperationName } from "./operation-names.ts";
+import {
+  cachedName,
+  operationName,
+  parseCachedName,
+  parseOperationName,
+  parseStreamName,
+  streamNameOf,
+} from "./operation-names.ts";
 import { kernelPriority, planAction, planJoin, planOrder, readSpec, type Asked } from "./plan.ts";
 import { noCommand } from "./testing.ts";
 
@@ -111,6 +118,14 @@ describe("an operation's name", () => {
   test("says where it is kept, with any instance", () => {
     for (const instance of ["", "main", "a/b"])
       deepEqual(parseOperationName(operationName(instance, "j1f-2s")), { instance, jobId: "j1f-2s" });
+  });
+
+  test("leads to what it prints", () => {
+    for (const instance of ["", "main", "a/myoperations/b"])
+      for (const jobId of ["j1f-2s", "j1-operations"]) {
+        const name = streamNameOf(operationName(instance, jobId), 7, "stdout");
+        deepEqual(parseStreamName(name), { instance, jobId, token: 7, name: "stdout" });
+      }
   });
 
   test("50: of what came from the cache says which action it is of", () => {
