@@ -76,6 +76,9 @@ const symlinks = { absoluteLinks: "allowed" } as const;
 /** Where inputs are laid out, and whose they become. */
 export type StageInto = Pick<Attempt, "folder" | "lane">;
 
+/** Inputs of earlier actions: kept, and in the root already. */
+type Reused = Pick<ActionPorts, "kept"> & Partial<Pick<Attempt, "left">>;
+
 /** Follows actions, for metrics and traces. */
 export type ActionWatch = {
   /** Asked at the start of each attempt. */
@@ -125,7 +128,7 @@ class ActionRun {
       if (byTool) return byTool;
       const attempt = resumed?.attempt ?? (await this.#ports.sandbox.attempt(signal));
       return await this.#within(attempt, async () => {
-        if (!resumed) attempt.staged(await this.#stage(read, attempt, this.#ports.kept));
+        if (!resumed) attempt.staged(await this.#stage(read, attempt, { kept: this.#ports.kept, left: attempt.left }));
         await this.#context.started?.();
         const running = resumed ? this.#resume(resumed) : this.#execute(read.command, attempt);
         const ran = await this.#ended(running, this.#live(attempt));
@@ -181,7 +184,7 @@ class ActionRun {
       trees: trees.forTenant(task.tenant),
       sandbox: sandbox.about.kind,
       // What the tool has open would not stay out of its reach.
-      stage: async (into) => void (await this.#stage(read, into, undefined)),
+      stage: async (into) => void (await this.#stage(read, into, {})),
       begin: async () => {
         await started?.();
         this.#times.mark("executionStart");
@@ -197,7 +200,7 @@ class ActionRun {
     return undefined;
   }
 
-  async #stage({ command, inputRoot }: ReadAction, { folder, lane }: StageInto, kept: ActionPorts["kept"]) {
+  async #stage({ command, inputRoot }: ReadAction, { folder, lane }: StageInto, { kept, left }: Reused) {
     const { trees, links } = this.#ports;
     this.#times.mark("inputFetchStart");
     const staged = await stage(
@@ -208,11 +211,11 @@ class ActionRun {
         outputs: wantedOutputs(command).map(({ path }) => path),
         symlinks,
       },
-      { root: folder.root, uid: lane.uid, files: lane.uid === undefined ? "copy" : "link" },
+      { root: folder.root, uid: lane.uid, files: lane.uid === undefined ? "copy" : "link", left },
       { trees: trees.forTenant(this.#context.task.tenant), links, blobs: this.#blobs, kept },
     );
     this.#times.mark("inputFetchCompleted");
-    return () => staged.giveBack();
+    return staged.inputs;
   }
 
   async #execute(command: Command, attempt: Attempt): Promise<Ran> {

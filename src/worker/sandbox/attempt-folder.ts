@@ -51,8 +51,10 @@ export function makeFile(path: string, uid: number | undefined): void {
   }
 }
 
+export const rootMode = 0o700;
+
 export function makeRoot({ root }: AttemptFolder, uid: number | undefined): void {
-  mkdirSync(root, { mode: 0o700 });
+  mkdirSync(root, { mode: rootMode });
   if (uid !== undefined) chownSync(root, uid, uid);
 }
 

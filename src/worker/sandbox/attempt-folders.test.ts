@@ -15,6 +15,7 @@ import {
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { rigHome } from "#worker/process/rig.ts";
+import type { LaidInputs } from "#worker/stage/left-inputs.ts";
 import { tellsChanges } from "#worker/stamp.ts";
 import { attemptsIn, type AttemptFolder } from "./attempt-folder.ts";
 import { AttemptFolders, type AttemptFoldersOptions } from "./attempt-folders.ts";
@@ -47,7 +48,7 @@ class Rig implements AsyncDisposable {
     writeFileSync(join(folder.root, "input"), "");
     this.folders.seal(folder);
     does(folder);
-    this.folders.takeInputs(folder, () => false);
+    this.folders.leaveInputs(folder, inputs(false));
     this.folders.giveBack(folder);
     await this.folders.settled();
     return folder;
@@ -58,6 +59,15 @@ class Rig implements AsyncDisposable {
     rmSync(this.home, { recursive: true, force: true });
   }
 }
+
+/** None of them stay; whether something else does. */
+const inputs = (isNothingElse: boolean, take?: () => void): LaidInputs => ({
+  areAsFound: false,
+  leave() {
+    take?.();
+    return { left: undefined, areMoved: take !== undefined, isNothingElse };
+  },
+});
 
 const stranger = (command: string, ...args: readonly string[]): void =>
   void execFileSync("setpriv", [`--reuid=${uid}`, `--regid=${uid}`, "--clear-groups", command, ...args]);
@@ -173,10 +183,8 @@ describe("the folder of an attempt", { skip: whyNot() }, () => {
     mkdirSync(join(folder.root, "kept"));
     rig.folders.seal(folder);
     const { ino } = statSync(folder.root);
-    rig.folders.takeInputs(folder, () => {
-      rmdirSync(join(folder.root, "kept"));
-      return true;
-    });
+    const take = (): void => rmdirSync(join(folder.root, "kept"));
+    rig.folders.leaveInputs(folder, inputs(true, take));
     rig.folders.giveBack(folder);
     await rig.folders.settled();
     equal(statSync(rig.folders.take(uid).root).ino, ino);
@@ -192,7 +200,7 @@ describe("the folder of an attempt", { skip: whyNot() }, () => {
       const folder = rig.folders.take(uid);
       rig.folders.seal(folder);
       if (before) stranger("chmod", "0777", folder.root);
-      rig.folders.takeInputs(folder, () => false);
+      rig.folders.leaveInputs(folder, inputs(false));
       if (after) stranger("chmod", "0777", folder.root);
       rig.folders.giveBack(folder);
       await rig.folders.settled();
@@ -212,7 +220,7 @@ describe("the folder of an attempt", { skip: whyNot() }, () => {
       await using rig = new Rig();
       const folder = rig.folders.take(uid);
       rig.folders.seal(folder);
-      rig.folders.takeInputs(folder, () => true);
+      rig.folders.leaveInputs(folder, inputs(true));
       rig.folders.giveBack(folder, false);
       await rig.folders.settled();
       does(folder);
@@ -226,7 +234,7 @@ describe("the folder of an attempt", { skip: whyNot() }, () => {
     const folder = rig.folders.take(uid);
     rig.folders.seal(folder);
     stranger("touch", join(folder.root, "made"));
-    rig.folders.takeInputs(folder, () => true);
+    rig.folders.leaveInputs(folder, inputs(true));
     rig.folders.giveBack(folder, false);
     await rig.folders.settled();
     isNew(rig.folders.take(uid));

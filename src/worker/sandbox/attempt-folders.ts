@@ -1,14 +1,18 @@
 /**
  * Folders of attempts, made when one is wanted. To make and to remove one takes twenty calls and several commits of
- * the file system, so one that was left as it was is emptied and used again for the same user's next attempt.
+ * the file system, so one that was left as it was is emptied, but for inputs that the next may want, and used again for
+ * the same user's next attempt.
  *
  * Z1 A folder is used again only where everything that what ran could reach is new, or the same as before by its
- *    stamp; that is looked at when it is taken, because only then nothing else of its user can be alive.
+ *    stamp, inputs that lie in it as well; that is looked at when it is taken, because only then nothing else of its
+ *    user can be alive. A root is stamped again only where it is seen after that to hold nothing else.
  */
-import { closeSync, fstatSync, ftruncateSync, mkdirSync, openSync, rmdirSync, unlinkSync, writeSync } from "node:fs";
-import { isAsStamped, stampOf, tellsChanges, type Stamp } from "#worker/stamp.ts";
-import { attemptsIn, makeAttemptFolder, makeFile, makeRoot, type AttemptFolder } from "./attempt-folder.ts";
-import { emptyFolder, removeFolder } from "./remove-folder.ts";
+import { mkdirSync } from "node:fs";
+import type { LaidInputs, LeftInputs } from "#worker/stage/left-inputs.ts";
+import { isAsStamped, stampOf, tellsChanges } from "#worker/stamp.ts";
+import { attemptsIn, makeAttemptFolder, type AttemptFolder } from "./attempt-folder.ts";
+import { blank, clear, type FileName, type Known } from "./clear-folder.ts";
+import { removeFolder } from "./remove-folder.ts";
 
 export type AttemptFoldersOptions = {
   readonly home: string;
@@ -17,18 +21,6 @@ export type AttemptFoldersOptions = {
   readonly log: (line: string) => void;
   /** For each user: one is still being told of while the next is at work. */
   readonly sparesMax?: number;
-};
-
-type FileName = "stdout" | "stderr" | "status";
-
-type Known = {
-  readonly uid: number;
-  readonly files: Map<FileName, Stamp>;
-  whole: Stamp;
-  /** When it is empty, with its inputs, or without those that were taken; undefined when it was changed. */
-  root: Stamp | undefined;
-  /** There is nothing in the root, as long as it is as stamped. */
-  isEmpty?: boolean;
 };
 
 const sparesMaxDefault = 3;
@@ -81,8 +73,18 @@ export class AttemptFolders {
   /** Whether that one can be had now that nothing of the user's is alive. If not, it is gone. */
   isStillGood(folder: AttemptFolder, uid: number): boolean {
     if (!this.#distrusted.has(uid) && this.#isAsLeft(folder)) return true;
-    this.remove(folder);
+    // Unless it had to go already.
+    if (this.#known.has(folder)) this.remove(folder);
     return false;
+  }
+
+  /** What lies in one that was taken: from here on it is whoever's asks. */
+  takeLeft(folder: AttemptFolder): LeftInputs | undefined {
+    const known = this.#known.get(folder);
+    const left = known?.left;
+    left?.letGo();
+    if (known) known.left = undefined;
+    return left;
   }
 
   /** Its inputs are there: from here on every change to the root itself shows. */
@@ -92,47 +94,51 @@ export class AttemptFolders {
   }
 
   /**
-   * Takes inputs out of it that are used elsewhere, once nothing of what ran is alive, and before anything else of its
-   * user can be.
+   * Takes inputs out of it that are used elsewhere, and notes which stay. Once nothing of what ran is alive, and before
+   * anything else of its user can be.
    */
-  takeInputs(folder: AttemptFolder, take: () => boolean): void {
+  leaveInputs(folder: AttemptFolder, inputs: LaidInputs): void {
     const known = this.#known.get(folder);
     const isSame = known?.root !== undefined && isAsStamped(folder.root, known.root);
-    const isNoneLeft = take();
+    const { left, areMoved, isNothingElse } = inputs.leave(isSame);
     if (!known) return;
-    known.root = isSame ? stampOf(folder.root) : undefined;
-    known.isEmpty = isSame && isNoneLeft;
+    known.left = left;
+    if (!isSame) known.root = undefined;
+    else if (areMoved) known.root = stampOf(folder.root);
+    known.isClear = isSame && isNothingElse;
   }
 
   /** Once nobody looks at it any more. */
   giveBack(folder: AttemptFolder, hasPrinted = true): void {
     const known = this.#known.get(folder);
-    if (known?.isEmpty && !hasPrinted && !this.#distrusted.has(known.uid)) return this.#giveBackEmpty(folder, known);
-    if (!known || this.#distrusted.has(known.uid) || !isAsStamped(folder.path, known.whole)) return this.remove(folder);
-    const isSame = known.root !== undefined && isAsStamped(folder.root, known.root);
+    if (!known || this.#distrusted.has(known.uid)) return this.remove(folder);
+    // It is looked at when it is taken; what was done to it meanwhile shows there, and here there is nothing to do.
+    const isDone = known.isClear && !hasPrinted;
     this.#follow(folder, async () => {
-      await emptyFolder(folder.root);
-      clear(folder, known, isSame);
-      if (!this.#keep(folder, known.uid)) this.remove(folder);
+      const isGood = isDone || (await clear(folder, known));
+      known.isClear = false;
+      if (isGood && !known.files.has("status")) blank(folder.status);
+      if (!isGood || !this.#keep(folder, known)) this.remove(folder);
     });
   }
 
-  /** It is looked at when it is taken; what was done to it meanwhile shows there, and here there is nothing to do. */
-  #giveBackEmpty(folder: AttemptFolder, known: Known): void {
-    known.isEmpty = false;
-    this.#follow(folder, async () => {
-      if (!known.files.has("status")) blank(folder.status);
-      if (!this.#keep(folder, known.uid)) this.remove(folder);
-    });
-  }
-
-  /** False when there are enough. */
-  #keep(folder: AttemptFolder, uid: number): boolean {
+  /** False when there are enough, or what lies in it is too much. */
+  #keep(folder: AttemptFolder, { uid, left }: Known): boolean {
     const spares = this.#spares.get(uid) ?? [];
-    if (spares.length >= (this.#options.sparesMax ?? sparesMaxDefault)) return false;
+    const sparesMax = this.#distrusted.has(uid) ? 0 : (this.#options.sparesMax ?? sparesMaxDefault);
+    if (spares.length >= sparesMax) return false;
+    if (left?.hold(() => this.#evict(folder, uid)) === false) return false;
     spares.push(folder);
     this.#spares.set(uid, spares);
     return true;
+  }
+
+  /** What lies in it has to go. It may be one that was given out ahead: whoever has it is told when they ask. */
+  #evict(folder: AttemptFolder, uid: number): void {
+    const spares = this.#spares.get(uid) ?? [];
+    const at = spares.indexOf(folder);
+    if (at >= 0) spares.splice(at, 1);
+    this.remove(folder);
   }
 
   /** Something of the user's may be alive, and stay so, and know where its folders are: none is used again. */
@@ -143,6 +149,7 @@ export class AttemptFolders {
   }
 
   remove(folder: AttemptFolder): void {
+    this.#known.get(folder)?.left?.letGo();
     this.#known.delete(folder);
     this.#follow(folder, () => removeFolder(folder.path));
   }
@@ -164,13 +171,14 @@ export class AttemptFolders {
   }
 
   #isAsLeft(folder: AttemptFolder): boolean {
-    const { whole, root, files } = this.#known.get(folder) ?? {};
+    const { whole, root, files, left } = this.#known.get(folder) ?? {};
     return (
       whole !== undefined &&
       root !== undefined &&
       isAsStamped(folder.path, whole) &&
       isAsStamped(folder.root, root) &&
-      files?.entries().every(([name, stamp]) => isAsStamped(folder[name], stamp)) === true
+      files?.entries().every(([name, stamp]) => isAsStamped(folder[name], stamp)) === true &&
+      left?.isAsLaid() !== false
     );
   }
 
@@ -179,44 +187,10 @@ export class AttemptFolders {
       .catch((error: unknown) => {
         this.#options.log(`clear ${folder.path}: ${String(error)}`);
         // Whoever starts next takes it away.
+        this.#known.get(folder)?.left?.letGo();
         this.#known.delete(folder);
       })
       .finally(() => this.#going.delete(going));
     this.#going.add(going);
-  }
-}
-
-/** What is not as it was is made anew. */
-function clear(folder: AttemptFolder, known: Known, isRootSame: boolean): void {
-  const { uid, files } = known;
-  if (!isRootSame) {
-    rmdirSync(folder.root);
-    makeRoot(folder, uid);
-  }
-  for (const [name, stamp] of files) {
-    if (isAsStamped(folder[name], stamp)) continue;
-    unlinkSync(folder[name]);
-    makeFile(folder[name], uid);
-    files.set(name, stampOf(folder[name]));
-  }
-  if (!files.has("status")) blank(folder.status);
-  known.root = stampOf(folder.root);
-  known.whole = stampOf(folder.path);
-}
-
-const statusBytesMax = 4_096;
-
-/**
- * Only the sandbox itself can write to it. It is written over with nothing, not emptied: some file systems (ext4) would
- * put it on the disk the next time.
- */
-function blank(path: string): void {
-  const fd = openSync(path, "r+");
-  try {
-    const { size } = fstatSync(fd);
-    if (size > statusBytesMax) ftruncateSync(fd, 0);
-    else if (size > 0) writeSync(fd, Buffer.alloc(size, " "), 0, size, 0);
-  } finally {
-    closeSync(fd);
   }
 }

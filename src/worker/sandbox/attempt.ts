@@ -1,6 +1,7 @@
 /** One attempt in a sandbox: its folder, its lane, and what runs there. */
 import type { LaneLoan } from "#worker/process/lanes.ts";
 import type { Running } from "#worker/process/spawner.ts";
+import type { LaidInputs, LeftInputs } from "#worker/stage/left-inputs.ts";
 import type { AttemptFolder } from "./attempt-folder.ts";
 import type { AttemptFolders } from "./attempt-folders.ts";
 import type { Command, Ran } from "./command.ts";
@@ -15,9 +16,11 @@ export type AttemptPorts = {
 export class Attempt implements AsyncDisposable {
   readonly lane: LaneLoan;
   readonly folder: AttemptFolder;
+  /** What lies in its root, for it to use or to take away. */
+  readonly left: LeftInputs | undefined;
   readonly #ports: AttemptPorts;
   #running: Running | undefined;
-  #takeInputs: (() => boolean) | undefined;
+  #inputs: LaidInputs | undefined;
   #isStaged = false;
   /** It ended, and nothing of it is alive. */
   #isQuiet = false;
@@ -28,13 +31,14 @@ export class Attempt implements AsyncDisposable {
     this.lane = lane;
     this.folder = folder;
     this.#ports = ports;
+    this.left = ports.folders.takeLeft(folder);
   }
 
-  /** Its inputs are there; those that it leaves as they are can be taken out in the end, which says if none is left. */
-  staged(takeInputs: () => boolean): void {
-    this.#takeInputs = takeInputs;
+  /** Its inputs are there; those that it leaves as they are can be used again in the end. */
+  staged(inputs: LaidInputs): void {
+    this.#inputs = inputs;
     this.#isStaged = true;
-    this.#ports.folders.seal(this.folder);
+    if (!inputs.areAsFound) this.#ports.folders.seal(this.folder);
   }
 
   /** Starts it. To be waited for by `sandbox.ended`. */
@@ -69,8 +73,8 @@ export class Attempt implements AsyncDisposable {
    * just been found unchanged. Where something may be alive still, it could, too.
    */
   leaveInputs(): void {
-    if (this.#takeInputs && this.#isQuiet) this.#ports.folders.takeInputs(this.folder, this.#takeInputs);
-    this.#takeInputs = undefined;
+    if (this.#inputs && this.#isQuiet) this.#ports.folders.leaveInputs(this.folder, this.#inputs);
+    this.#inputs = undefined;
   }
 
   /** What it made has been dealt with. The folder goes, or is used again, in its own time. */

@@ -16,13 +16,13 @@ export async function removeFolder(path: string): Promise<void> {
   await rmdirQuietly(Buffer.from(path));
 }
 
-/** The same with what is in it, and not with itself. */
-export async function emptyFolder(path: string): Promise<void> {
+/** The same with what is in it, and not with itself; nor with what is to stay, by `bytesOf` their names. */
+export async function emptyFolder(path: string, staying: ReadonlySet<string> = nothing): Promise<void> {
   if (process.platform !== "linux") return await emptyElsewhere(path);
   const top = openFolder(Buffer.from(path));
   if (top === undefined) return;
   try {
-    const emptying = { top, pace: new Pace(), moved: 0 };
+    const emptying = { top, staying, pace: new Pace(), moved: 0 };
     do {
       emptying.moved = 0;
       await empty(top, 0, emptying);
@@ -32,13 +32,24 @@ export async function emptyFolder(path: string): Promise<void> {
   }
 }
 
-type Emptying = { readonly top: number; readonly pace: Pace; moved: number };
+/** A character for each byte: other names than these cannot be mistaken for them. */
+export const bytesOf = (name: string): string => Buffer.from(name).toString("latin1");
+const nothing: ReadonlySet<string> = new Set();
+
+type Emptying = {
+  readonly top: number;
+  /** Directly in it. */
+  readonly staying: ReadonlySet<string>;
+  readonly pace: Pace;
+  moved: number;
+};
 
 /** Each has a descriptor open. */
 const depthMax = 64;
 
 async function empty(fd: number, depth: number, emptying: Emptying): Promise<void> {
   for (const entry of readdirSync(inside(fd), { withFileTypes: true, encoding: "buffer" })) {
+    if (depth === 0 && emptying.staying.has(entry.name.toString("latin1"))) continue;
     const path = inside(fd, entry.name);
     if (!entry.isDirectory()) unlinkSync(path);
     else if (depth >= depthMax) {

@@ -4,8 +4,6 @@ import {
   lstatSync,
   mkdirSync,
   readdirSync,
-  readFileSync,
-  readlinkSync,
   renameSync,
   rmSync,
   symlinkSync,
@@ -19,9 +17,12 @@ import fc from "fast-check";
 import { rigHome } from "#worker/process/rig.ts";
 import { KeptFolders } from "./kept-folders.ts";
 import { LinkCache } from "./link-cache.ts";
-import { memoryBlobs, putTree, type Words } from "./rig.ts";
+import { listing, memoryBlobs, putTree, type Words } from "./rig.ts";
 import { stage, type Staged } from "./stage.ts";
 import { Trees } from "./tree.ts";
+
+/** Nothing of it stays in its root. */
+type OwnStaged = Staged & { readonly root: string; giveBack(): boolean };
 
 const ownUid = process.getuid?.() ?? 0;
 
@@ -47,7 +48,7 @@ class Rig implements Disposable {
     return kept && new Rig(home, links, kept);
   }
 
-  async stage(words: Words, outputs: readonly string[] = []): Promise<Staged & { readonly root: string }> {
+  async stage(words: Words, outputs: readonly string[] = []): Promise<OwnStaged> {
     this.#roots += 1;
     const root = join(this.home, `root-${this.#roots}`);
     mkdirSync(root);
@@ -58,26 +59,13 @@ class Rig implements Disposable {
       outputs,
       symlinks: { absoluteLinks: "allowed" },
     } as const;
-    return { ...(await stage(request, { root, uid: ownUid, files: "link" }, this)), root };
+    const staged = await stage(request, { root, uid: ownUid, files: "link" }, this);
+    return { ...staged, root, giveBack: () => staged.inputs.leave(false).isNothingElse };
   }
 
   [Symbol.dispose](): void {
     rmSync(this.home, { recursive: true, force: true });
   }
-}
-
-/** Everything below, with what can be seen of it. */
-function listing(root: string, at = ""): readonly string[] {
-  return readdirSync(join(root, at))
-    .toSorted()
-    .flatMap((name) => {
-      const path = join(at, name);
-      const stats = lstatSync(join(root, path));
-      if (stats.isSymbolicLink()) return [`${path} -> ${readlinkSync(join(root, path))}`];
-      const mode = (stats.mode & 0o777).toString(8);
-      if (stats.isDirectory()) return [`${path}/ ${mode}`, ...listing(root, path)];
-      return [`${path} ${mode} ${readFileSync(join(root, path), "utf8")}`];
-    });
 }
 
 const words: Words = { "a/f": "1", "a/b/g*": "2", "a/b/l@": "g", "a/e/": "", "c/h": "3", i: "4" };

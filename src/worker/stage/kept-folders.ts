@@ -1,10 +1,11 @@
 /**
  * Folders of inputs that were laid out for an action and left by it as they were: moved into the next action's root
- * when that wants the same, instead of being taken apart and linked together again.
+ * when that wants the same, instead of being taken apart and linked together again. Counts what is kept elsewhere, too.
  *
- * Y3 A folder is kept only if nothing in it has changed since it was laid out. Its files are links that what runs
+ * Y3 A folder is used again only if nothing in it has changed since it was laid out. Its files are links that what runs
  *    cannot write to; whatever it does to a folder, to its names, rights or attributes, changes that folder's ctime,
- *    which nobody can set. It is kept for the same user, out of everybody's reach meanwhile.
+ *    which nobody can set. It is kept for the same user: either here, out of everybody's reach, and looked at before it
+ *    comes here; or where it lies (left-inputs.ts), and looked at again when that root is taken.
  */
 import { mkdirSync, renameSync } from "node:fs";
 import { join } from "node:path";
@@ -23,7 +24,10 @@ export type LaidFolder = {
   readonly stamps: Map<string, Stamp>;
 };
 
-type Kept = LaidFolder & { readonly path: string };
+/** What takes room until it is let go, or has to go. */
+export type Held = { readonly entries: number; readonly bytes: number; readonly drop: () => void };
+
+type Kept = { readonly laid: LaidFolder; readonly path: string; readonly held: Held };
 
 export type KeptFoldersOptions = {
   readonly folder: string;
@@ -43,7 +47,7 @@ export class KeptFolders {
   readonly #bytesMax: number;
   readonly #log: (line: string) => void;
   /** The least recently kept first. */
-  readonly #kept = new Set<Kept>();
+  readonly #held = new Set<Held>();
   readonly #copies = new Map<string, Kept[]>();
   #entries = 0;
   #bytes = 0;
@@ -77,8 +81,8 @@ export class KeptFolders {
     try {
       renameSync(kept.path, to);
       // Moving it is a change, of itself and of nothing in it.
-      kept.stamps.set("", stampOf(to));
-      return kept;
+      kept.laid.stamps.set("", stampOf(to));
+      return kept.laid;
     } catch (error) {
       this.#log(`take ${kept.path}: ${String(error)}`);
       return undefined;
@@ -94,8 +98,7 @@ export class KeptFolders {
   giveBack(laid: LaidFolder, at: string): boolean {
     const key = keyOf(laid.uid, laid.digest);
     const copies = this.#copies.get(key) ?? [];
-    const isTooMuch = laid.entries > this.#entriesMax || laid.bytes > this.#bytesMax;
-    if (copies.length >= copiesMax || isTooMuch || !isAsLaid(laid, at)) return false;
+    if (copies.length >= copiesMax || this.#isTooMuch(laid) || !isAsLaid(laid, at)) return false;
     this.#lastNo += 1;
     const path = join(this.#folder, String(this.#lastNo));
     try {
@@ -104,38 +107,54 @@ export class KeptFolders {
       this.#log(`keep ${at}: ${String(error)}`);
       return false;
     }
-    const kept = { ...laid, path };
-    this.#kept.add(kept);
+    const { entries, bytes } = laid;
+    const kept: Kept = { laid, path, held: { entries, bytes, drop: () => this.#remove(kept) } };
     this.#copies.set(key, copies);
     copies.push(kept);
-    this.#entries += laid.entries;
-    this.#bytes += laid.bytes;
-    this.#makeRoom();
+    return this.hold(kept.held);
+  }
+
+  /** Counts it, here or elsewhere, until it is let go; what was kept the longest goes for it. False: it is too much. */
+  hold(held: Held): boolean {
+    if (this.#isTooMuch(held)) return false;
+    this.#held.add(held);
+    this.#entries += held.entries;
+    this.#bytes += held.bytes;
+    for (const oldest of this.#held) {
+      if (this.#entries <= this.#entriesMax && this.#bytes <= this.#bytesMax) break;
+      this.letGo(oldest);
+      oldest.drop();
+    }
     return true;
   }
 
-  #makeRoom(): void {
-    for (const kept of this.#kept) {
-      if (this.#entries <= this.#entriesMax && this.#bytes <= this.#bytesMax) return;
-      this.#forget(kept);
-      removeFolder(kept.path).catch((error: unknown) => this.#log(`remove ${kept.path}: ${String(error)}`));
-    }
+  letGo(held: Held): void {
+    if (!this.#held.delete(held)) return;
+    this.#entries -= held.entries;
+    this.#bytes -= held.bytes;
+  }
+
+  #isTooMuch({ entries, bytes }: Omit<Held, "drop">): boolean {
+    return entries > this.#entriesMax || bytes > this.#bytesMax;
+  }
+
+  #remove(kept: Kept): void {
+    this.#forget(kept);
+    removeFolder(kept.path).catch((error: unknown) => this.#log(`remove ${kept.path}: ${String(error)}`));
   }
 
   #forget(kept: Kept): void {
-    const key = keyOf(kept.uid, kept.digest);
+    const key = keyOf(kept.laid.uid, kept.laid.digest);
     const others = (this.#copies.get(key) ?? []).filter((copy) => copy !== kept);
     if (others.length > 0) this.#copies.set(key, others);
     else this.#copies.delete(key);
-    this.#kept.delete(kept);
-    this.#entries -= kept.entries;
-    this.#bytes -= kept.bytes;
+    this.letGo(kept.held);
   }
 }
 
 const keyOf = (uid: number, digest: Digest): string => `${uid} ${digest}`;
 
-function isAsLaid({ stamps }: LaidFolder, at: string): boolean {
-  for (const [path, stamp] of stamps) if (!isAsStamped(join(at, path), stamp)) return false;
+export function isAsLaid({ stamps }: LaidFolder, at: string): boolean {
+  for (const [path, stamp] of stamps) if (!isAsStamped(path === "" ? at : join(at, path), stamp)) return false;
   return true;
 }

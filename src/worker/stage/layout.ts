@@ -1,7 +1,7 @@
 /**
  * Puts a tree into its place: folders, then files, then symbolic links, so that nothing is ever made through a link
  * (74). Files are hard links to the cache where what runs is another user, who can change none of them; elsewhere they
- * are copies (72). Whole folders that were kept from an earlier action are moved there instead.
+ * are copies (72). Whole folders that were kept from an earlier action are moved there instead, or lie there already.
  */
 import {
   chmodSync,
@@ -21,7 +21,9 @@ import { Fault } from "#base/fault.ts";
 import type { NodeProperties } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import { Pace } from "#worker/pace.ts";
-import type { KeptFolders, LaidFolder } from "./kept-folders.ts";
+import { removeFolder } from "#worker/sandbox/remove-folder.ts";
+import { isAsLaid, type KeptFolders, type LaidFolder } from "./kept-folders.ts";
+import { canStay, LeftInputs, type LaidInputs, type Leaving } from "./left-inputs.ts";
 import type { LinkCache } from "./link-cache.ts";
 import type { DirectorySource, FileEntry, FolderEntry, LinkEntry, Part, Tree, Trees } from "./tree.ts";
 
@@ -42,19 +44,31 @@ export type StageTarget = {
   readonly uid: number | undefined;
   /** "link" only where what runs is not the owner of the cache's files. */
   readonly files: "link" | "copy";
+  /** What lies in the root, which has nothing else in it; just looked at. */
+  readonly left?: LeftInputs | undefined;
 };
 
 /** One that is wanted whole: what it has below it is not touched by anybody but what runs. */
 type Whole = { readonly folder: FolderEntry; readonly index: number };
 
-export class Layout {
+type Laid = {
+  readonly laid: LaidFolder;
+  readonly path: string;
+  /** It was kept from an earlier action. */
+  readonly isTaken: boolean;
+};
+
+export class Layout implements LaidInputs {
+  areAsFound = true;
   readonly #tree: Tree;
   readonly #target: StageTarget;
   readonly #ports: StagePorts;
-  readonly #laid: { readonly laid: LaidFolder; readonly at: string }[] = [];
+  readonly #laid: Laid[] = [];
   readonly #pace = new Pace();
-  /** Nothing is in the root but what was kept. */
-  #isAllTaken = false;
+  /** By path: what is wanted, and lies there. */
+  readonly #found = new Map<string, LaidFolder>();
+  /** There is nothing in the root that is not in a whole folder. */
+  #areAllWhole = false;
 
   constructor(tree: Tree, target: StageTarget, ports: StagePorts) {
     this.#tree = tree;
@@ -66,7 +80,8 @@ export class Layout {
   async make(more: readonly string[], isTouched: (path: string) => boolean): Promise<void> {
     const { root, uid } = this.#target;
     const { links: cache, blobs } = this.#ports;
-    const { taken, made, isAllTaken } = await this.#folders(isTouched);
+    await this.#find(isTouched);
+    const { taken, made, areAllWhole } = await this.#folders(isTouched);
     for (const path of more) makeFolder(join(root, path), uid);
     const files = without(
       this.#tree.files,
@@ -87,14 +102,43 @@ export class Layout {
       if (this.#pace.isLong()) await this.#pace.rest();
     }
     for (const whole of made) this.#seal(whole);
-    this.#isAllTaken = isAllTaken && more.length + files.length + links.length === 0;
+    const isMore = more.length + files.length + links.length > 0;
+    this.#areAllWhole = areAllWhole && !isMore;
+    if (isMore) this.areAsFound = false;
   }
 
-  /** Whether nothing is left of what was laid out. */
-  giveBack(): boolean {
-    let isGone = this.#isAllTaken;
-    for (const { laid, at } of this.#laid.splice(0)) if (!this.#ports.kept?.giveBack(laid, at)) isGone = false;
-    return isGone;
+  leave(isRootSame: boolean): Leaving {
+    const { kept } = this.#ports;
+    const { root } = this.#target;
+    const staying = new Map<string, LaidFolder>();
+    let [areMoved, isNothingElse] = [false, this.#areAllWhole];
+    for (const { laid, path, isTaken } of this.#laid.splice(0)) {
+      const at = join(root, path);
+      // What nobody has wanted twice would only be in the way of the next.
+      if (isRootSame && isTaken && canStay(laid, path) && isAsLaid(laid, at)) staying.set(path, laid);
+      else if (kept?.giveBack(laid, at)) areMoved = true;
+      else isNothingElse = false;
+    }
+    const left = kept && staying.size > 0 ? new LeftInputs(root, staying, kept) : undefined;
+    return { left, areMoved, isNothingElse };
+  }
+
+  /** What lies in the root and is not wanted there makes way. */
+  async #find(isTouched: (path: string) => boolean): Promise<void> {
+    const { root, left } = this.#target;
+    if (!left) return;
+    const others = new Map(left.folders);
+    for (const { path, digest } of topFolders(this.#tree)) {
+      const laid = others.get(path);
+      if (laid?.digest !== digest || isTouched(path)) continue;
+      this.#found.set(path, laid);
+      others.delete(path);
+    }
+    for (const [path, laid] of others) {
+      this.areAsFound = false;
+      const at = join(root, path);
+      if (!this.#ports.kept?.giveBack(laid, at)) await removeFolder(at);
+    }
   }
 
   /** Takes what was kept, and makes the others. */
@@ -105,7 +149,7 @@ export class Layout {
     const taken: FolderEntry[] = [];
     const made: Whole[] = [];
     let wholeEnd = 0;
-    let isAllTaken = true;
+    let areAllWhole = true;
     for (let index = 0; index < folders.length; index += 1) {
       const folder = folders[index] as FolderEntry;
       const isWhole = canKeep && index >= wholeEnd && !isTouched(folder.path);
@@ -116,19 +160,20 @@ export class Layout {
         if (isWhole) {
           made.push({ folder, index });
           wholeEnd = folder.foldersEnd;
-        }
-        isAllTaken = false;
+        } else if (index >= wholeEnd) areAllWhole = false;
+        this.areAsFound = false;
         makeFolder(join(root, folder.path), uid);
       }
       if (this.#pace.isLong()) await this.#pace.rest();
     }
-    return { taken, made, isAllTaken };
+    return { taken, made, areAllWhole };
   }
 
   #take({ path, digest }: FolderEntry, uid: number): boolean {
-    const at = join(this.#target.root, path);
-    const laid = this.#ports.kept?.take(uid, digest, at);
-    if (laid) this.#laid.push({ laid, at });
+    const found = this.#found.get(path);
+    const laid = found ?? this.#ports.kept?.take(uid, digest, join(this.#target.root, path));
+    if (!found) this.areAsFound = false;
+    if (laid) this.#laid.push({ laid, path, isTaken: true });
     return laid !== undefined;
   }
 
@@ -141,9 +186,15 @@ export class Layout {
     const entries = below.length + 1 + files.to - files.from + links.to - links.from;
     const inside = this.#tree.files.slice(files.from, files.to);
     const bytes = inside.reduce((sum, file) => sum + digestSizeBytes(file.digest), 0);
-    const at = join(root, path);
-    this.#laid.push({ laid: kept.seal(at, ["", ...below], { uid, digest, entries, bytes }), at });
+    const laid = kept.seal(join(root, path), ["", ...below], { uid, digest, entries, bytes });
+    this.#laid.push({ laid, path, isTaken: false });
   }
+}
+
+/** Those directly in the root. */
+function* topFolders({ folders }: Tree): Generator<FolderEntry> {
+  for (let index = 0; index < folders.length; index = (folders[index] as FolderEntry).foldersEnd)
+    yield folders[index] as FolderEntry;
 }
 
 /** The parts are in order, and none is in another. */

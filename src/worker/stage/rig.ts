@@ -2,6 +2,8 @@
  * Input trees for tests, in words: { "a/b.txt": "bytes", "run.sh*": executable, "to@": a link's target, "d/": empty
  * }.
  */
+import { lstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { join } from "node:path";
 import type { Digest } from "#base/digest.ts";
 import { createMemoryBlobs, type MemoryBlobs } from "#blobs/memory.ts";
 import { sha256Digest } from "#blobs/sha256.ts";
@@ -49,4 +51,18 @@ async function directoryOf(blobs: MemoryBlobs, words: Words): Promise<Directory>
   const directories = [];
   for (const [name, inside] of below) directories.push({ name, digest: wireDigest(await putTree(blobs, inside)) });
   return { files, directories, symlinks };
+}
+
+/** Everything below, with what can be seen of it. */
+export function listing(root: string, at = ""): readonly string[] {
+  return readdirSync(join(root, at))
+    .toSorted()
+    .flatMap((name) => {
+      const path = join(at, name);
+      const stats = lstatSync(join(root, path));
+      if (stats.isSymbolicLink()) return [`${path} -> ${readlinkSync(join(root, path))}`];
+      const mode = (stats.mode & 0o777).toString(8);
+      if (stats.isDirectory()) return [`${path}/ ${mode}`, ...listing(root, path)];
+      return [`${path} ${mode} ${readFileSync(join(root, path), "utf8")}`];
+    });
 }

@@ -5,6 +5,7 @@ import { decode } from "#wire/message.ts";
 import { Directory } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import { wholeBlob } from "#blobs/whole-blob.ts";
+import type { LaidInputs } from "./left-inputs.ts";
 import { Layout, type StagePorts, type StageTarget } from "./layout.ts";
 import { checkWorkingDirectory, parentsOf, resolveOutput } from "./paths.ts";
 import { MissingInputs, type DirectorySource, type SymlinkRule, type Tree } from "./tree.ts";
@@ -22,11 +23,7 @@ export type Staged = {
   readonly files: number;
   readonly folders: number;
   readonly links: number;
-  /**
-   * Once nothing of what ran is alive and nobody looks at the root any more: what it left as it was is kept. True when
-   * nothing is left in the root of what was staged.
-   */
-  giveBack(): boolean;
+  readonly inputs: LaidInputs;
 };
 
 export async function stage(request: StageRequest, target: StageTarget, ports: StagePorts): Promise<Staged> {
@@ -43,7 +40,7 @@ export async function stage(request: StageRequest, target: StageTarget, ports: S
     files: files.length,
     folders: folders.length + made.length,
     links: links.length,
-    giveBack: () => layout.giveBack(),
+    inputs: layout,
   };
 }
 

@@ -85,7 +85,7 @@ export class ToolProcess {
     this.#pipes = new Pipes(paths, (piece) => this.#hear(piece));
   }
 
-  /** Its folder is there, and empty; the tool itself is started by the first request. */
+  /** Its folder is there, and emptied with each request; the tool itself is started by the first. */
   static async make(command: ToolCommand, ports: ToolPorts, signal: AbortSignal): Promise<ToolProcess> {
     const attempt = await ports.sandbox.attempt(signal);
     try {

@@ -1,0 +1,389 @@
+/** Inputs that stay in an attempt's root, and what the user's next attempt finds there. */
+import { deepEqual, equal, notEqual, ok } from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { chmodSync, closeSync, lstatSync, mkdirSync, openSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import fc from "fast-check";
+import { rigHome } from "#worker/process/rig.ts";
+import { attemptsIn, reclaimAttempts, type AttemptFolder } from "#worker/sandbox/attempt-folder.ts";
+import { AttemptFolders } from "#worker/sandbox/attempt-folders.ts";
+import { tellsChanges } from "#worker/stamp.ts";
+import { KeptFolders } from "./kept-folders.ts";
+import { LinkCache } from "./link-cache.ts";
+import { listing, memoryBlobs, putTree, type Words } from "./rig.ts";
+import { stage } from "./stage.ts";
+import { Trees } from "./tree.ts";
+
+const uid = 70_001;
+
+function whyNot(): string | false {
+  if (process.platform !== "linux" || process.getuid?.() !== 0) return "needs root on linux: users of their own";
+  const home = rigHome();
+  try {
+    return tellsChanges(home) ? false : "needs a file system whose clock tells every change (linux 6.13)";
+  } finally {
+    rmSync(home, { recursive: true });
+  }
+}
+
+type Does = (folder: AttemptFolder) => void;
+type Doing = { does?: Does; outputs?: readonly string[]; uid?: number; hasPrinted?: boolean };
+type Limits = { entriesMax?: number; bytesMax?: number; boxed?: boolean };
+
+class Rig implements AsyncDisposable {
+  readonly home: string;
+  readonly blobs = memoryBlobs();
+  readonly trees = new Trees();
+  readonly links: LinkCache;
+  readonly kept: KeptFolders;
+  readonly folders: AttemptFolders;
+  readonly lines: string[] = [];
+
+  private constructor(home: string, links: LinkCache, kept: KeptFolders, boxed: boolean) {
+    this.home = home;
+    this.links = links;
+    this.kept = kept;
+    this.folders = new AttemptFolders({ home, boxed, log: (line) => this.lines.push(line) });
+  }
+
+  static async open({ boxed = true, ...limits }: Limits = {}): Promise<Rig> {
+    const home = rigHome();
+    const links = await LinkCache.open({ folder: join(home, "links"), bytesMax: 100_000_000 });
+    const kept = await KeptFolders.open({ folder: join(home, "kept"), bytesMax: 100_000_000, ...limits });
+    return new Rig(home, links, kept as KeptFolders, boxed);
+  }
+
+  /** One attempt in a folder; what was in its root before anything ran. */
+  async begin(folder: AttemptFolder, words: Words, { outputs = [], uid: user = uid }: Doing = {}) {
+    const { root } = folder;
+    const left = this.folders.takeLeft(folder);
+    const request = {
+      inputRoot: await putTree(this.blobs, words),
+      digestFunction: "sha256",
+      workingDirectory: "",
+      outputs,
+      symlinks: { absoluteLinks: "allowed" },
+    } as const;
+    const { inputs } = await stage(request, { root, uid: user, files: "link", left }, this);
+    if (!inputs.areAsFound) this.folders.seal(folder);
+    return { inputs, found: listing(root) };
+  }
+
+  async run(words: Words, doing: Doing = {}): Promise<AttemptFolder & { readonly found: readonly string[] }> {
+    const folder = this.folders.take(doing.uid ?? uid);
+    const { inputs, found } = await this.begin(folder, words, doing);
+    doing.does?.(folder);
+    this.folders.leaveInputs(folder, inputs);
+    this.folders.giveBack(folder, doing.hasPrinted ?? false);
+    await this.folders.settled();
+    return { ...folder, found };
+  }
+
+  /** Twice: what was wanted a second time stays. */
+  async settle(words: Words, doing: Doing = {}): Promise<AttemptFolder & { readonly found: readonly string[] }> {
+    await this.run(words, doing);
+    return await this.run(words, doing);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.folders.close();
+    equal(this.kept.entries - entriesBelow(join(this.home, "kept")), 0, "nothing else is counted");
+    rmSync(this.home, { recursive: true, force: true });
+    deepEqual(this.lines, []);
+  }
+}
+
+/** In each of the folders that are there. */
+function entriesBelow(path: string): number {
+  return readdirSync(path, { recursive: true }).length;
+}
+
+const stranger = (command: string, ...args: readonly string[]): void =>
+  void execFileSync("setpriv", [`--reuid=${uid}`, `--regid=${uid}`, "--clear-groups", command, ...args]);
+const sh =
+  (script: string): Does =>
+  ({ root }) =>
+    stranger("sh", "-c", `cd ${root} && ${script}`);
+
+/** Changes with every move. */
+const seen = (root: string, path: string): string => {
+  const { ino, ctimeMs } = lstatSync(join(root, path));
+  return `${ino} ${ctimeMs}`;
+};
+const ino = (root: string, path: string): number => lstatSync(join(root, path)).ino;
+
+const words: Words = { "a/f": "1", "a/b/g*": "2", "a/b/l@": "g", "a/e/": "", "c/h": "3" };
+
+describe("inputs that stay in a root", { skip: whyNot() }, () => {
+  test("are used as they lie, root and all, by the next attempt that wants the same", async () => {
+    await using rig = await Rig.open();
+    const first = await rig.run(words);
+    deepEqual(readdirSync(first.root), [], "what was wanted once is kept where every root can have it");
+    const second = await rig.run(words);
+    deepEqual(second.found, first.found);
+    const before = ["", "a", "c"].map((path) => seen(second.root, path));
+    const third = await rig.run(words);
+    deepEqual(third.found, first.found);
+    const fourth = await rig.run(words, { hasPrinted: true });
+    deepEqual((await rig.run(words)).found, first.found);
+    equal(fourth.path, second.path);
+    deepEqual(
+      ["", "a", "c"].map((path) => seen(fourth.root, path)),
+      before,
+    );
+  });
+
+  test("are used beside outputs, files and folders that are made for each", async () => {
+    await using rig = await Rig.open();
+    const more = { ...words, i: "4", "l@": "i", "out/x/f": "5" };
+    const outputs = ["out/made", "top", "new/made"];
+    const does = sh("echo > out/made; echo > top; echo > new/made");
+    const first = await rig.run(more, { outputs });
+    await rig.run(more, { outputs, does });
+    // A file in the root is a change of it; what is there is not left in it then.
+    const { root } = await rig.settle(more, { outputs, does: sh("echo > out/made; echo > new/made") });
+    deepEqual(readdirSync(root).toSorted(), ["a", "c"]);
+    const before = ["a", "c"].map((path) => seen(root, path));
+    const next = await rig.run(more, { outputs });
+    deepEqual(next.found, first.found);
+    deepEqual(
+      ["a", "c"].map((path) => seen(next.root, path)),
+      before,
+    );
+  });
+
+  const changes: Readonly<Record<string, string>> = {
+    "a new file": "touch a/b/new",
+    "a new file that is gone again": "touch a/b/new; rm a/b/new",
+    "a file less": "rm -f a/b/g",
+    "another file": "rm -f a/f; echo other > a/f",
+    "a new folder": "mkdir a/e/d",
+    "other rights": "chmod 777 a/b",
+    "other rights and back": "chmod 777 a; chmod 755 a",
+    "other times": "touch -d @1 a",
+    "a link in its place": "mv a moved; ln -s moved a",
+    "a copy in its place": "mv a moved; cp -r moved a; rm -rf moved",
+    "another that was left in its place": "mv a x; mv c a; mv x c",
+    "nothing in its place": "rm -rf a",
+    "something beside it": "touch trap",
+    "something beside it that is gone again": "touch trap; rm trap",
+  };
+  for (const [what, script] of Object.entries(changes)) {
+    test(`Y3: not when what ran left ${what}`, async () => {
+      await using rig = await Rig.open();
+      const first = await rig.settle(words);
+      // Its number is not given to another while it is open.
+      const open = openSync(join(first.root, "a"), "r");
+      const a = ino(first.root, "a");
+      const second = await rig.run(words, { does: sh(script) });
+      equal(second.path, first.path, "the folder can be cleared");
+      const third = await rig.run(words);
+      deepEqual(third.found, first.found);
+      const fourth = await rig.run(words);
+      deepEqual(fourth.found, first.found);
+      if (!script.includes("trap")) notEqual(ino(fourth.root, "a"), a, "it is not the same folder");
+      closeSync(open);
+    });
+
+    test(`Z1: not when somebody left ${what} meanwhile`, async () => {
+      await using rig = await Rig.open({ boxed: false });
+      const first = await rig.settle(words);
+      sh(script)(first);
+      const second = await rig.run(words);
+      notEqual(second.path, first.path);
+      deepEqual(second.found, first.found);
+      deepEqual((await rig.run(words)).found, first.found);
+    });
+
+    test(`Z1: not ahead when somebody left ${what} meanwhile`, async () => {
+      await using rig = await Rig.open();
+      const first = await rig.settle(words);
+      const ahead = rig.folders.ahead(uid) as AttemptFolder;
+      equal(ahead.path, first.path);
+      sh(script)(ahead);
+      ok(!rig.folders.isStillGood(ahead, uid));
+    });
+
+    test(`Z1: not when somebody left ${what} before it is cleared`, async () => {
+      await using rig = await Rig.open();
+      await rig.settle(words);
+      const folder = rig.folders.take(uid);
+      const { inputs, found } = await rig.begin(folder, words);
+      rig.folders.leaveInputs(folder, inputs);
+      sh(script)(folder);
+      rig.folders.giveBack(folder, true);
+      await rig.folders.settled();
+      deepEqual((await rig.run(words)).found, found);
+    });
+  }
+
+  const others: Readonly<Record<string, Words>> = {
+    "another folder there": { "a/f": "another", "c/h": "3" },
+    "a file there": { a: "a file", "c/h": "3" },
+    "a link there": { "a@": "c", "c/h": "3" },
+    "an empty folder there": { "a/": "", "c/h": "3" },
+    "it elsewhere": { "b/f": "1", "b/b/g*": "2", "b/b/l@": "g", "b/e/": "", "c/h": "3" },
+    "it inside of another": { "c/a/f": "1", "c/a/b/g*": "2", "c/a/b/l@": "g", "c/a/e/": "" },
+    "it at two names": { ...words, "d/h": "3", "e/h": "3" },
+    "them the other way round": { "c/f": "1", "c/b/g*": "2", "c/b/l@": "g", "c/e/": "", "a/h": "3" },
+    "nothing at all": {},
+  };
+  for (const [what, other] of Object.entries(others))
+    test(`make way for what wants ${what}`, async () => {
+      await using plain = await Rig.open();
+      const expected = (await plain.run(other)).found;
+      await using rig = await Rig.open();
+      const first = await rig.settle(words);
+      const second = await rig.run(other);
+      equal(second.path, first.path);
+      deepEqual(second.found, expected);
+      deepEqual((await rig.run(words)).found, first.found);
+      deepEqual((await rig.run(other)).found, expected);
+      deepEqual((await rig.run(other)).found, expected);
+    });
+
+  test("make way for one that has outputs in them", async () => {
+    await using rig = await Rig.open();
+    const { root, found } = await rig.settle(words);
+    const a = ino(root, "a");
+    const does = sh("echo > a/out; echo > a/b/out");
+    const second = await rig.run(words, { outputs: ["a/out", "a/b/out"], does });
+    deepEqual(second.found, found);
+    notEqual(ino(second.root, "c"), a);
+    const third = await rig.run(words);
+    deepEqual(third.found, found);
+    equal(ino(third.root, "a"), a, "it was kept meanwhile");
+  });
+
+  test("the same folder at two names stays at both", async () => {
+    await using rig = await Rig.open();
+    const twice = { "x/f": "1", "y/f": "1" };
+    const { root } = await rig.settle(twice);
+    const before = [seen(root, "x"), seen(root, "y")];
+    const next = await rig.run(twice);
+    deepEqual([seen(next.root, "x"), seen(next.root, "y")], before);
+  });
+
+  test("large ones do not: they are kept where every root can have them", async () => {
+    await using rig = await Rig.open();
+    const many = Object.fromEntries(Array.from({ length: 40 }, (_, at) => [`a/${at}`, "1"]));
+    const { root } = await rig.settle({ ...many, "c/h": "3" });
+    deepEqual(readdirSync(root), ["c"]);
+  });
+
+  test("are another user's never", async () => {
+    await using rig = await Rig.open();
+    const first = await rig.settle(words);
+    const other = await rig.settle(words, { uid: uid + 1 });
+    notEqual(other.path, first.path);
+    deepEqual(other.found, first.found);
+    equal(lstatSync(join(other.root, "a/b")).uid, uid + 1);
+    equal(lstatSync(join(first.root, "a/b")).uid, uid);
+  });
+
+  test("are gone with all of their user's when something of that may be alive", async () => {
+    await using rig = await Rig.open();
+    await rig.settle(words);
+    equal(rig.kept.entries, 8);
+    rig.folders.distrust(uid);
+    equal(rig.kept.entries, 0);
+    await rig.folders.settled();
+    deepEqual(readdirSync(attemptsIn(rig.home)), []);
+  });
+
+  test("count as kept: what was kept the longest goes, with the root it lies in", async () => {
+    await using rig = await Rig.open({ entriesMax: 10 });
+    const first = await rig.settle(words);
+    equal(rig.kept.entries, 8);
+    await rig.settle({ "d/f": "1" }, { uid: uid + 1 });
+    equal(rig.kept.entries, 10);
+    const third = await rig.settle({ "d/f": "1" }, { uid: uid + 2 });
+    equal(rig.kept.entries, 4);
+    await rig.folders.settled();
+    ok(!readdirSync(attemptsIn(rig.home)).some((name) => first.path.endsWith(name)));
+    deepEqual((await rig.run(words)).found, first.found);
+    equal((await rig.run({ "d/f": "1" }, { uid: uid + 2 })).path, third.path);
+  });
+
+  test("that have to go ahead of an attempt are not given to it", async () => {
+    await using rig = await Rig.open({ entriesMax: 8 });
+    await rig.settle(words);
+    const ahead = rig.folders.ahead(uid) as AttemptFolder;
+    equal(rig.kept.entries, 8);
+    await rig.settle({ "d/f": "1" }, { uid: uid + 1 });
+    equal(rig.kept.entries, 2);
+    ok(!rig.folders.isStillGood(ahead, uid));
+    await rig.folders.settled();
+    ok(!readdirSync(attemptsIn(rig.home)).some((name) => ahead.path.endsWith(name)));
+  });
+
+  test("that are in use are not counted, and do not go", async () => {
+    await using rig = await Rig.open({ entriesMax: 8 });
+    await rig.settle(words);
+    const folder = rig.folders.take(uid);
+    const { found } = await rig.begin(folder, words);
+    equal(rig.kept.entries, 0);
+    await rig.settle(words, { uid: uid + 1 });
+    deepEqual(listing(folder.root), found);
+    rig.folders.remove(folder);
+  });
+
+  test("are nobody's in the node's next life", async () => {
+    await using rig = await Rig.open();
+    await rig.settle(words);
+    await reclaimAttempts(rig.home, new Set());
+    deepEqual(readdirSync(attemptsIn(rig.home)), []);
+    await rig.folders.close();
+  });
+
+  test("no other name is taken for one of theirs", async () => {
+    await using rig = await Rig.open();
+    const odd = { "\uFFFD/f": "1", "ä/f": "2" };
+    // Of bytes that are no text, and read as if they were the first of these.
+    const does: Does = ({ root }) => mkdirSync(Buffer.concat([Buffer.from(`${root}/out/`), Buffer.from([0xff])]));
+    const outputs = ["out/f"];
+    const { found } = await rig.settle(odd, { outputs, does });
+    const folder = rig.folders.take(uid);
+    const { inputs } = await rig.begin(folder, odd, { outputs });
+    rig.folders.leaveInputs(folder, inputs);
+    rig.folders.giveBack(folder, true);
+    await rig.folders.settled();
+    deepEqual(readdirSync(folder.root, "latin1").toSorted(), ["Ã¤", "ï¿½"]);
+    deepEqual((await rig.run(odd, { outputs })).found, found);
+  });
+
+  test("whatever actions do and want, the next gets what its tree says", async () => {
+    await using rig = await Rig.open({ entriesMax: 30 });
+    const trees = [words, ...Object.values(others), { ...words, i: "4" }];
+    const expected: (readonly string[])[] = [];
+    for (const [index, tree] of trees.entries()) {
+      await using plain = await Rig.open();
+      expected[index] = (await plain.run(tree)).found;
+    }
+    const at = fc.constantFrom("a", "a/b", "c", ".");
+    const deed = fc.tuple(fc.constantFrom("nothing", "nothing", "write", "remove", "rights"), at);
+    const which = fc.integer({ min: 0, max: trees.length - 1 });
+    const action = fc.record({ which, deed, isFree: fc.boolean(), hasPrinted: fc.boolean() });
+    await fc.assert(
+      fc.asyncProperty(fc.array(action, { minLength: 2, maxLength: 8 }), async (actions) => {
+        for (const { which: one, deed: done, isFree, hasPrinted } of actions) {
+          const does: Does = ({ root }) => doIn(join(root, done[1]), done[0]);
+          const { found } = await rig.run(trees[one] as Words, { hasPrinted, does: isFree ? does : () => {} });
+          deepEqual(found, expected[one]);
+        }
+      }),
+      { numRuns: 60 },
+    );
+  });
+});
+
+function doIn(path: string, what: string): void {
+  try {
+    if (what === "write") writeFileSync(join(path, "w"), "w");
+    else if (what === "remove") rmSync(join(path, readdirSync(path)[0] ?? "none"), { recursive: true });
+    else if (what === "rights" && lstatSync(path).isDirectory()) chmodSync(path, 0o700);
+  } catch {
+    // It is no longer there.
+  }
+}
