@@ -93,7 +93,7 @@ export class Lane {
   async obey(order: string): Promise<number | undefined> {
     if (!this.#shell) throw new Fault("internal", "order", { lane: this.index, why: "no shell" });
     this.#order.write(order);
-    return await this.#shell.obey("./order");
+    return await this.#shell.obey();
   }
 
   /** Has a sandbox made that waits. Only where there is a control group, by which it can be taken away again. */
@@ -101,7 +101,7 @@ export class Lane {
     if (!this.#shell?.isUp || this.#box) throw new Fault("internal", "make box", { lane: this.index });
     this.#boxNo += 1;
     this.#order.write(boxText(boxes, folder, this.#boxNo));
-    const box: WaitingBox = { folder, no: this.#boxNo, sinceMono: performance.now(), end: this.#shell.obey("./order") };
+    const box: WaitingBox = { folder, no: this.#boxNo, sinceMono: performance.now(), end: this.#shell.obey() };
     this.#box = box;
     void box.end.then(() => {
       if (this.#box === box) this.#box = undefined;

@@ -9,15 +9,20 @@ import type { Network } from "./protocol.ts";
 /** When the machine itself runs out of memory, what runs here goes before the node does; children inherit it. */
 const firstToGo = 800;
 
+/**
+ * It hears and answers on its own input and output: a redirection for each word would cost more calls than the word.
+ * What it forks has neither: its input is what errors go to (nothing), and the first that an order does is to open its
+ * own output.
+ */
 const shellScript = `
 { echo ${firstToGo} > /proc/self/oom_score_adj; } 2>/dev/null
-{ trap '' TERM INT HUP QUIT; read -r _ <&5; kill -9 -$$; } 3<&- 4>&- 6<&- &
+{ trap '' TERM INT HUP QUIT; read -r _ <&5; kill -9 -$$; } <&2 >&2 6<&- &
 exec 5<&-
 trap : TERM INT HUP QUIT
-echo "$!" >&4
-while read -r order <&3; do
-  ( . "$order" ) 3<&- 4>&-
-  echo "$?" >&4
+echo "$!"
+while read -r _; do
+  ( . ./order ) <&2
+  echo "$?"
 done
 `;
 
@@ -37,7 +42,7 @@ export class Shell {
     this.pid = pid;
     this.network = network;
     this.uses = new ChildrenUses(pid);
-    this.#orders = child.stdio[3] as Duplex;
+    this.#orders = child.stdio[0] as Duplex;
     child.once("exit", () => this.#gone());
   }
 
@@ -48,10 +53,10 @@ export class Shell {
       cwd,
       env: {},
       detached: true,
-      stdio: ["ignore", "ignore", "ignore", "pipe", "pipe", "pipe", "pipe"],
+      stdio: ["pipe", "pipe", "ignore", "ignore", "ignore", "pipe", "pipe"],
       ...(uid === undefined || entering.length > 0 ? {} : { uid, gid: uid }),
     });
-    const answers = child.stdio[4] as Duplex;
+    const answers = child.stdio[1] as Duplex;
     for (const pipe of child.stdio) pipe?.on("error", () => {});
     const up = Promise.withResolvers<void>();
     child.once("error", (cause: NodeJS.ErrnoException) =>
@@ -74,11 +79,12 @@ export class Shell {
     return this.#isUp;
   }
 
-  obey(order: string): Promise<number | undefined> {
+  /** What is in the file `order` of its folder. */
+  obey(): Promise<number | undefined> {
     return new Promise((resolve) => {
       if (!this.#isUp) return resolve(undefined);
       this.#answer = resolve;
-      this.#orders.write(`${order}\n`);
+      this.#orders.write("\n");
     });
   }
 
