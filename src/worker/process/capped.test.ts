@@ -1,7 +1,7 @@
-import { equal, match, ok } from "node:assert/strict";
+import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { appendFileSync, closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, closeSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
@@ -24,6 +24,19 @@ describe("a file that a process prints to", () => {
     capped.look();
     equal(capped.finish().leftOutBytes, 0);
     equal(readFileSync(path, "utf8"), "hello\n");
+  });
+
+  test("within its bounds is not even opened", { skip: process.platform !== "linux" && "needs /proc" }, () => {
+    const path = emptyFile("unopened");
+    const open = (): number => readdirSync("/proc/self/fd").length;
+    const before = open();
+    using capped = new Capped({ path, bytesMax: 3 });
+    appendFileSync(path, "abc");
+    capped.look();
+    deepEqual([capped.finish(), open()], [{ bytes: 3, leftOutBytes: 0 }, before]);
+    appendFileSync(path, "d");
+    capped.look();
+    equal(open(), before + 1);
   });
 
   test("beyond them keeps its beginning and its end, and says how much is missing", () => {

@@ -1,5 +1,5 @@
 /** One process tree that a launcher looks after, from order to end. */
-import { readFileSync, statSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { Fault } from "#base/fault.ts";
@@ -8,7 +8,7 @@ import type { Lane } from "./lane.ts";
 import { orderText, toldText } from "./order.ts";
 import type { GroupUse } from "./group.ts";
 import { namespaceDepth, type ChildrenUse } from "./proc.ts";
-import type { Boxes, CappedFile, End, EndReason, StartRequest, StreamEnd, Usage } from "./protocol.ts";
+import type { Boxes, End, EndReason, StartRequest, Usage } from "./protocol.ts";
 
 /** What a run has to know of the machine that it runs on. */
 export type Machine = {
@@ -31,7 +31,7 @@ export class Run {
   #leaseUntilMono: number;
   #stopped: EndReason | undefined;
   #stoppedMono = 0;
-  #streams: readonly Capped[] = [];
+  readonly #streams: readonly Capped[];
   #wasFrozen = false;
   #isOver = false;
   end: End | undefined;
@@ -41,6 +41,8 @@ export class Run {
     this.lane = lane;
     this.#machine = machine;
     this.#leaseUntilMono = this.#askedMono + start.leaseMs;
+    const { stdout, stderr } = start;
+    this.#streams = (stderr.path === stdout.path ? [stdout] : [stdout, stderr]).map((file) => new Capped(file));
   }
 
   /** Never rejects: whatever happens is an end. */
@@ -52,7 +54,6 @@ export class Run {
       this.end = this.#ended("not-started", 126, { note: String(error) });
     } finally {
       for (const stream of this.#streams) stream[Symbol.dispose]();
-      this.#streams = [];
     }
     return this.end;
   }
@@ -109,8 +110,16 @@ export class Run {
     if (this.#stopped !== undefined) this.#insist(nowMono);
     if (timeoutMs > 0 && nowMono > this.#startedMono + timeoutMs) this.stop("timed-out");
     if (nowMono > this.#leaseUntilMono) this.stop("lease-ran-out");
-    if (this.#streams.length === 0 && nowMono - this.#startedMono > 20) this.#openStreams();
-    for (const stream of this.#streams) stream.look();
+    this.#lookAtStreams();
+  }
+
+  /** Nobody could keep within bounds what a run has taken out of reach: it ends. */
+  #lookAtStreams(): void {
+    try {
+      for (const stream of this.#streams) stream.look();
+    } catch {
+      this.stop("lane-lost");
+    }
   }
 
   /** Something was born while its parents were killed; or the shell itself hangs, and goes as well. */
@@ -137,7 +146,7 @@ export class Run {
     const { outOfMemory = false, ...used } = group?.use() ?? {};
     const usage = usageOf(used, before, lane.childrenUse());
     const isQuiet = await this.#quiet(exitCode !== undefined);
-    const [stdout, stderr] = this.#finishStreams();
+    const [stdout, stderr] = this.#streams.map((stream) => stream.finish());
     return this.#ended(this.#stopped ?? (exitCode === undefined ? "lane-lost" : "exited"), exitCode ?? 137, {
       outOfMemory,
       usage,
@@ -187,23 +196,6 @@ export class Run {
     if (!isReusable) lane.discard();
     const first = start.sealed && !lane.group ? firstOf(start.statusPath) : undefined;
     return await lane.isQuiet({ folder: dirname(start.stdout.path), first, isDying: start.sealed && isShellUp });
-  }
-
-  #finishStreams(): readonly StreamEnd[] {
-    const sizes = this.#streams.length === 0 ? this.#files.map(({ path }) => statSync(path).size) : [];
-    const isSmall = sizes.every((bytes, index) => bytes <= (this.#files[index]?.bytesMax ?? 0));
-    if (sizes.length > 0 && isSmall) return sizes.map((bytes) => ({ bytes, leftOutBytes: 0 }));
-    if (this.#streams.length === 0) this.#openStreams();
-    return this.#streams.map((stream) => stream.finish());
-  }
-
-  get #files(): readonly CappedFile[] {
-    const { stdout, stderr } = this.start;
-    return stderr.path === stdout.path ? [stdout] : [stdout, stderr];
-  }
-
-  #openStreams(): void {
-    this.#streams = this.#files.map((file) => new Capped(file));
   }
 
   #ended(why: EndReason, exitCode: number, more: Partial<End>): End {

@@ -132,6 +132,14 @@ describe("a process that a launcher starts", { skip: linux, timeout: 120_000 }, 
     ok(end.stdout.leftOutBytes > 100_000_000 && end.stdout.bytes < 101_000, JSON.stringify(end.stdout));
   });
 
+  test("that takes its own output away is ended by itself", async () => {
+    await using rig = await SpawnerRig.open();
+    const other = await rig.start(["/bin/sleep", "1"]);
+    const { end } = await rig.sh("rm ../stdout; exec sleep 1000");
+    deepEqual([end.why, end.note?.includes("ENOENT")], ["not-started", true]);
+    equal((await other.end).exitCode, 0);
+  });
+
   test("that forks without end stays within its number of processes, and leaves none", async (t) => {
     await using rig = await SpawnerRig.open();
     if (rig.spawner.groups.kind === "none") return t.skip("needs cgroups: they cannot be written here");
