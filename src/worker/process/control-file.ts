@@ -12,6 +12,10 @@ export class ControlFile implements Disposable {
     }
   }
 
+  get isThere(): boolean {
+    return this.#fd !== undefined;
+  }
+
   read(): string {
     if (this.#fd === undefined) return "";
     try {
@@ -33,6 +37,12 @@ export class ControlFile implements Disposable {
     if (this.#fd !== undefined) closeSync(this.#fd);
     this.#fd = undefined;
   }
+}
+
+/** The number behind a name, in a text that has one of each on every line. */
+export function numberOf(name: string, text: string): number {
+  const at = `\n${text}`.indexOf(`\n${name}`);
+  return at < 0 ? 0 : Number.parseInt(text.slice(at + name.length), 10) || 0;
 }
 
 const buffer = Buffer.allocUnsafe(64 * 1024);

@@ -9,6 +9,8 @@ import type { GroupKind, Limits } from "./protocol.ts";
 export type GroupUse = { readonly cpuMs?: number; readonly memoryPeakBytes?: number; readonly outOfMemory: boolean };
 
 export type Group = {
+  /** Whether its use says how much processor time it was, to the microsecond. */
+  readonly countsCpu: boolean;
   /** Moves a process in; what it forks from then on is born there. */
   add(pid: number): void;
   members(): readonly number[];

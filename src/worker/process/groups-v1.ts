@@ -1,6 +1,6 @@
 import { mkdirSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { ControlFile } from "./control-file.ts";
+import { ControlFile, numberOf } from "./control-file.ts";
 import {
   killQuietly,
   numbersIn,
@@ -82,6 +82,10 @@ class GroupV1 implements Group {
     this.#count = new ControlFile(join(this.#paths.get("pids") ?? "", "pids.current"), "r");
   }
 
+  get countsCpu(): boolean {
+    return this.#cpu.isThere;
+  }
+
   add(pid: number): void {
     // Controllers that are mounted together have one folder.
     for (const path of new Set(this.#paths.values())) writeFileSync(join(path, "cgroup.procs"), String(pid));
@@ -158,7 +162,7 @@ class GroupV1 implements Group {
   }
 
   #oomKills(): number {
-    return Number(/^oom_kill (\d+)/m.exec(this.#oom.read())?.[1] ?? 0);
+    return numberOf("oom_kill ", this.#oom.read());
   }
 
   #set(controller: Controller, file: string, value: string): void {

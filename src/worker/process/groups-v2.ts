@@ -1,6 +1,6 @@
 import { closeSync, mkdirSync, openSync, readFileSync, readSync, rmdirSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import { ControlFile } from "./control-file.ts";
+import { ControlFile, numberOf } from "./control-file.ts";
 import {
   killQuietly,
   numbersIn,
@@ -77,6 +77,10 @@ class GroupV2 implements Group {
     this.#cpu = new ControlFile(join(path, "cpu.stat"), "r");
     this.#events = new ControlFile(join(path, "memory.events"), "r");
     this.#count = new ControlFile(join(path, "pids.current"), "r");
+  }
+
+  get countsCpu(): boolean {
+    return this.#cpu.isThere;
   }
 
   add(pid: number): void {
@@ -164,11 +168,11 @@ class GroupV2 implements Group {
   }
 
   #cpuUs(): number {
-    return Number(/^usage_usec (\d+)/m.exec(this.#cpu.read())?.[1] ?? 0);
+    return numberOf("usage_usec ", this.#cpu.read());
   }
 
   #oomKills(): number {
-    return Number(/^oom_kill (\d+)/m.exec(this.#events.read())?.[1] ?? 0);
+    return numberOf("oom_kill ", this.#events.read());
   }
 
   #set(file: string, value: string): void {

@@ -198,7 +198,8 @@ export class Lane {
       throw new Fault("internal", "start lane", { lane: this.index, why: "it can have no network of its own" });
     if (network === "own") this.#network ??= await LaneNetwork.make();
     const path = network === "own" ? this.#network?.path : undefined;
-    const shell = await Shell.start(this.#folder, { uid: this.drops ? undefined : this.uid, network, path });
+    const uid = this.drops ? undefined : this.uid;
+    const shell = await Shell.start(this.#folder, { uid, network, path, countsCpu: !this.group?.countsCpu });
     try {
       this.group?.add(shell.pid);
     } catch (cause) {

@@ -26,7 +26,13 @@ while read -r _; do
 done
 `;
 
-type Entering = { readonly uid: number | undefined; readonly network: Network; readonly path: string | undefined };
+type Entering = {
+  readonly uid: number | undefined;
+  readonly network: Network;
+  readonly path: string | undefined;
+  /** Nobody else counts the processor time of what it runs. */
+  readonly countsCpu: boolean;
+};
 
 export class Shell {
   readonly pid: number;
@@ -37,24 +43,25 @@ export class Shell {
   #answer: ((status: number | undefined) => void) | undefined;
   #isUp = true;
 
-  private constructor(child: ChildProcess, pid: number, network: Network) {
+  private constructor(child: ChildProcess, pid: number, { network, countsCpu }: Entering) {
     this.#child = child;
     this.pid = pid;
     this.network = network;
-    this.uses = new ChildrenUses(pid);
+    this.uses = new ChildrenUses(pid, countsCpu);
     this.#orders = child.stdio[0] as Duplex;
     child.once("exit", () => this.#gone());
   }
 
-  static async start(cwd: string, { uid, network, path }: Entering): Promise<Shell> {
-    const entering = path === undefined || uid === undefined ? [] : enterWords(path, uid);
-    const [program, ...args] = [...entering, "/bin/sh", "-c", shellScript];
+  static async start(cwd: string, entering: Entering): Promise<Shell> {
+    const { uid, path } = entering;
+    const words = path === undefined || uid === undefined ? [] : enterWords(path, uid);
+    const [program, ...args] = [...words, "/bin/sh", "-c", shellScript];
     const child = spawn(program, args, {
       cwd,
       env: {},
       detached: true,
       stdio: ["pipe", "pipe", "ignore", "ignore", "ignore", "pipe", "pipe"],
-      ...(uid === undefined || entering.length > 0 ? {} : { uid, gid: uid }),
+      ...(uid === undefined || words.length > 0 ? {} : { uid, gid: uid }),
     });
     const answers = child.stdio[1] as Duplex;
     for (const pipe of child.stdio) pipe?.on("error", () => {});
@@ -65,7 +72,7 @@ export class Shell {
     child.once("exit", (code) => up.reject(new Fault("unavailable", "start lane", { code: code ?? undefined, cwd })));
     answers.once("data", () => up.resolve());
     await up.promise;
-    const shell = new Shell(child, child.pid ?? 0, network);
+    const shell = new Shell(child, child.pid ?? 0, entering);
     let held = "";
     answers.setEncoding("latin1").on("data", (text: string) => {
       const lines = (held + text).split("\n");
