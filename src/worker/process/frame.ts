@@ -1,11 +1,17 @@
-/** Messages on a byte stream: four bytes of length, big-endian, and JSON. Bytes in, messages out. */
+/**
+ * Messages on a byte stream: four bytes of length, big-endian, and JSON on one line. The `note` of a message is on the
+ * lines behind it, as it is: it is JSON itself, and quotes within quotes would be most of the message. Bytes in,
+ * messages out.
+ */
 import { Fault } from "#base/fault.ts";
 
 export const messageBytesMax = 16 * 1024 * 1024;
 const lengthBytes = 4;
 
-export function frameOf(message: unknown): Buffer {
-  const json = JSON.stringify(message);
+export function frameOf(message: object & { readonly note?: string | undefined }): Buffer {
+  const { note } = message;
+  const json =
+    note === undefined ? JSON.stringify(message) : `${JSON.stringify({ ...message, note: undefined })}\n${note}`;
   const length = Buffer.byteLength(json);
   if (length > messageBytesMax) throw new Fault("exhausted", "send to launcher", { bytes: length, messageBytesMax });
   const frame = Buffer.allocUnsafe(lengthBytes + length);
@@ -26,9 +32,9 @@ export class FrameReader {
         const length = this.#held.readUInt32BE(at);
         if (length > messageBytesMax) throw new Fault("invalid", "read frame", { bytes: length, messageBytesMax });
         if (this.#held.length - at - lengthBytes < length) return;
-        const json = this.#held.toString("utf8", at + lengthBytes, at + lengthBytes + length);
+        const text = this.#held.toString("utf8", at + lengthBytes, at + lengthBytes + length);
         at += lengthBytes + length;
-        yield parsed(json);
+        yield parsed(text);
       }
     } finally {
       this.#held = this.#held.subarray(at);
@@ -36,9 +42,11 @@ export class FrameReader {
   }
 }
 
-function parsed(json: string): unknown {
+function parsed(text: string): unknown {
+  const end = text.indexOf("\n");
   try {
-    return JSON.parse(json);
+    if (end < 0) return JSON.parse(text);
+    return Object.assign(JSON.parse(text.slice(0, end)) as object, { note: text.slice(end + 1) });
   } catch (cause) {
     throw new Fault("invalid", "read frame", { why: "no JSON" }, cause);
   }

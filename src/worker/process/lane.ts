@@ -10,9 +10,9 @@ import { Fault } from "#base/fault.ts";
 import { killQuietly, type Group } from "./group.ts";
 import { LaneNetwork } from "./network.ts";
 import { OrderFile } from "./order-file.ts";
-import { boxText, toldIn } from "./order.ts";
+import { toldIn, type BoxOrders } from "./order.ts";
 import { isAlive, isOver, strays, type ChildrenUse } from "./proc.ts";
-import type { Boxes, BoxFolder, Network } from "./protocol.ts";
+import type { Network } from "./protocol.ts";
 import { Shell, signalGroup } from "./shell.ts";
 
 export type LaneSettings = {
@@ -97,10 +97,10 @@ export class Lane {
   }
 
   /** Has a sandbox made that waits. Only where there is a control group, by which it can be taken away again. */
-  makeBox(boxes: Boxes, folder: BoxFolder): void {
+  makeBox(boxes: BoxOrders, folder: string): void {
     if (!this.#shell?.isUp || this.#box) throw new Fault("internal", "make box", { lane: this.index });
     this.#boxNo += 1;
-    this.#order.write(boxText(boxes, folder, this.#boxNo));
+    this.#order.write(boxes.text(folder, this.#boxNo));
     const box: WaitingBox = { folder, no: this.#boxNo, sinceMono: performance.now(), end: this.#shell.obey() };
     this.#box = box;
     void box.end.then(() => {
@@ -108,9 +108,8 @@ export class Lane {
     });
   }
 
-  hasBox({ root, stdout, stderr, status }: BoxFolder): boolean {
-    const folder = this.#box?.folder;
-    return folder?.root === root && folder.stdout === stdout && folder.stderr === stderr && folder.status === status;
+  hasBox(folder: string): boolean {
+    return this.#box?.folder === folder;
   }
 
   /** Tells the sandbox that waits what to run; its exit code. */
@@ -213,7 +212,7 @@ export class Lane {
 }
 
 type WaitingBox = {
-  readonly folder: BoxFolder;
+  readonly folder: string;
   /** What it waits for: not the number of one that was here before, and never heard it. */
   readonly no: number;
   readonly sinceMono: number;

@@ -14,15 +14,8 @@ import { Lane, type LaneSettings } from "./lane.ts";
 import { clearRoots, clearUp, groupsName, remember } from "./leftovers.ts";
 import { threadsOf } from "./proc.ts";
 import { canMakeNetworks } from "./network.ts";
-import {
-  launcherVersion,
-  type Boxes,
-  type BoxFolder,
-  type Request,
-  type RunView,
-  type StartRequest,
-  type Told,
-} from "./protocol.ts";
+import { boxOrders, type BoxOrders } from "./order.ts";
+import { launcherVersion, type Request, type RunView, type StartRequest, type Told } from "./protocol.ts";
 import { Run, type Machine } from "./run.ts";
 
 const lookMs = 50;
@@ -54,7 +47,7 @@ class Launcher {
   #lanesWanted = 1;
   readonly #networks = canMakeNetworks();
   #firstOwnLane = Infinity;
-  #boxes: Boxes | undefined;
+  #boxes: BoxOrders | undefined;
 
   constructor(home: string, groups: Groups | undefined) {
     this.#home = home;
@@ -107,7 +100,7 @@ class Launcher {
         return this.#start(request);
       case "boxes":
         this.#dropBoxes();
-        this.#boxes = request.boxes;
+        this.#boxes = boxOrders(request.boxes);
         return;
       case "lease":
         return request.ids.forEach((id) => this.#runs.get(id)?.renew(request.leaseMs));
@@ -120,7 +113,7 @@ class Launcher {
       case "thaw":
         return this.#runs.get(request.id)?.thaw();
       case "forget":
-        if (this.#runs.get(request.id)?.end) this.#runs.delete(request.id);
+        for (const id of request.ids) if (this.#runs.get(id)?.end) this.#runs.delete(id);
         return;
       case "quit":
         return this.quit();
@@ -207,7 +200,7 @@ class Launcher {
   }
 
   /** Off the way of the next order. */
-  #prepare(index: number, next?: BoxFolder): void {
+  #prepare(index: number, next?: string): void {
     if (this.#busy.has(index)) return;
     const boxes = this.#boxes;
     const lane = this.#lane(index);

@@ -1,7 +1,7 @@
 /** What a lane's shell is told for which process. */
 import { deepEqual, equal, match } from "node:assert/strict";
 import { test } from "node:test";
-import { boxText, orderText, toldText } from "./order.ts";
+import { boxOrders, orderText, toldText } from "./order.ts";
 import type { StartRequest } from "./protocol.ts";
 
 const start: StartRequest = {
@@ -71,11 +71,12 @@ for (const [what, more, how, last] of cases)
 
 test("a sandbox that waits: its words around its root, then a shell that listens for its number only", () => {
   const boxes = { before: ["box", "--root"], after: ["--"], env: { PATH: "/bin" }, network: "own" } as const;
-  const folder = { root: "/r", stdout: "/o", stderr: "/e", status: "/s" };
-  const lines = boxText(boxes, folder, 7).split("\n");
-  equal(lines[0], "exec >>'/o' 2>>'/e' 9<>'/s' 8<./told || exit 126");
+  const lines = boxOrders(boxes).text("/it's", 7).split("\n");
+  const at = "'/it'\\''s/'";
+  equal(lines[0], `exec >>${at}stdout 2>>${at}stderr 9<>${at}status 8<./told || exit 126`);
   equal(lines.at(-3), "export PATH='/bin'");
-  match(lines.at(-2) ?? "", /^exec 'box' '--root' '\/r' '--' '\/bin\/sh' '-c' 'while read -r no <&6; .* = 7 /);
+  const wait = `'while read -r no <&6; do if [ "$no" = 7 ]; then . /proc/self/fd/8; exit 126; fi; done; exit 125'`;
+  equal(lines.at(-2), `exec 'box' '--root' ${at}root '--' '/bin/sh' '-c' ${wait}`);
 });
 
 test("what it is told: nothing of ours stays open, and then as any other order", () => {

@@ -2,7 +2,7 @@
  * An order for a lane's shell: a few lines that turn a fork of it into the process that is wanted. Text in, text out.
  * A shell forks in a fraction of the time that this program takes, and knows redirection and limits besides.
  */
-import type { Boxes, BoxFolder, Limits, StartRequest } from "./protocol.ts";
+import { folderNames, type Boxes, type Limits, type Network, type StartRequest } from "./protocol.ts";
 
 export type OrderOptions = {
   /** The shell can hand on exactly the variables it is told to; otherwise env(1) has to. */
@@ -35,25 +35,33 @@ export function orderText(start: StartRequest, options: OrderOptions): string {
 const talkWords = ({ stdin, stdout }: NonNullable<StartRequest["talk"]>): string =>
   `<${quoted(stdin)} >${quoted(stdout)}`;
 
+export type BoxOrders = {
+  readonly network: Network;
+  /** For the sandbox in this folder, which waits for this number. */
+  text(folder: string, no: number): string;
+};
+
 /**
  * Makes a sandbox, in which a shell waits until it is told the number (on descriptor 6), does what is in the file that
- * was opened for it then (descriptor 8), and nothing else.
+ * was opened for it then (descriptor 8), and nothing else. Its many words are put into the shell's form only once.
  */
-export function boxText(
-  { before, after, env }: Boxes,
-  { root, stdout, stderr, status }: BoxFolder,
-  no: number,
-): string {
-  const wait = `while read -r no <&6; do if [ "$no" = ${no} ]; then . /proc/self/fd/8; exit 126; fi; done; exit 125`;
-  const argv = [...before, root, ...after, "/bin/sh", "-c", wait];
-  return [
-    `exec >>${quoted(stdout)} 2>>${quoted(stderr)} 9<>${quoted(status)} 8<./${toldIn} || exit 126`,
-    "umask 022",
-    "cd / || exit 126",
-    "unset PWD OLDPWD",
-    ...commandLines({ argv, env }, { cleanShell: true }),
-    "",
-  ].join("\n");
+export function boxOrders({ before, after, env, network }: Boxes): BoxOrders {
+  const blank = "\0";
+  const argv = [...before, blank, ...after, "/bin/sh", "-c", blank];
+  const command = commandLines({ argv, env }, { cleanShell: true }).join("\n");
+  const [first, second, last] = command.split(quoted(blank));
+  const { root, stdout, stderr, status } = folderNames;
+  const text = (folder: string, no: number): string => {
+    const at = quoted(`${folder}/`);
+    const wait = `while read -r no <&6; do if [ "$no" = ${no} ]; then . /proc/self/fd/8; exit 126; fi; done; exit 125`;
+    return `exec >>${at}${stdout} 2>>${at}${stderr} 9<>${at}${status} 8<./${toldIn} || exit 126
+umask 022
+cd / || exit 126
+unset PWD OLDPWD
+${first}${at}${root}${second}'${wait}'${last}
+`;
+  };
+  return { network, text };
 }
 
 /** The file in a lane's folder that a sandbox which waits there is told by what to run. */

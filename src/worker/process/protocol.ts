@@ -9,7 +9,7 @@
  * N3 A run that nobody renews is ended by the launcher's own clock.
  * N4 Whatever the launcher started dies when the launcher does.
  */
-export const launcherVersion = 5;
+export const launcherVersion = 6;
 
 /** Zero or absent is without limit. */
 export type Limits = {
@@ -55,19 +55,15 @@ export type StartRequest = {
   readonly statusPath?: string;
   /** In a sandbox such as `boxes` says: then the command, its variables and its folder are those in there. */
   readonly box?: {
-    readonly folder: BoxFolder;
+    /** With everything in it that `folderNames` says, its streams and its status among them. */
+    readonly folder: string;
     /** Of whatever runs in this lane next: its sandbox is made as soon as this has ended, and waits there. */
-    readonly next?: BoxFolder;
+    readonly next?: string;
   };
 };
 
-/** Where a sandbox finds the folder that is written to, and the files that are printed to. */
-export type BoxFolder = {
-  readonly root: string;
-  readonly stdout: string;
-  readonly stderr: string;
-  readonly status: string;
-};
+/** What a folder has for whoever runs in it: a root to write to, and files to print to. */
+export const folderNames = { root: "root", stdout: "stdout", stderr: "stderr", status: "status" } as const;
 
 /** What sandboxes are made of: the words of the program that makes one, with its root between them. */
 export type Boxes = {
@@ -109,7 +105,7 @@ export type Request =
   | { readonly op: "lease"; readonly ids: readonly string[]; readonly leaseMs: number }
   | { readonly op: "signal"; readonly id: string; readonly signal: "SIGTERM" | "SIGINT" | "SIGQUIT" | "SIGHUP" }
   | { readonly op: "kill"; readonly id: string; readonly why: KillReason }
-  | { readonly op: "forget"; readonly id: string }
+  | { readonly op: "forget"; readonly ids: readonly string[] }
   /** Where control groups can: nothing of the run does anything from the answer on, until it may again. */
   | { readonly op: "freeze"; readonly id: string }
   | { readonly op: "thaw"; readonly id: string }

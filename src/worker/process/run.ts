@@ -5,10 +5,10 @@ import { setTimeout as pause } from "node:timers/promises";
 import { Fault } from "#base/fault.ts";
 import { Capped } from "./capped.ts";
 import type { Lane } from "./lane.ts";
-import { orderText, toldText } from "./order.ts";
+import { orderText, toldText, type BoxOrders } from "./order.ts";
 import type { GroupUse } from "./group.ts";
 import { namespaceDepth, type ChildrenUse } from "./proc.ts";
-import type { Boxes, End, EndReason, StartRequest, Usage } from "./protocol.ts";
+import type { End, EndReason, StartRequest, Usage } from "./protocol.ts";
 
 /** What a run has to know of the machine that it runs on. */
 export type Machine = {
@@ -18,7 +18,7 @@ export type Machine = {
   /** Processes that our own user has, or will have when each lane has so many. */
   readonly othersOf: (pidsEach: number) => number;
   /** What sandboxes are made of, for runs that are to be in one. */
-  readonly boxes: () => Boxes | undefined;
+  readonly boxes: () => BoxOrders | undefined;
 };
 
 export class Run {
@@ -158,7 +158,7 @@ export class Run {
   }
 
   /** When there is a shell that can take an order, with the sandbox that waits there for this run or with none. */
-  async #prepare(boxes: Boxes | undefined): Promise<void> {
+  async #prepare(boxes: BoxOrders | undefined): Promise<void> {
     const { lane, start } = this;
     const network = boxes?.network ?? start.network ?? "host";
     if (start.box && lane.hasBox(start.box.folder) && lane.isReady(network)) return;
@@ -166,7 +166,7 @@ export class Run {
     await lane.ready(network);
   }
 
-  #obeyed(boxes: Boxes | undefined): Promise<number | undefined> {
+  #obeyed(boxes: BoxOrders | undefined): Promise<number | undefined> {
     const { lane, start } = this;
     if (!start.box) return lane.obey(this.#order());
     if (!boxes) throw new Fault("internal", "start run", { why: "nobody said what sandboxes are made of" });

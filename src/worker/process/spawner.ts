@@ -54,7 +54,7 @@ export class Spawner implements AsyncDisposable {
   #isClosed = false;
   #cancelRenewal: () => void = () => {};
   /** Not said yet. */
-  readonly #forgotten: Request[] = [];
+  #forgotten: string[] = [];
   #cancelForgetting: (() => void) | undefined;
   #renewEveryMs = 0;
   #boxes: Boxes | undefined;
@@ -217,7 +217,7 @@ export class Spawner implements AsyncDisposable {
 
   /** Goes with whatever is said next: a message wakes the launcher, and this one is in no hurry. */
   #forgetSoon(id: string): void {
-    this.#forgotten.push({ op: "forget", id });
+    this.#forgotten.push(id);
     if (this.#forgotten.length >= forgottenMax) this.#send();
     else this.#cancelForgetting ??= this.#options.clock.after(forgetMs, () => void this.#send());
   }
@@ -226,7 +226,9 @@ export class Spawner implements AsyncDisposable {
   #send(...requests: readonly Request[]): boolean {
     this.#cancelForgetting?.();
     this.#cancelForgetting = undefined;
-    return this.#link.send(...this.#forgotten.splice(0), ...requests);
+    const ids = this.#forgotten;
+    this.#forgotten = [];
+    return ids.length === 0 ? this.#link.send(...requests) : this.#link.send({ op: "forget", ids }, ...requests);
   }
 
   #renewLater(): void {

@@ -6,6 +6,7 @@ import { randomBytes } from "node:crypto";
 import { chmodSync, chownSync, closeSync, fchownSync, mkdirSync, openSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
+import { folderNames } from "#worker/process/protocol.ts";
 import { removeFolder } from "./remove-folder.ts";
 
 export type AttemptFolder = {
@@ -21,10 +22,10 @@ export const attemptsIn = (home: string): string => join(home, "attempts");
 export function attemptFolderAt(path: string): AttemptFolder {
   return {
     path,
-    root: join(path, "root"),
-    stdout: join(path, "stdout"),
-    stderr: join(path, "stderr"),
-    status: join(path, "status"),
+    root: join(path, folderNames.root),
+    stdout: join(path, folderNames.stdout),
+    stderr: join(path, folderNames.stderr),
+    status: join(path, folderNames.status),
   };
 }
 

@@ -1,13 +1,13 @@
 /** What is kept beside a run for a later life of this node: which kind of sandbox it is in, and what was said of it. */
 import type { Isolation } from "./isolation.ts";
 
-export type Note = { readonly kind?: Isolation["kind"]; readonly said?: string };
-export const noteText = (note: Note): string => JSON.stringify(note);
+export type Note = { readonly kind: Isolation["kind"]; readonly said: string };
 
-export function readNote(text: string | undefined): Note {
-  try {
-    return JSON.parse(text ?? "{}") as Note;
-  } catch {
-    return {}; // of another version
-  }
+/** A line for the kind, and then what was said as it is. */
+export const noteText = ({ kind, said }: Note): string => `${kind}\n${said}`;
+
+/** Undefined for one that is of another kind. */
+export function saidOf(kind: Isolation["kind"], text: string | undefined): string | undefined {
+  const line = `${kind}\n`;
+  return text?.startsWith(line) ? text.slice(line.length) : undefined;
 }

@@ -22,7 +22,7 @@ import type { Command, Ran } from "./command.ts";
 import { messageOf } from "./ending.ts";
 import { checkPassable, foldersAmong } from "./folders.ts";
 import { probeIsolation, type Isolation, type IsolationOptions } from "./isolation.ts";
-import { noteText, readNote } from "./run-note.ts";
+import { noteText, saidOf } from "./run-note.ts";
 
 export type SandboxOptions = {
   /** Attempts have their folders below it. Other users must be able to pass through to it. */
@@ -141,9 +141,8 @@ export class Sandbox implements AsyncDisposable {
   /** What an earlier life of this node started in a sandbox of this kind, and said what for. */
   get found(): readonly FoundRun[] {
     return this.#spawner.found.flatMap((running) => {
-      const { kind, said } = readNote(running.note);
-      const folder = attemptFolderAt(running.folder);
-      return kind === this.#isolation.kind && said !== undefined ? [{ note: said, folder, running }] : [];
+      const note = saidOf(this.#isolation.kind, running.note);
+      return note === undefined ? [] : [{ note, folder: attemptFolderAt(running.folder), running }];
     });
   }
 
@@ -249,12 +248,11 @@ export class Sandbox implements AsyncDisposable {
   }
 
   /** Its sandbox, and the next one's, whose folder is known already. */
-  #boxFor({ index, uid }: LaneLoan, { root, stdout, stderr, status }: AttemptFolder): NonNullable<StartRequest["box"]> {
-    const folder = { root, stdout, stderr, status };
+  #boxFor({ index, uid }: LaneLoan, { path: folder }: AttemptFolder): NonNullable<StartRequest["box"]> {
     const ahead = uid === undefined ? undefined : (this.#ahead.get(index) ?? this.folders.ahead(uid));
     if (!ahead) return { folder };
     this.#ahead.set(index, ahead);
-    return { folder, next: { root: ahead.root, stdout: ahead.stdout, stderr: ahead.stderr, status: ahead.status } };
+    return { folder, next: ahead.path };
   }
 
   async ended(running: Running, folder: AttemptFolder): Promise<Ran> {
