@@ -7,37 +7,42 @@ import { Fault } from "#base/fault.ts";
 
 export const messageBytesMax = 16 * 1024 * 1024;
 const lengthBytes = 4;
+const noLength = "\0".repeat(lengthBytes);
 
 export function frameOf(message: object & { readonly note?: string | undefined }): Buffer {
   const { note } = message;
   const json =
     note === undefined ? JSON.stringify(message) : `${JSON.stringify({ ...message, note: undefined })}\n${note}`;
-  const length = Buffer.byteLength(json);
+  const frame = Buffer.from(`${noLength}${json}`);
+  const length = frame.length - lengthBytes;
   if (length > messageBytesMax) throw new Fault("exhausted", "send to launcher", { bytes: length, messageBytesMax });
-  const frame = Buffer.allocUnsafe(lengthBytes + length);
   frame.writeUInt32BE(length, 0);
-  frame.write(json, lengthBytes, "utf8");
   return frame;
 }
 
 export class FrameReader {
   #held: Buffer = Buffer.alloc(0);
 
-  /** The messages that are whole now. A length that cannot be is a Fault: nobody knows where the next one begins. */
+  /**
+   * The messages that are whole now; the chunk is nobody's afterwards. A length that cannot be is a Fault: nobody knows
+   * where the next one begins.
+   */
   *push(chunk: Buffer): Generator<unknown> {
-    this.#held = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
+    const bytes = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
     let at = 0;
     try {
-      while (this.#held.length - at >= lengthBytes) {
-        const length = this.#held.readUInt32BE(at);
+      while (bytes.length - at >= lengthBytes) {
+        const length = bytes.readUInt32BE(at);
         if (length > messageBytesMax) throw new Fault("invalid", "read frame", { bytes: length, messageBytesMax });
-        if (this.#held.length - at - lengthBytes < length) return;
-        const text = this.#held.toString("utf8", at + lengthBytes, at + lengthBytes + length);
-        at += lengthBytes + length;
+        const end = at + lengthBytes + length;
+        if (bytes.length < end) return;
+        const text = bytes.toString("utf8", at + lengthBytes, end);
+        at = end;
         yield parsed(text);
       }
     } finally {
-      this.#held = this.#held.subarray(at);
+      const rest = bytes.subarray(at);
+      this.#held = bytes === chunk ? Buffer.from(rest) : rest;
     }
   }
 }

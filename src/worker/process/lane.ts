@@ -77,6 +77,11 @@ export class Lane {
     return this.#starting === undefined && this.#shell?.isUp === true && this.#shell.network === network;
   }
 
+  /** Nothing runs or waits in it, nor is on its way out. */
+  get isIdle(): boolean {
+    return this.#shell?.isIdle === true;
+  }
+
   /** When there is a shell that can take an order. */
   async ready(network: Network = this.#usual): Promise<void> {
     await this.#starting?.catch(() => {});
@@ -90,10 +95,10 @@ export class Lane {
   }
 
   /** Lets the shell do it; its exit code, or undefined when the shell itself was lost. */
-  async obey(order: string): Promise<number | undefined> {
+  obey(order: string): Promise<number | undefined> {
     if (!this.#shell) throw new Fault("internal", "order", { lane: this.index, why: "no shell" });
     this.#order.write(order);
-    return await this.#shell.obey();
+    return this.#shell.obey();
   }
 
   /** Has a sandbox made that waits. Only where there is a control group, by which it can be taken away again. */
@@ -113,13 +118,13 @@ export class Lane {
   }
 
   /** Tells the sandbox that waits what to run; its exit code. */
-  async obeyInBox(order: string): Promise<number | undefined> {
+  obeyInBox(order: string): Promise<number | undefined> {
     const box = this.#box;
     if (!box) throw new Fault("internal", "order", { lane: this.index, why: "no sandbox" });
     this.#box = undefined;
     this.#told.write(order);
     this.#shell?.tell(box.no);
-    return await box.end;
+    return box.end;
   }
 
   /** Takes away the sandbox that waits, if it has for so long. */

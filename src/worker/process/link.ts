@@ -91,9 +91,8 @@ function startLauncher({ home, socket }: LinkOptions): { exited?: string } {
 
 /** Undefined when nobody listens there. One of another version is sent away. */
 async function greet(options: LinkOptions): Promise<Link | undefined> {
-  const socket = await connected(options.socket);
-  if (!socket) return undefined;
-  const link = new SocketLink(socket);
+  const link = new SocketLink(options.socket);
+  if (!(await link.connected)) return undefined;
   const { lanes, uidBase, drops = false, freeBytesMin = 0, memoryBytesMax = 0 } = options;
   const users = uidBase === undefined ? {} : { uidBase, drops };
   const counts = { lanes, toolLanes: options.toolLanes ?? 0, ownLanes: options.ownLanes ?? 0 };
@@ -108,36 +107,35 @@ async function greet(options: LinkOptions): Promise<Link | undefined> {
   return link;
 }
 
-function connected(path: string): Promise<Socket | undefined> {
-  return new Promise((resolve) => {
-    const socket = connect(path);
-    socket.once("error", () => resolve(undefined));
-    socket.once("connect", () => resolve(socket));
-  });
-}
+/** Most of what is told fits in, and several at once. */
+const chunkBytes = 16 * 1024;
 
 class SocketLink implements Link {
   readonly #socket: Socket;
+  /** False when nobody listens there. */
+  readonly connected: Promise<boolean>;
   readonly closed: Promise<void>;
   readonly #told: Told[] = [];
   #hear: ((told: Told) => void) | undefined;
   #welcome: Welcome | undefined;
   readonly #first = Promise.withResolvers<Welcome | undefined>();
 
-  constructor(socket: Socket) {
+  constructor(path: string) {
+    const reader = new FrameReader();
+    const read = (bytes: number, chunk: Uint8Array): boolean => {
+      this.#read(reader, Buffer.from(chunk.buffer, chunk.byteOffset, bytes));
+      return true;
+    };
+    // Into one buffer, past the stream: what is told is short, and a stream makes as much ado about it as about a file.
+    const socket = connect({ path, onread: { buffer: Buffer.allocUnsafe(chunkBytes), callback: read } });
     this.#socket = socket;
+    this.connected = new Promise((resolve) => {
+      socket.once("error", () => resolve(false));
+      socket.once("connect", () => resolve(true));
+    });
     this.closed = new Promise((resolve) => socket.once("close", () => resolve()));
     socket.on("error", () => {});
     socket.once("close", () => this.#first.resolve(undefined));
-    const reader = new FrameReader();
-    socket.on("data", (chunk: Buffer) => {
-      try {
-        for (const message of reader.push(chunk)) this.#take(message as Told);
-      } catch (error) {
-        if (!isFault(error)) throw error;
-        socket.destroy();
-      }
-    });
   }
 
   get welcome(): Welcome {
@@ -165,6 +163,15 @@ class SocketLink implements Link {
     this.#socket.end();
     this.#socket.destroy();
     await this.closed;
+  }
+
+  #read(reader: FrameReader, chunk: Buffer): void {
+    try {
+      for (const message of reader.push(chunk)) this.#take(message as Told);
+    } catch (error) {
+      if (!isFault(error)) throw error;
+      this.#socket.destroy();
+    }
   }
 
   #take(told: Told): void {

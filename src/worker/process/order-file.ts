@@ -3,10 +3,10 @@
  * would make some file systems (ext4) put it on the disk before anybody may go on.
  */
 import { closeSync, fchownSync, ftruncateSync, openSync, writeSync } from "node:fs";
+import { Fault } from "#base/fault.ts";
 
-const blockBytes = 4_096;
-/** Most orders are short, and one is written at a time. */
-const block = Buffer.allocUnsafe(blockBytes);
+/** Up to this size it never shrinks. */
+const keptBytesMax = 4_096;
 
 export class OrderFile implements Disposable {
   #fd: number | undefined;
@@ -20,11 +20,11 @@ export class OrderFile implements Disposable {
 
   write(order: string): void {
     if (this.#fd === undefined) return;
-    const bytes = Math.ceil(Math.max(1, Buffer.byteLength(order)) / blockBytes) * blockBytes;
-    const whole = bytes === blockBytes ? block : Buffer.allocUnsafe(bytes);
     // What is left of a longer one before it would be taken for orders, too; empty lines mean nothing to a shell.
-    whole.fill("\n", whole.write(order));
-    for (let at = 0; at < bytes;) at += writeSync(this.#fd, whole, at, bytes - at, at);
+    const text = order.padEnd(Math.min(this.#bytes, keptBytesMax), "\n");
+    const bytes = writeSync(this.#fd, text, 0);
+    this.#bytes = Math.max(this.#bytes, bytes);
+    if (bytes < Buffer.byteLength(text)) throw new Fault("exhausted", "write order", { bytes });
     if (this.#bytes > bytes) ftruncateSync(this.#fd, bytes);
     this.#bytes = bytes;
   }

@@ -8,7 +8,7 @@ import type { Lane } from "./lane.ts";
 import { orderText, toldText, type BoxOrders } from "./order.ts";
 import type { GroupUse } from "./group.ts";
 import { namespaceDepth, type ChildrenUse } from "./proc.ts";
-import type { End, EndReason, StartRequest, Usage } from "./protocol.ts";
+import type { End, EndReason, Network, StartRequest, Usage } from "./protocol.ts";
 
 /** What a run has to know of the machine that it runs on. */
 export type Machine = {
@@ -131,7 +131,11 @@ export class Run {
   async #run(): Promise<End> {
     const { lane, start } = this;
     const boxes = start.box && this.#machine.boxes();
-    await this.#prepare(boxes);
+    const network = boxes?.network ?? start.network ?? "host";
+    if (!this.#isPrepared(network)) {
+      await lane.dropBox();
+      await lane.ready(network);
+    }
     const { group } = lane;
     group?.begin(start.limits, 1);
     const before = lane.usedBefore;
@@ -157,13 +161,10 @@ export class Run {
     });
   }
 
-  /** When there is a shell that can take an order, with the sandbox that waits there for this run or with none. */
-  async #prepare(boxes: BoxOrders | undefined): Promise<void> {
+  /** Whether there is a shell that can take an order, with the sandbox that waits there for this run or with none. */
+  #isPrepared(network: Network): boolean {
     const { lane, start } = this;
-    const network = boxes?.network ?? start.network ?? "host";
-    if (start.box && lane.hasBox(start.box.folder) && lane.isReady(network)) return;
-    await lane.dropBox();
-    await lane.ready(network);
+    return lane.isReady(network) && (start.box ? lane.hasBox(start.box.folder) : lane.isIdle);
   }
 
   #obeyed(boxes: BoxOrders | undefined): Promise<number | undefined> {

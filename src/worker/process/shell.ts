@@ -86,6 +86,10 @@ export class Shell {
     return this.#isUp;
   }
 
+  get isIdle(): boolean {
+    return this.#answer === undefined;
+  }
+
   /** What is in the file `order` of its folder. */
   obey(): Promise<number | undefined> {
     return new Promise((resolve) => {
