@@ -319,7 +319,7 @@ function toolsAlive(word: string): number {
     if (!/^\d+$/.test(pid) || !isAlive(Number(pid))) return false;
     try {
       const words = readFileSync(`/proc/${pid}/cmdline`, "utf8");
-      return words.includes("--persistent_worker") && words.includes(word) && !words.startsWith("bwrap");
+      return words.includes("--persistent_worker") && words.includes(word) && !/^[^\0]*bwrap\0/.test(words);
     } catch {
       return false;
     }

@@ -26,6 +26,9 @@ while read -r _; do
 done
 `;
 
+const lineEnd = 0x0a;
+const zero = 0x30;
+
 type Entering = {
   readonly uid: number | undefined;
   readonly network: Network;
@@ -73,11 +76,13 @@ export class Shell {
     answers.once("data", () => up.resolve());
     await up.promise;
     const shell = new Shell(child, child.pid ?? 0, entering);
-    let held = "";
-    answers.setEncoding("latin1").on("data", (text: string) => {
-      const lines = (held + text).split("\n");
-      held = lines.pop() ?? "";
-      for (const line of lines) shell.#answered(Number(line));
+    let status = 0;
+    answers.on("data", (chunk: Buffer) => {
+      for (const byte of chunk)
+        if (byte === lineEnd) {
+          shell.#answered(status);
+          status = 0;
+        } else status = status * 10 + byte - zero;
     });
     return shell;
   }

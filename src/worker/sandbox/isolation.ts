@@ -1,7 +1,8 @@
 /** Finds out, by trying, how far commands can be kept from this machine and from each other. Once, at start. */
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import { resolve } from "node:path";
+import { accessSync, constants, statSync } from "node:fs";
+import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { Fault } from "#base/fault.ts";
 import { dropWords } from "#worker/process/order.ts";
@@ -43,7 +44,10 @@ export function uidBasesOf(home: string): readonly number[] {
   return [1_835_600_000 + place * uidsOfNode, 50_000];
 }
 
-const bwrap = "bwrap";
+/** Enough to find the sandbox's own program; the command sees none of it. */
+export const sandboxPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/** Found once: a shell that looks for it tries each of the folders anew, for every action. */
+const bwrap = programAt("bwrap");
 const run = promisify(execFile);
 
 export async function probeIsolation({ want, users, home }: IsolationOptions): Promise<Isolation> {
@@ -70,6 +74,20 @@ export async function probeIsolation({ want, users, home }: IsolationOptions): P
 function nothing(want: IsolationOptions["want"], why: string): Isolation {
   if (want === "bubblewrap") throw new Fault("unavailable", "find sandbox", { why });
   return { kind: "plain", bwrap, uidBase: undefined, drops: false, network: "shared", missing: [`bubblewrap: ${why}`] };
+}
+
+function programAt(name: string): string {
+  const paths = sandboxPath.split(":").map((folder) => join(folder, name));
+  return paths.find(isProgram) ?? name;
+}
+
+function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
 }
 
 const isRoot = (): boolean => process.getuid?.() === 0;

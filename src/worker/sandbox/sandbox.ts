@@ -21,7 +21,7 @@ import { boxFailure, boxWords, emptyBox, folderInBox } from "./box.ts";
 import type { Command, Ran } from "./command.ts";
 import { messageOf } from "./ending.ts";
 import { checkPassable, foldersAmong } from "./folders.ts";
-import { probeIsolation, type Isolation, type IsolationOptions } from "./isolation.ts";
+import { probeIsolation, sandboxPath, type Isolation, type IsolationOptions } from "./isolation.ts";
 import { noteText, saidOf } from "./run-note.ts";
 
 export type SandboxOptions = {
@@ -285,8 +285,7 @@ export class Sandbox implements AsyncDisposable {
 
 const noLane: LaneLoan = { index: -1, uid: undefined, [Symbol.dispose]: () => {} };
 
-/** Enough to find the sandbox's own program; the command sees none of it. */
-const sandboxEnv = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" };
+const sandboxEnv = { PATH: sandboxPath };
 
 function checkWords(argv: readonly string[]): void {
   if (argv.length === 0 || argv[0] === "") throw new Fault("invalid", "run command", { why: "no program is named" });
