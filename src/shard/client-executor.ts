@@ -84,10 +84,7 @@ export function executorClient(
         jobId: formatJob(shard, grant.job),
       }));
     },
-    start({ executor, taskId, token }, options) {
-      const { shard, task } = taskRef(taskId);
-      return command(shard, { kind: "start", executor, task, token }, options);
-    },
+    start: (claim, options) => command(taskRef(claim.taskId).shard, { kind: "start", ...numbered(claim) }, options),
     async renew(shard, executor, claims, options) {
       const numbers = claims.map(({ taskId, token }) => ({ task: taskRef(taskId).task, token }));
       const { held, lost } = await command(shard, { kind: "renew", executor, claims: numbers }, options);
