@@ -15,7 +15,7 @@ import { clearRoots, clearUp, groupsName, remember } from "./leftovers.ts";
 import { threadsOf } from "./proc.ts";
 import { canMakeNetworks } from "./network.ts";
 import { boxOrders, type BoxOrders } from "./order.ts";
-import { launcherVersion, type Request, type RunView, type StartRequest, type Told } from "./protocol.ts";
+import { launcherVersion, type Limits, type Request, type RunView, type StartRequest, type Told } from "./protocol.ts";
 import { Run, type Machine } from "./run.ts";
 
 const lookMs = 50;
@@ -155,7 +155,7 @@ class Launcher {
       this.#busy.delete(start.lane);
       if (end.note !== undefined || !this.#fits(run.lane)) this.#close(start.lane, run.lane);
       this.#tell({ ev: "ended", id: start.id, end });
-      this.#prepare(start.lane, start.box?.next);
+      this.#prepare(start.lane, hasRoomForBox(start.limits) ? start.box?.next : undefined);
       if (this.#busy.size > 0) return;
       clearInterval(this.#ticker);
       this.#ticker = undefined;
@@ -227,6 +227,17 @@ class Launcher {
     if (isAlone && this.#busy.size === 0) this.quit();
   }
 }
+
+/**
+ * A sandbox that is made ahead is made within the limits of what ran before. Where those are too tight for it, it would
+ * fail, and complain to whoever comes next: that one has it made within its own.
+ */
+const hasRoomForBox = ({ pids = 0, memoryBytes = 0 }: Limits): boolean =>
+  (pids === 0 || pids >= boxPids) && (memoryBytes === 0 || memoryBytes >= boxBytes);
+
+/** Several times what it takes. */
+const boxPids = 16;
+const boxBytes = 64 * 1024 * 1024;
 
 const viewOf = ({ start: { id, tag, note, lane, stdout }, end }: Run): RunView => ({
   id,
