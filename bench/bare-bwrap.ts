@@ -1,5 +1,5 @@
 /** What a sandbox costs by itself: the namespaces and mounts that actions get, and nothing of ours around it. */
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 
 const words = [
   "bwrap --unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try --unshare-net",
@@ -19,4 +19,17 @@ export function bareBwrap(count: number, atOnce: number): number | undefined {
     return undefined;
   }
   return (each * atOnce) / ((performance.now() - beganMono) / 1_000);
+}
+
+/** Starts it again and again, from so many shells, until that is over. */
+export function besideBwrap(shells: number): Disposable {
+  const loop = `while ${words}; do :; done`;
+  const options = { detached: true, stdio: "ignore" } as const;
+  const children = Array.from({ length: shells }, () => spawn("/bin/sh", ["-c", loop], options));
+  const end = (): void => {
+    process.off("exit", end);
+    for (const { pid } of children) if (pid !== undefined) process.kill(-pid, "SIGKILL");
+  };
+  process.once("exit", end); // whatever ends the benchmark
+  return { [Symbol.dispose]: end };
 }

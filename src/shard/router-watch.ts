@@ -39,18 +39,11 @@ export async function* watchThrough(
     let ended: Ended = { done: false, hinted: false, why: "the shard has no owner" };
     if (to !== undefined) {
       const from = after === undefined ? request : { ...request, after };
-      const stream = oneOwner(to, from, signal, ports);
-      for (;;) {
-        const next = await stream.next();
-        if (next.done) {
-          ended = next.value;
-          break;
-        }
+      ended = yield* oneOwner(to, from, signal, ports, (stamp) => {
         heardAtMs = clock.monotonicMs();
         backoff.reset();
-        after = next.value.stamp;
-        yield next.value;
-      }
+        after = stamp;
+      });
     }
     if (ended.done) return;
     const lostMs = clock.monotonicMs() - heardAtMs;
@@ -65,6 +58,7 @@ async function* oneOwner(
   from: WatchRequest,
   signal: AbortSignal,
   ports: WatchPorts,
+  heard: (stamp: Stamp) => void,
 ): AsyncGenerator<Message, Ended> {
   const { clock, options } = ports;
   const silence = (): Fault => new Fault("unavailable", "hear of job", { to, silentMs: options.watchSilenceMs });
@@ -79,6 +73,7 @@ async function* oneOwner(
       const isNews = message.kind !== "events" || !newest || message.stamp.seq > newest.seq;
       if (isNews && !(newest && message.kind === "snapshot" && message.stamp.seq < newest.seq)) {
         newest = message.stamp;
+        heard(message.stamp);
         limited.extend(Number.POSITIVE_INFINITY); // a slow reader is not a silent owner
         yield message;
       }

@@ -1,4 +1,4 @@
-import { deepEqual, equal, match, rejects } from "node:assert/strict";
+import { deepEqual, equal, match, rejects, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { Fault, isFault } from "#base/fault.ts";
 import { ManualClock } from "#base/manual-clock.ts";
@@ -263,6 +263,7 @@ describe("a watch", () => {
   async function watching(
     streams: Record<string, (request: WatchRequest, signal: AbortSignal) => AsyncIterable<WatchMessage>>,
     options: Partial<RouterOptions> = {},
+    heardMax = Number.POSITIVE_INFINITY,
   ) {
     const clock = new ManualClock();
     const network = new MemoryNetwork();
@@ -279,7 +280,8 @@ describe("a watch", () => {
     const abort = new AbortController();
     const run = async (): Promise<void> => {
       const stream: AsyncIterable<Watched> = router.watch({ shard: 0, job: 1 }, abort.signal);
-      for await (const { kind, stamp } of stream) got.push(`${kind} ${stamp.epoch}.${stamp.seq}`);
+      for await (const { kind, stamp } of stream)
+        if (got.push(`${kind} ${stamp.epoch}.${stamp.seq}`) === heardMax) return;
     };
     return { clock, map, got, abort, run: () => during(clock, run()) };
   }
@@ -340,6 +342,23 @@ describe("a watch", () => {
     await run();
     deepEqual(got, ["end 1.1"]);
     equal(turn, 2);
+  });
+
+  test("leaves nothing behind when whoever watches has heard enough", async () => {
+    let isLeft = false;
+    const a = async function* () {
+      try {
+        yield events(1, 1);
+        yield events(1, 2);
+      } finally {
+        isLeft = true;
+      }
+    };
+    const { run, got, clock } = await watching({ a }, {}, 1);
+    await run();
+    deepEqual(got, ["events 1.1"]);
+    ok(isLeft, "the owner is told");
+    equal(clock.pending, 0);
   });
 
   test("gives up when no owner has been found for long", async () => {
