@@ -28,7 +28,7 @@ export function besideBwrap(shells: number): Disposable {
   const children = Array.from({ length: shells }, () => spawn("/bin/sh", ["-c", loop], options));
   const end = (): void => {
     process.off("exit", end);
-    for (const { pid } of children) if (pid !== undefined) process.kill(-pid, "SIGKILL");
+    for (const { pid, exitCode } of children) if (pid !== undefined && exitCode === null) process.kill(-pid, "SIGKILL");
   };
   process.once("exit", end); // whatever ends the benchmark
   return { [Symbol.dispose]: end };
