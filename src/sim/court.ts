@@ -188,9 +188,9 @@ export class Court {
    */
   #busy(by: Life): void {
     const appends = this.#appendsOf(by);
-    const { nowMs } = this.world;
-    if (appends.busy === 0 && nowMs - appends.lastMs > retryMsMax) appends.sinceMs = nowMs;
-    appends.lastMs = nowMs;
+    // While it is stopped nothing is idle: what waited then waits still.
+    if (appends.busy === 0 && by.ranMs - appends.lastRanMs > retryMsMax) appends.sinceMs = this.world.nowMs;
+    appends.lastRanMs = by.ranMs;
   }
 
   #appending(by: Life, batches: readonly Batch[]): void {
@@ -204,7 +204,7 @@ export class Court {
   #appendsOf(life: Life): Appends {
     let appends = this.#appends.get(life);
     if (!appends) {
-      appends = { busy: 0, sinceMs: 0, lastMs: Number.NEGATIVE_INFINITY, decided: new Map() };
+      appends = { busy: 0, sinceMs: 0, lastRanMs: Number.NEGATIVE_INFINITY, decided: new Map() };
       this.#appends.set(life, appends);
     }
     return appends;
@@ -309,7 +309,7 @@ function liveTokens(model: ShardModel, command: Command): ReadonlySet<number> {
   return new Set(live.map(({ token }) => token));
 }
 
-type Appends = { busy: number; sinceMs: number; lastMs: number; readonly decided: Map<string, Between> };
+type Appends = { busy: number; sinceMs: number; lastRanMs: number; readonly decided: Map<string, Between> };
 type Between = { readonly afterMs: number; readonly beforeMs: number };
 
 /** The longest pause of the host's between two tries of an append, and a little more. */

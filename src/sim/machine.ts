@@ -51,7 +51,7 @@ export class Machine {
   stop(): void {
     if (this.life?.state !== "up") return;
     this.world.say(`${this.life.name} is stopped`);
-    this.life.state = "stopped";
+    this.life.stop();
   }
 
   resume(): void {
@@ -73,6 +73,10 @@ export class Life {
   state: "up" | "stopped" | "dead" = "up";
   readonly clock: Clock;
   readonly #bootedAtMs: number;
+  /** The last time. */
+  #stoppedAtMs = 0;
+  /** All the times before that. */
+  #stoppedMs = 0;
   readonly #deferred: (() => void)[] = [];
   readonly #mourners = new Set<() => void>();
 
@@ -96,8 +100,20 @@ export class Life {
     this.#deferred.push(run);
   }
 
+  /** How long it has run, in the world's time, without the times when it was stopped. */
+  get ranMs(): number {
+    const untilMs = this.state === "stopped" ? this.#stoppedAtMs : this.machine.world.nowMs;
+    return untilMs - this.#bootedAtMs - this.#stoppedMs;
+  }
+
+  stop(): void {
+    this.state = "stopped";
+    this.#stoppedAtMs = this.machine.world.nowMs;
+  }
+
   resume(): void {
     this.state = "up";
+    this.#stoppedMs += this.machine.world.nowMs - this.#stoppedAtMs;
     for (const run of this.#deferred.splice(0)) this.after(0, run);
   }
 

@@ -119,3 +119,20 @@ test("a rejection that nobody handles ends the run", async () => {
   world.after(1, undefined, () => void Promise.reject(new Error("dropped")));
   await rejects(world.run(10), /unhandled rejection: .*dropped/s);
 });
+
+test("the time that a life has run is without the times when it was stopped", async () => {
+  const world = worldOf(1);
+  const machine = world.machine("a", plainClock());
+  world.after(5, undefined, () => machine.boot());
+  for (const [stopMs, resumeMs] of [
+    [10, 30],
+    [50, 51],
+  ] as const) {
+    world.after(stopMs, undefined, () => machine.stop());
+    world.after(resumeMs, undefined, () => machine.resume());
+  }
+  const seen: number[] = [];
+  for (const atMs of [5, 20, 40, 60]) world.after(atMs, undefined, () => seen.push(machine.life?.ranMs ?? -1));
+  await world.run(100);
+  deepEqual(seen, [0, 5, 15, 34]);
+});
