@@ -20,7 +20,7 @@ describe("history", () => {
     const a = await (await rig.node()).serving();
     const job = await finishOne(a);
     const { history } = rig.store.connect();
-    await rig.clock.advance(1_500);
+    await rig.clock.advance(500);
     const written = must(await history.job(0, job), "history");
     equal(written.job.phase, "SUCCEEDED");
     deepEqual(
@@ -47,7 +47,7 @@ describe("history", () => {
     const { history } = rig.store.connect();
     equal(await history.job(0, 1), undefined);
     a.journal.deliver();
-    await rig.clock.advance(1_500);
+    await rig.clock.advance(500);
     equal((await history.job(0, 1))?.job.phase, "SUCCEEDED");
   });
 
@@ -58,7 +58,7 @@ describe("history", () => {
     a.node.kill();
     equal(await rig.store.connect().history.job(0, job), undefined);
     const b = await (await rig.node("a")).serving();
-    await rig.clock.advance(1_500);
+    await rig.clock.advance(500);
     equal((await rig.store.connect().history.job(0, job))?.job.phase, "SUCCEEDED");
     await rig.clock.advance(12_000);
     ok(!isInMemory(b, job));

@@ -20,10 +20,7 @@ import { countRows, mergeRows } from "./projector-rows.ts";
 export type ProjectorSettings = {
   /** Off: no rows are written, and ended jobs are forgotten after `endedKeepMs`. */
   readonly history: boolean;
-  /**
-   * Rows wait this long for company: a write costs about the same for one job as for a hundred, and ended jobs are in
-   * memory for ten times as long. A mere step of the cursor waits longer.
-   */
+  /** Rows wait this long for company; a mere step of the cursor waits longer. */
   readonly gatherMs: number;
   readonly idleMs: number;
   readonly writeRowsMax: number;
@@ -40,7 +37,7 @@ export type ProjectorSettings = {
 
 export const defaultProjectorSettings: ProjectorSettings = {
   history: true,
-  gatherMs: 1_000,
+  gatherMs: 250,
   idleMs: 5_000,
   writeRowsMax: 4_000,
   lagRowsMax: 200_000,
