@@ -16,21 +16,11 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { rigHome } from "#worker/process/rig.ts";
 import type { LaidInputs } from "#worker/stage/left-inputs.ts";
-import { tellsChanges } from "#worker/stamp.ts";
 import { attemptsIn, type AttemptFolder } from "./attempt-folder.ts";
 import { AttemptFolders, type AttemptFoldersOptions } from "./attempt-folders.ts";
+import { whyNotUsedAgain } from "./rig.ts";
 
 const uid = 70_001;
-
-function whyNot(): string | false {
-  if (process.platform !== "linux" || process.getuid?.() !== 0) return "needs root on linux: users of their own";
-  const home = rigHome();
-  try {
-    return tellsChanges(home) ? false : "needs a file system whose clock tells every change (linux 6.13)";
-  } finally {
-    rmSync(home, { recursive: true });
-  }
-}
 
 class Rig implements AsyncDisposable {
   readonly home = rigHome();
@@ -102,7 +92,7 @@ const cases: readonly (readonly [what: string, does: (folder: AttemptFolder) => 
   ["is told of at length", ({ status }) => writeFileSync(status, "x".repeat(100_000))],
 ];
 
-describe("the folder of an attempt", { skip: whyNot() }, () => {
+describe("the folder of an attempt", { skip: whyNotUsedAgain() }, () => {
   for (const [what, does] of cases)
     test(`is as good as new when what ran ${what}`, async () => {
       await using rig = new Rig();

@@ -1,4 +1,7 @@
 /** What tests of real sandboxes share. */
+import { rmSync } from "node:fs";
+import { rigHome } from "#worker/process/rig.ts";
+import { tellsChanges } from "#worker/stamp.ts";
 import type { Command } from "./command.ts";
 
 export const commandOf = (argv: readonly string[], more: Partial<Command> = {}): Command => ({
@@ -13,3 +16,14 @@ export const commandOf = (argv: readonly string[], more: Partial<Command> = {}):
   outputBytesMax: 100_000,
   ...more,
 });
+
+/** Why folders of attempts cannot be used again here; false where they can. */
+export function whyNotUsedAgain(): string | false {
+  if (process.platform !== "linux" || process.getuid?.() !== 0) return "needs root on linux: users of their own";
+  const home = rigHome();
+  try {
+    return tellsChanges(home) ? false : "needs a file system whose clock tells every change (linux 6.13)";
+  } finally {
+    rmSync(home, { recursive: true });
+  }
+}

@@ -17,7 +17,7 @@ import fc from "fast-check";
 import { rigHome } from "#worker/process/rig.ts";
 import { KeptFolders } from "./kept-folders.ts";
 import { LinkCache } from "./link-cache.ts";
-import { listing, memoryBlobs, putTree, type Words } from "./rig.ts";
+import { listing, memoryBlobs, requestOf, type Words } from "./rig.ts";
 import { stage, type Staged } from "./stage.ts";
 import { Trees } from "./tree.ts";
 
@@ -52,13 +52,7 @@ class Rig implements Disposable {
     this.#roots += 1;
     const root = join(this.home, `root-${this.#roots}`);
     mkdirSync(root);
-    const request = {
-      inputRoot: await putTree(this.blobs, words),
-      digestFunction: "sha256",
-      workingDirectory: "",
-      outputs,
-      symlinks: { absoluteLinks: "allowed" },
-    } as const;
+    const request = await requestOf(this.blobs, words, outputs);
     const staged = await stage(request, { root, uid: ownUid, files: "link" }, this);
     return { ...staged, root, giveBack: () => staged.inputs.leave(false).isNothingElse };
   }

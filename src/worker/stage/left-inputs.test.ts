@@ -8,24 +8,14 @@ import fc from "fast-check";
 import { rigHome } from "#worker/process/rig.ts";
 import { attemptsIn, reclaimAttempts, type AttemptFolder } from "#worker/sandbox/attempt-folder.ts";
 import { AttemptFolders } from "#worker/sandbox/attempt-folders.ts";
-import { tellsChanges } from "#worker/stamp.ts";
+import { whyNotUsedAgain } from "#worker/sandbox/rig.ts";
 import { KeptFolders } from "./kept-folders.ts";
 import { LinkCache } from "./link-cache.ts";
-import { listing, memoryBlobs, putTree, type Words } from "./rig.ts";
+import { listing, memoryBlobs, requestOf, type Words } from "./rig.ts";
 import { stage } from "./stage.ts";
 import { Trees } from "./tree.ts";
 
 const uid = 70_001;
-
-function whyNot(): string | false {
-  if (process.platform !== "linux" || process.getuid?.() !== 0) return "needs root on linux: users of their own";
-  const home = rigHome();
-  try {
-    return tellsChanges(home) ? false : "needs a file system whose clock tells every change (linux 6.13)";
-  } finally {
-    rmSync(home, { recursive: true });
-  }
-}
 
 type Does = (folder: AttemptFolder) => void;
 type Doing = { does?: Does; outputs?: readonly string[]; uid?: number; hasPrinted?: boolean };
@@ -58,13 +48,7 @@ class Rig implements AsyncDisposable {
   async begin(folder: AttemptFolder, words: Words, { outputs = [], uid: user = uid }: Doing = {}) {
     const { root } = folder;
     const left = this.folders.takeLeft(folder);
-    const request = {
-      inputRoot: await putTree(this.blobs, words),
-      digestFunction: "sha256",
-      workingDirectory: "",
-      outputs,
-      symlinks: { absoluteLinks: "allowed" },
-    } as const;
+    const request = await requestOf(this.blobs, words, outputs);
     const { inputs } = await stage(request, { root, uid: user, files: "link", left }, this);
     if (!inputs.areAsFound) this.folders.seal(folder);
     return { inputs, found: listing(root) };
@@ -115,7 +99,7 @@ const ino = (root: string, path: string): number => lstatSync(join(root, path)).
 
 const words: Words = { "a/f": "1", "a/b/g*": "2", "a/b/l@": "g", "a/e/": "", "c/h": "3" };
 
-describe("inputs that stay in a root", { skip: whyNot() }, () => {
+describe("inputs that stay in a root", { skip: whyNotUsedAgain() }, () => {
   test("are used as they lie, root and all, by the next attempt that wants the same", async () => {
     await using rig = await Rig.open();
     const first = await rig.run(words);

@@ -10,6 +10,7 @@ import { sha256Digest } from "#blobs/sha256.ts";
 import { encode } from "#wire/message.ts";
 import { Directory } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { rigClock } from "#worker/process/rig.ts";
+import type { StageRequest } from "./stage.ts";
 
 export type Words = Readonly<Record<string, string>>;
 
@@ -65,4 +66,10 @@ export function listing(root: string, at = ""): readonly string[] {
       if (stats.isDirectory()) return [`${path}/ ${mode}`, ...listing(root, path)];
       return [`${path} ${mode} ${readFileSync(join(root, path), "utf8")}`];
     });
+}
+
+/** To have the tree laid out, and room for these made beside it. */
+export async function requestOf(blobs: MemoryBlobs, words: Words, outputs: readonly string[]): Promise<StageRequest> {
+  const symlinks = { absoluteLinks: "allowed" } as const;
+  return { inputRoot: await putTree(blobs, words), digestFunction: "sha256", workingDirectory: "", outputs, symlinks };
 }
