@@ -134,15 +134,24 @@ async function measureOne(bench: Bench): Promise<readonly Cell[]> {
   return contestants.flatMap(({ cells }) => cells);
 }
 
-async function measureBeside({ load, sizes, beside }: Bench, nodes: ExecNodes, round: number): Promise<void> {
-  const [{ files, together: count } = { files: 0, together: 0 }] = sizes.trees;
+async function measureBeside(bench: Bench, nodes: ExecNodes, round: number): Promise<void> {
+  const [{ files, together: count } = { files: 0, together: 0 }] = bench.sizes.trees;
   const batch = `beside ${round}`;
-  await load.ask({ kind: "prepare", ports: nodes.ports, files, count, batch });
+  await bench.load.ask({ kind: "prepare", ports: nodes.ports, files, count, batch });
   using _bwrap = besideBwrap(availableParallelism());
+  const { rate, ownMs } = await execute(bench, nodes, batch, atOnce);
+  bench.beside.ownMs.push(ownMs);
+  bench.beside.rates.push(rate);
+}
+
+/** What was prepared, so many at once; CPU is an action's. */
+async function execute({ load }: Bench, nodes: ExecNodes, batch: string, lanes: number) {
   const before = nodes.used;
-  const { seconds } = await load.ask({ kind: "execute", ports: nodes.ports, batch, atOnce });
-  beside.ownMs.push((nodes.used.ownUs - before.ownUs) / count / 1_000);
-  beside.rates.push(count / seconds);
+  const { seconds, samples } = await load.ask({ kind: "execute", ports: nodes.ports, batch, atOnce: lanes });
+  const after = nodes.used;
+  const eachMs = (us: number): number => us / samples.length / 1_000;
+  const [ownMs, ranMs] = [eachMs(after.ownUs - before.ownUs), eachMs(after.ranUs - before.ranUs)];
+  return { samples, rate: samples.length / seconds, ownMs, ranMs };
 }
 
 async function warmUp({ load, sizes }: Bench, { ports }: ExecNodes, kind: SandboxKind): Promise<void> {
@@ -187,19 +196,16 @@ async function measureRound(bench: Bench, nodes: ExecNodes, cells: readonly Cell
     ] as const) {
       const batch = `${cell.nodes} ${cell.kind} ${files} ${lanes} ${round}`;
       await bench.load.ask({ kind: "prepare", ports: nodes.ports, files, count, batch });
-      const before = nodes.used;
-      const { seconds, samples } = await bench.load.ask({ kind: "execute", ports: nodes.ports, batch, atOnce: lanes });
-      const after = nodes.used;
+      const { samples, rate, ownMs, ranMs } = await execute(bench, nodes, batch, lanes);
       if (round < 0) continue;
-      const ownMs = (after.ownUs - before.ownUs) / count / 1_000;
       if (lanes === 1) {
         cell.alone.push(...samples);
         cell.aloneOwnMs.push(ownMs);
       } else {
         cell.together.push(...samples);
-        cell.rates.push(count / seconds);
+        cell.rates.push(rate);
         cell.ownMs.push(ownMs);
-        cell.ranMs.push((after.ranUs - before.ranUs) / count / 1_000);
+        cell.ranMs.push(ranMs);
       }
     }
   }
