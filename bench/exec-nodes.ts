@@ -10,7 +10,6 @@ import {
   openSync,
   readdirSync,
   readFileSync,
-  rmSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -18,6 +17,7 @@ import { join } from "node:path";
 import type { Journal } from "#journal/journal.ts";
 import { postgresJournal } from "#journal/postgres.ts";
 import { sqliteJournal } from "#journal/sqlite.ts";
+import { clearAway } from "#test/clear-away.ts";
 import { freePort } from "#test/free-port.ts";
 import type { PostgresServer } from "#test/postgres.ts";
 import { isOpen } from "./edge-contestants.ts";
@@ -121,7 +121,7 @@ export class ExecNodes {
       }
     } finally {
       process.off("exit", this.#kill);
-      rmSync(this.#folder, { recursive: true, force: true });
+      clearAway(this.#folder);
     }
   }
 
@@ -134,7 +134,7 @@ export class ExecNodes {
   /** Without ceremony: what they would have to finish, and the folder with it, is nobody's any more. */
   readonly #kill = (): void => {
     for (const child of this.#children) child.kill("SIGKILL");
-    rmSync(this.#folder, { recursive: true, force: true });
+    clearAway(this.#folder);
   };
 
   async #listening(): Promise<void> {

@@ -1,12 +1,13 @@
 /** `millrace build` and `/api/builds` against a real node. */
 import { deepEqual, equal, match } from "node:assert/strict";
-import { chmod, mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { startNode, type Running } from "#app/compose.ts";
 import { Config } from "#app/config.ts";
 import { dataFolder } from "#app/data-folder.ts";
+import { clearAway } from "#test/clear-away.ts";
 import { cliLine } from "#test/cli-line.ts";
 
 const isLinux = process.platform === "linux";
@@ -25,7 +26,7 @@ describe("millrace build", { skip: !isLinux && "needs linux: the sandbox", timeo
   });
   after(async () => {
     await running.stop();
-    await rm(path, { recursive: true });
+    clearAway(path);
   });
 
   const run = (...args: readonly string[]) => cliLine(join(path, "data"), ...args);

@@ -1,6 +1,6 @@
 /** `millrace cache` against a real node, filled the way a build tool fills it. */
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -23,6 +23,7 @@ import {
   UpdateActionResultRequest,
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { decode, encode } from "#wire/message.ts";
+import { clearAway } from "#test/clear-away.ts";
 import { cliLine } from "#test/cli-line.ts";
 
 const empty = Buffer.alloc(0);
@@ -43,7 +44,7 @@ describe("millrace cache", () => {
   });
   after(async () => {
     await running.stop();
-    await rm(path, { recursive: true });
+    clearAway(path);
   });
 
   const run = (...args: readonly string[]) => cliLine(path, ...args);

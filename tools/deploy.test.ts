@@ -1,7 +1,7 @@
 /** What deploys the program is held against it: ports, probes, users, settings and files are those it knows. */
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { before, describe, test } from "node:test";
@@ -12,6 +12,7 @@ import { edgeAddressDefault } from "#app/edge-config.ts";
 import { checkJoin } from "#app/join-check.ts";
 import { meshListenDefault } from "#app/mesh-config.ts";
 import { Lab } from "#app/execution-lab.ts";
+import { clearAway } from "#test/clear-away.ts";
 
 const repoRoot = dirname(import.meta.dirname);
 const folder = join(repoRoot, "deploy/kubernetes");
@@ -79,7 +80,7 @@ describe("the Kubernetes manifests", () => {
     try {
       config = await readConfig({ file, env });
     } finally {
-      await rm(scratch, { recursive: true });
+      clearAway(scratch);
     }
   });
 

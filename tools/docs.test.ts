@@ -1,11 +1,12 @@
 /** Pages that lie are worse than none: every block marked `sh run` is run, in order, in a folder of its own. */
 import { execFile, type ExecFileException } from "node:child_process";
 import { existsSync } from "node:fs";
-import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { test } from "node:test";
 import { fail } from "node:assert/strict";
+import { clearAway } from "#test/clear-away.ts";
 import { freePort } from "#test/free-port.ts";
 import { findPython } from "#test/python.ts";
 
@@ -28,7 +29,7 @@ for (const path of await pages("docs/start", "docs/how-to")) {
         await symlink(join(root, "examples"), join(folder, "examples"));
         await run(folder);
       } finally {
-        await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+        clearAway(folder);
       }
     });
 }

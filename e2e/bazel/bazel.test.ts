@@ -3,7 +3,7 @@ import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -12,6 +12,7 @@ import { Config } from "#app/config.ts";
 import { dataFolder } from "#app/data-folder.ts";
 import { Bazel, bazelMissing, type Built } from "./bazel.ts";
 import { makeWorkspace, type Workspace } from "./workspace.ts";
+import { clearAway } from "#test/clear-away.ts";
 
 const missing = bazelMissing();
 const targets = ["//..."];
@@ -51,7 +52,7 @@ describe("Bazel", { skip: missing ?? false, timeout: 280_000 }, () => {
     await bazel.stop();
     await node.stop();
     execFileSync("chmod", ["-R", "u+w", folder]); // Bazel makes its outputs read-only
-    await rm(folder, { recursive: true, force: true });
+    clearAway(folder);
   });
 
   test("builds what nobody has built before, and nothing of it comes from the cache", async () => {

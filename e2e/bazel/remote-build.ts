@@ -2,13 +2,14 @@
 import { execFileSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { chmodSync, globSync, mkdirSync, readFileSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Bazel, type Built } from "./bazel.ts";
 import { Program } from "./program.ts";
 import { addTrials } from "./trials.ts";
 import { makeWorkspace, type Workspace } from "./workspace.ts";
+import { clearAway } from "#test/clear-away.ts";
 
 export class RemoteBuild implements AsyncDisposable {
   /** In everything that is built, so that no cache has it. */
@@ -67,6 +68,6 @@ export class RemoteBuild implements AsyncDisposable {
     await this.bazel.stop();
     await this.program.stop();
     execFileSync("chmod", ["-R", "u+w", this.#folder]); // Bazel makes its outputs read-only
-    await rm(this.#folder, { recursive: true, force: true });
+    clearAway(this.#folder);
   }
 }

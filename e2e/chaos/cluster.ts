@@ -1,5 +1,5 @@
 /** Nodes and executors as processes of their own, around one PostgreSQL. */
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "#app/system-clock.ts";
@@ -9,6 +9,7 @@ import type { BlobStore } from "#blobs/store.ts";
 import type { Journal, Ownership } from "#journal/journal.ts";
 import { postgresJournal } from "#journal/postgres.ts";
 import type { WorkClient } from "#shard/client.ts";
+import { clearAway } from "#test/clear-away.ts";
 import type { PostgresServer } from "#test/postgres.ts";
 import { until } from "#test/until.ts";
 import { createEdge, edgeClient, type Edge } from "./edge.ts";
@@ -51,7 +52,7 @@ export class Cluster {
   readonly workers: Child[] = [];
   readonly #ports: ClusterPorts;
   readonly #database: string;
-  readonly #onExit = (): void => rmSync(this.folder, { recursive: true, force: true, maxRetries: 3, retryDelay: 50 });
+  readonly #onExit = (): void => clearAway(this.folder);
 
   private constructor(ports: ClusterPorts, database: string, folder: string, blobs: BlobStore) {
     this.#ports = ports;

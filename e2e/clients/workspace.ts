@@ -1,14 +1,15 @@
 /** Folders with files in them, and a commit: what tools that hash a checkout want to see. */
-import { chmod, lstat, mkdir, mkdtemp, readdir, readFile, readlink, rm, writeFile } from "node:fs/promises";
+import { chmod, lstat, mkdir, mkdtemp, readdir, readFile, readlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { run } from "./processes.ts";
+import { clearAway } from "#test/clear-away.ts";
 
 export type Files = Readonly<Record<string, string>>;
 
 export async function temporaryFolder(): Promise<AsyncDisposable & { readonly path: string }> {
   const path = await mkdtemp(join(tmpdir(), "millrace-client-"));
-  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true, maxRetries: 3 }) };
+  return { path, [Symbol.asyncDispose]: async () => clearAway(path) };
 }
 
 export async function makeFiles(root: string, files: Files): Promise<void> {

@@ -1,6 +1,6 @@
 /** The checklist against nodes of ours: every item, with nothing left out that a node can be given. */
 import { ok } from "node:assert/strict";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp } from "node:fs/promises";
 import { chmodSync, mkdirSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -11,6 +11,7 @@ import { startNode } from "#app/compose.ts";
 import { Config } from "#app/config.ts";
 import { dataFolder } from "#app/data-folder.ts";
 import { tokenSha256 } from "#edge/bearer.ts";
+import { clearAway } from "#test/clear-away.ts";
 import { until } from "#test/until.ts";
 import { Program } from "#e2e/bazel/program.ts";
 import { Skip, type Case } from "./case.ts";
@@ -129,7 +130,7 @@ function play({ item, title, run }: Case, lab: () => Lab): void {
 /** Other users can pass through it: actions run as such. */
 async function folder(undo: AsyncDisposableStack): Promise<string> {
   const path = await mkdtemp(join(tmpdir(), "millrace-conformance-"));
-  undo.defer(() => rm(path, { recursive: true, force: true }));
+  undo.defer(() => clearAway(path));
   chmodSync(path, 0o711);
   const inner = join(path, "in");
   mkdirSync(inner, { mode: 0o711 });

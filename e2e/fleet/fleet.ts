@@ -1,12 +1,13 @@
 /** Nodes as anyone would run several: one PostgreSQL, one folder that all reach, one mesh; each its own process. */
 import { execFileSync } from "node:child_process";
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { systemClock } from "#app/system-clock.ts";
 import { GrpcClient } from "#grpc/client.ts";
 import { connectH2 } from "#h2/client.ts";
+import { clearAway } from "#test/clear-away.ts";
 import { freePort } from "#test/free-port.ts";
 import { until } from "#test/until.ts";
 import type { Child, Processes } from "#e2e/chaos/processes.ts";
@@ -133,7 +134,7 @@ export class Fleet implements AsyncDisposable {
     await Promise.all(this.members.flatMap(({ child }) => (child ? [child.leave(15_000)] : [])));
     await this.#carriers.disposeAsync();
     execFileSync("chmod", ["-R", "u+w", this.folder]);
-    rmSync(this.folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+    clearAway(this.folder);
   }
 
   async #member(name: string): Promise<Member> {

@@ -1,10 +1,11 @@
 /** The program itself in a mesh with a serf agent. */
 import { deepEqual, equal, match } from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { clearAway } from "#test/clear-away.ts";
 import { freePort } from "#test/free-port.ts";
 import { startPostgres } from "#test/postgres.ts";
 import { until } from "#test/until.ts";
@@ -58,7 +59,7 @@ test(`the program ${title}`, { skip: serfMissing || postgres.skip }, async () =>
   } finally {
     node.child.kill("SIGKILL");
     await node.ended;
-    await rm(folder, { recursive: true, force: true });
+    clearAway(folder);
   }
 });
 

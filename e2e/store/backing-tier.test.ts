@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import type { GrpcClient } from "#grpc/client.ts";
 import { grpcCode, GrpcError } from "#grpc/status.ts";
+import { clearAway } from "#test/clear-away.ts";
 import { until } from "#test/until.ts";
 import {
   ContentAddressableStorage as Cas,
@@ -55,7 +56,7 @@ async function withNodes(whenDead: "refuse" | "serve-local", body: (nodes: Nodes
     await using front = await NodeProcess.open(join(folder, "front"), frontConfig(back.address, whenDead));
     await body({ front, back, folder });
   } finally {
-    rmSync(folder, { recursive: true, force: true });
+    clearAway(folder);
   }
 }
 
@@ -153,6 +154,6 @@ test("a tier that lies: its bytes are neither passed on whole nor kept", { timeo
     const never = nameOf(Buffer.from("nobody has ever written this"));
     await rejects(read(front.client, never));
   } finally {
-    rmSync(folder, { recursive: true, force: true });
+    clearAway(folder);
   }
 });

@@ -1,9 +1,10 @@
 /** `npm run store:large -- --gb 10`: one blob of that size, killed in the middle. Needs four times as much disk. */
-import { mkdtempSync, rmSync, statfsSync } from "node:fs";
+import { mkdtempSync, statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { runLargeTrial } from "./large-trial.ts";
+import { clearAway } from "#test/clear-away.ts";
 
 /** However large the blob is. */
 export const memoryMbMax = 600;
@@ -32,7 +33,7 @@ async function main(): Promise<void> {
     say(`memory of the node at most ${peakMb} MB; ${memoryMbMax} MB are allowed`);
     if (!(peakMb > 0 && peakMb <= memoryMbMax)) process.exitCode = 1;
   } finally {
-    rmSync(folder, { recursive: true, force: true });
+    clearAway(folder);
   }
 }
 

@@ -1,10 +1,11 @@
 /** Nodes of a mesh over one tier: what another node has comes from there, checked, and all else from the tier. */
 import { equal, match, ok } from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { clearAway } from "#test/clear-away.ts";
 import { freePort } from "#test/free-port.ts";
 import { startPostgres } from "#test/postgres.ts";
 import { until } from "#test/until.ts";
@@ -74,7 +75,7 @@ test("a blob comes from the node that has it; from the tier when that lies or is
     equal(await fromTier(two), 2);
     match(two.log, /is up/);
   } finally {
-    rmSync(folder, { recursive: true, force: true });
+    clearAway(folder);
   }
 });
 

@@ -1,6 +1,6 @@
 /** Kills the writer again and again, at some moment, and looks each time whether the store kept its word. */
 import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "#app/system-clock.ts";
@@ -10,6 +10,7 @@ import { openDiskStore, type DiskStore } from "#blobs/disk/open.ts";
 import { digestOf } from "#blobs/hashing.ts";
 import type { WriterSettings } from "./writer.ts";
 import { keyOf, tenant, thing, uploadKey } from "./things.ts";
+import { clearAway } from "#test/clear-away.ts";
 
 export type Mode = { readonly name: string } & Pick<WriterSettings, "sizeBytesMax" | "promisedMs" | "compression">;
 
@@ -46,7 +47,7 @@ export async function runRounds(
     const { acknowledged, checked, problems } = judge;
     return { rounds, acknowledged, checked, problems };
   } finally {
-    rmSync(root, { recursive: true, force: true });
+    clearAway(root);
   }
 }
 

@@ -1,7 +1,7 @@
 /** A node that is killed with -9 while it runs actions, and comes back in time: what runs goes on, and is told once. */
 import { deepEqual, equal, notEqual, ok } from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { chmodSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, globSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
@@ -10,6 +10,7 @@ import { systemClock as clock } from "#app/system-clock.ts";
 import { GrpcClient } from "#grpc/client.ts";
 import { connectH2 } from "#h2/client.ts";
 import { Execution } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
+import { clearAway } from "#test/clear-away.ts";
 import { until } from "#test/until.ts";
 import { isAlive } from "#worker/process/proc.ts";
 import { Program } from "#e2e/bazel/program.ts";
@@ -91,7 +92,7 @@ class Rig implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#program?.stop();
-    rmSync(this.#folder, { recursive: true, force: true });
+    clearAway(this.#folder);
   }
 }
 

@@ -1,7 +1,7 @@
 /** A real compiler that stays for more than one action, and a node that is killed beside it. */
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -18,6 +18,7 @@ import {
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { StringValue } from "#wire/generated/google/protobuf/wrappers.ts";
 import { decode, encode } from "#wire/message.ts";
+import { clearAway } from "#test/clear-away.ts";
 import { until } from "#test/until.ts";
 import { Program } from "#e2e/bazel/program.ts";
 
@@ -46,7 +47,7 @@ describe("a compiler that stays", { skip, timeout: 180_000 }, () => {
   after(async () => {
     bench.grpc.close();
     await program.stop();
-    rmSync(folder, { recursive: true, force: true });
+    clearAway(folder);
   });
 
   async function compile(source: string, isMarked = true): Promise<Played> {

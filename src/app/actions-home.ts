@@ -5,6 +5,7 @@ import {
   globSync,
   lstatSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   realpathSync,
   rmSync,
@@ -36,14 +37,25 @@ export function actionsHome(given: string | undefined, data: string, elsewhere: 
 /** A node whose data is temporary leaves nothing elsewhere either. */
 export function leaveHome(home: string, given: string | undefined, data: string): void {
   const isElsewhere = given === undefined && !home.startsWith(`${data}/`);
-  if (isElsewhere && data.startsWith(`${tmpdir()}/`)) rmSync(home, { recursive: true, force: true });
+  if (isElsewhere && data.startsWith(`${tmpdir()}/`)) discard(home);
 }
 
 /** Those whose nodes were killed, and whose data is gone since. */
 function sweep(elsewhere: string): void {
   for (const of of globSync(`millrace-*/${ofFile}`, { cwd: elsewhere }).map((path) => join(elsewhere, path))) {
     const home = dirname(of);
-    if (isOurs(home) && !existsSync(readFileSync(of, "utf8"))) rmSync(home, { recursive: true, force: true });
+    if (isOurs(home) && !existsSync(readFileSync(of, "utf8"))) discard(home);
+  }
+}
+
+/** A launcher that outlives its node may still write there: what stays, with its sign, is swept by the next node. */
+function discard(home: string): void {
+  const gone = { recursive: true, force: true, maxRetries: 3 };
+  try {
+    for (const name of readdirSync(home)) if (name !== ofFile) rmSync(join(home, name), gone);
+    rmSync(home, gone);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOTEMPTY") throw error;
   }
 }
 

@@ -1,7 +1,7 @@
 /** A real node behind its port: the work protocol for operators, members, executors and strangers. */
 import { deepEqual, equal, match, notEqual, ok, rejects } from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp } from "node:fs/promises";
 import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -23,6 +23,7 @@ import { dataFolder } from "./data-folder.ts";
 import { edgeAddressDefault, parseEdgeAddress } from "./edge-config.ts";
 import { orderFromCommand } from "./shell-job.ts";
 import { systemClock as clock } from "./system-clock.ts";
+import { clearAway } from "#test/clear-away.ts";
 
 const secrets = {
   ops: "ops-secret-0123456789-0123456789-0123456789",
@@ -96,7 +97,7 @@ describe("where a node's port is", () => {
         await running.stop();
       }
     } finally {
-      await rm(path, { recursive: true });
+      clearAway(path);
     }
   }
 
@@ -151,7 +152,7 @@ describe("a node's port", () => {
   after(async () => {
     await Promise.all(transports.map((transport) => transport.close()));
     await running.stop();
-    await rm(path, { recursive: true });
+    clearAway(path);
   });
 
   const address = (): string => `grpc:127.0.0.1:${running.edgePorts[0] ?? 0}`;

@@ -1,10 +1,11 @@
 /** Two nodes in one mesh, and what they tell of it over HTTP. */
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { isFault } from "#base/fault.ts";
+import { clearAway } from "#test/clear-away.ts";
 import { until } from "#test/until.ts";
 import { startNode, type Running } from "./compose.ts";
 import { Config } from "./config.ts";
@@ -35,7 +36,7 @@ const peersOf = async (node: Running): Promise<Peers["peers"]> => ((await (await
 test("nodes in a mesh list each other at /peers; one that stops has left", async () => {
   const folder = await mkdtemp(join(tmpdir(), "millrace-peers-"));
   await using undo = new AsyncDisposableStack();
-  undo.defer(() => rm(folder, { recursive: true, force: true }));
+  undo.defer(() => clearAway(folder));
   const keys = [Buffer.from(new Uint8Array(16).fill(3)).toString("base64")];
   const keysFile = join(folder, "keys.json");
   await writeFile(keysFile, JSON.stringify(keys));
@@ -66,7 +67,7 @@ test("nodes in a mesh list each other at /peers; one that stops has left", async
 test("a node that was told no port takes another when the usual one is taken; one that was told says so", async () => {
   const folder = await mkdtemp(join(tmpdir(), "millrace-peers-"));
   await using undo = new AsyncDisposableStack();
-  undo.defer(() => rm(folder, { recursive: true, force: true }));
+  undo.defer(() => clearAway(folder));
   const first = await start(folder, "first", { listen: meshListenDefault });
   undo.defer(() => first.stop());
   const address = first.mesh?.peers().address ?? "";
@@ -81,7 +82,7 @@ test("a node that was told no port takes another when the usual one is taken; on
 test("/peers: none without a mesh, nothing but GET, nothing for strangers; a bad keys file shows no key", async () => {
   const folder = await mkdtemp(join(tmpdir(), "millrace-peers-"));
   await using undo = new AsyncDisposableStack();
-  undo.defer(() => rm(folder, { recursive: true, force: true }));
+  undo.defer(() => clearAway(folder));
   const alone = await start(folder, "alone", undefined);
   undo.defer(() => alone.stop());
   equal((await ask(alone)).status, 404);

@@ -1,5 +1,5 @@
 import { equal, match, ok, rejects } from "node:assert/strict";
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { mkdir, mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
@@ -10,6 +10,7 @@ import { dataFolder } from "./data-folder.ts";
 import { followJob, showJob } from "./job-view.ts";
 import { connectTo } from "./remote.ts";
 import { orderFromCommand } from "./shell-job.ts";
+import { clearAway } from "#test/clear-away.ts";
 import { startPostgres } from "#test/postgres.ts";
 import { until } from "#test/until.ts";
 
@@ -36,7 +37,7 @@ test("a node in memory takes a job from a client that knows only its socket, and
     equal((await remote.status()).state, "up");
   } finally {
     await running.stop();
-    await rm(path, { recursive: true });
+    clearAway(path);
   }
 });
 
@@ -58,7 +59,7 @@ async function withRoot(body: (root: string) => Promise<void>): Promise<void> {
   try {
     await body(root);
   } finally {
-    await rm(root, { recursive: true });
+    clearAway(root);
   }
 }
 

@@ -1,10 +1,11 @@
 /** Actions where the word on what exists is a tier's, not the node's own disk's. */
 import { equal } from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { Bench, Lab } from "./execution-lab.ts";
+import { clearAway } from "#test/clear-away.ts";
 
 const skip = process.platform === "linux" ? false : "needs linux: actions are run there only";
 
@@ -19,6 +20,6 @@ test("what an action made is in the tier, and its result counts", { skip }, asyn
     equal(response.result?.outputFiles.length, 1);
     equal((await bench.execute(action)).response.cachedResult, true);
   } finally {
-    rmSync(directory, { recursive: true, force: true });
+    clearAway(directory);
   }
 });

@@ -1,7 +1,7 @@
 /** What an action prints, read while it runs: from the node that runs it, from another, and from the result. */
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { globSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { globSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
@@ -11,6 +11,7 @@ import { grpcCode, GrpcError } from "#grpc/status.ts";
 import { createTcpTransport } from "#shard/tcp.ts";
 import type { ShardService } from "#shard/protocol.ts";
 import { ByteStream } from "#wire/generated/google/bytestream/bytestream.ts";
+import { clearAway } from "#test/clear-away.ts";
 import { until } from "#test/until.ts";
 import { Bench, Lab, metadataOf, responseOf } from "./execution-lab.ts";
 import { liveCalls, liveSource } from "./live-streams.ts";
@@ -115,7 +116,7 @@ describe("what an action prints", { skip: !isLinux && "needs linux: the sandbox"
 test("what an action prints elsewhere is pulled from there, as it comes", async () => {
   const folder = mkdtempSync(join(tmpdir(), "millrace-live-"));
   await using undo = new AsyncDisposableStack();
-  undo.defer(() => rmSync(folder, { recursive: true, force: true }));
+  undo.defer(() => clearAway(folder));
   const store = await openDiskStore(join(folder, "blobs"), { clock, sizeBytesMax: 1e8 });
   undo.defer(() => store.close());
   const there = createTcpTransport({ clock, listenOn: [`unix:${join(folder, "there")}`] });

@@ -1,12 +1,13 @@
 /** The work protocol as others use it: the example worker in Python does the tasks of a real node. */
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { JobView, TaskView } from "#kernel/query.ts";
 import { shardOf, type Order, type WorkClient } from "#shard/client.ts";
+import { clearAway } from "#test/clear-away.ts";
 import { freePort } from "#test/free-port.ts";
 import { findPython } from "#test/python.ts";
 import { until } from "#test/until.ts";
@@ -123,7 +124,7 @@ describe("a worker in Python", { skip: python.skip }, () => {
   });
   after(async () => {
     await node.stop();
-    await rm(path, { recursive: true });
+    clearAway(path);
   });
 
   test("commits what Python computed, and reports its steps", limited, async () => {
@@ -246,7 +247,7 @@ test(
       deepEqual(results(next), [[2, 3]]);
     } finally {
       await node.stop();
-      await rm(path, { recursive: true });
+      clearAway(path);
     }
   },
 );

@@ -43,7 +43,7 @@ export async function withNode(values: UpValues, world: World, ready: (facts: Up
 /** What the flags, the environment and the configuration together say. */
 export async function configured(values: UpValues, world: World, undo: AsyncDisposableStack) {
   const throwaway = values.dev ? await mkdtemp(join(tmpdir(), "millrace-dev-")) : undefined;
-  if (throwaway !== undefined) undo.defer(() => rm(throwaway, { recursive: true, force: true }));
+  if (throwaway !== undefined) undo.defer(() => rm(throwaway, { recursive: true, force: true, maxRetries: 5 }));
   const usual = dataFolder(values.data ?? throwaway ?? defaultDataPath(world.env));
   const { env } = world;
   const named = values.config ?? (env["MILLRACE_CONFIG"] || undefined);

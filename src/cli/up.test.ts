@@ -1,11 +1,12 @@
 // The real program as a user starts it: recorded work outlives kill -9.
 import { equal, match, ok } from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, writeFile } from "node:fs/promises";
 import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { clearAway } from "#test/clear-away.ts";
 import { until } from "#test/until.ts";
 
 const main = join(import.meta.dirname, "main.ts");
@@ -98,7 +99,7 @@ test(
     } finally {
       for (const { child } of programs) child.kill("SIGKILL");
       await Promise.all(programs.map(({ ended }) => ended));
-      await rm(folder, { recursive: true, force: true });
+      clearAway(folder);
     }
   },
 );
@@ -115,6 +116,6 @@ test("a node that cannot listen where it is told ends, with what to do about it"
   } finally {
     program.child.kill("SIGKILL");
     other.close();
-    await rm(folder, { recursive: true, force: true });
+    clearAway(folder);
   }
 });

@@ -1,6 +1,6 @@
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -11,6 +11,7 @@ import { createProcessRunner, type ProcessRequest, type ProcessRunner } from "./
 import { SpawnerRig } from "./process/rig.ts";
 import { reclaimScratch, ScratchDir } from "./scratch.ts";
 import { createSpawnedRunner } from "./spawned-runner.ts";
+import { clearAway } from "#test/clear-away.ts";
 import { until } from "#test/until.ts";
 
 const clock = new ManualClock();
@@ -38,7 +39,7 @@ async function withFolder(body: (folder: string) => Promise<void>): Promise<void
   try {
     await body(folder);
   } finally {
-    await rm(folder, { recursive: true });
+    clearAway(folder);
   }
 }
 

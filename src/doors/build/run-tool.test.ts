@@ -1,7 +1,7 @@
 /** Actions whose tool stays: a real tool in a real sandbox, well-behaved and not. */
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { Digest } from "#base/digest.ts";
@@ -18,6 +18,7 @@ import {
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { StringValue } from "#wire/generated/google/protobuf/wrappers.ts";
 import { decode, encode } from "#wire/message.ts";
+import { clearAway } from "#test/clear-away.ts";
 import { realClock } from "#test/real-clock.ts";
 import { until } from "#test/until.ts";
 import { Stopped } from "#worker/holding.ts";
@@ -83,7 +84,7 @@ describe("an action whose tool stays", { skip: withoutTool, timeout: 120_000 }, 
   after(async () => {
     await tools[Symbol.asyncDispose]();
     await sandbox.close({ quit: true });
-    rmSync(home, { recursive: true, force: true });
+    clearAway(home);
   });
 
   const put = async (tenant: string, bytes: Uint8Array | string): Promise<Digest> => {

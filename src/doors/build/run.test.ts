@@ -1,7 +1,7 @@
 /** What a worker does for an action, with a real sandbox, link cache and store, and a claim made up for each. */
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { readdirSync, readFileSync, rmSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { Digest } from "#base/digest.ts";
@@ -20,6 +20,7 @@ import {
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { PreconditionFailure } from "#wire/generated/google/rpc/error_details.ts";
 import { encode } from "#wire/message.ts";
+import { clearAway } from "#test/clear-away.ts";
 import { realClock } from "#test/real-clock.ts";
 import { until } from "#test/until.ts";
 import { Stopped } from "#worker/holding.ts";
@@ -55,7 +56,7 @@ describe("an action on a worker", { skip: !isLinux && "needs linux: the sandbox"
   });
   after(async () => {
     await ports.sandbox.close({ quit: true });
-    rmSync(home, { recursive: true, force: true });
+    clearAway(home);
   });
 
   const put = async (bytes: Uint8Array | string): Promise<Digest> => {

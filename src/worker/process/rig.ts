@@ -97,7 +97,7 @@ export class SpawnerRig implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.spawner.close({ quit: true });
-    rmSync(this.home, { recursive: true, force: true });
+    rmSync(this.home, { recursive: true, force: true, maxRetries: 5, retryDelay: 1_000 });
   }
 }
 

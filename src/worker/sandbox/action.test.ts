@@ -1,6 +1,5 @@
 import { deepEqual, equal, match } from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { rigClock, rigHome, text } from "#worker/process/rig.ts";
@@ -11,6 +10,7 @@ import { stage } from "#worker/stage/stage.ts";
 import { Trees } from "#worker/stage/tree.ts";
 import { boxRoot } from "./box.ts";
 import { Sandbox } from "./sandbox.ts";
+import { clearAway } from "#test/clear-away.ts";
 
 function compilerMissing(): string | false {
   try {
@@ -33,7 +33,7 @@ for (const want of ["bubblewrap", "plain"] as const)
     async (t) => {
       const home = rigHome();
       await using undo = new AsyncDisposableStack();
-      undo.defer(async () => rmSync(home, { recursive: true, force: true }));
+      undo.defer(async () => clearAway(home));
       const options = { home, socket: join(home, "l"), lanes: 1, clock: rigClock, log: () => {}, isolation: { want } };
       let sandbox: Sandbox;
       try {

@@ -1,7 +1,8 @@
 import { equal, match, notEqual, ok } from "node:assert/strict";
-import { appendFileSync, existsSync, readdirSync, readlinkSync, rmSync } from "node:fs";
+import { appendFileSync, existsSync, readdirSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
+import { clearAway } from "#test/clear-away.ts";
 import { until } from "#test/until.ts";
 import { canMakeNetworks } from "#worker/process/network.ts";
 import { isAlive, isOver } from "#worker/process/proc.ts";
@@ -56,7 +57,7 @@ class Rig implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.sandbox.close({ quit: true });
-    rmSync(this.home, { recursive: true, force: true });
+    clearAway(this.home);
   }
 }
 

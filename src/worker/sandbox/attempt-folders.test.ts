@@ -19,6 +19,7 @@ import type { LaidInputs } from "#worker/stage/left-inputs.ts";
 import { attemptsIn, type AttemptFolder } from "./attempt-folder.ts";
 import { AttemptFolders, type AttemptFoldersOptions } from "./attempt-folders.ts";
 import { whyNotUsedAgain } from "./rig.ts";
+import { clearAway } from "#test/clear-away.ts";
 
 const uid = 70_001;
 
@@ -46,7 +47,7 @@ class Rig implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.folders.close();
-    rmSync(this.home, { recursive: true, force: true });
+    clearAway(this.home);
   }
 }
 

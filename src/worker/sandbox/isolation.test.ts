@@ -1,7 +1,7 @@
 import { deepEqual, equal, notEqual, ok } from "node:assert/strict";
-import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { clearAway } from "#test/clear-away.ts";
 import { until } from "#test/until.ts";
 import { rigClock, rigHome, text } from "#worker/process/rig.ts";
 import { uidBasesOf } from "./isolation.ts";
@@ -42,6 +42,6 @@ test("what one node runs cannot signal what another runs on the same machine", {
     equal((await running.end).why, "cancelled");
   } finally {
     await Promise.all([one.close({ quit: true }), other.close({ quit: true })]);
-    for (const home of homes) rmSync(home, { recursive: true, force: true });
+    for (const home of homes) clearAway(home);
   }
 });

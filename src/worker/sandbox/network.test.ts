@@ -1,5 +1,5 @@
 import { equal, match, notEqual, ok } from "node:assert/strict";
-import { readlinkSync, rmSync } from "node:fs";
+import { readlinkSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, test } from "node:test";
@@ -7,6 +7,7 @@ import { canMakeNetworks } from "#worker/process/network.ts";
 import { rigClock, rigHome, text } from "#worker/process/rig.ts";
 import { commandOf } from "./rig.ts";
 import { Sandbox } from "./sandbox.ts";
+import { clearAway } from "#test/clear-away.ts";
 
 /** One lane, so that one command comes after the other in the same. */
 class Rig implements AsyncDisposable {
@@ -32,7 +33,7 @@ class Rig implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#sandbox.close({ quit: true });
-    rmSync(this.#home, { recursive: true, force: true });
+    clearAway(this.#home);
   }
 }
 

@@ -24,6 +24,6 @@ export function whyNotUsedAgain(): string | false {
   try {
     return tellsChanges(home) ? false : "needs a file system whose clock tells every change (linux 6.13)";
   } finally {
-    rmSync(home, { recursive: true });
+    rmSync(home, { recursive: true, force: true, maxRetries: 5, retryDelay: 1_000 });
   }
 }

@@ -1,17 +1,9 @@
 /** Tools as their keeper has them: a real process in a real sandbox. */
 import { deepEqual, equal, notEqual, ok, rejects } from "node:assert/strict";
-import {
-  chownSync,
-  copyFileSync,
-  existsSync,
-  readdirSync,
-  readlinkSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { chownSync, copyFileSync, existsSync, readdirSync, readlinkSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { clearAway } from "#test/clear-away.ts";
 import { realClock } from "#test/real-clock.ts";
 import { until } from "#test/until.ts";
 import { killQuietly } from "#worker/process/group.ts";
@@ -43,7 +35,7 @@ describe("tools that stay", { skip: withoutTool, timeout: 60_000 }, () => {
   });
   after(async () => {
     await sandbox.close({ quit: true });
-    rmSync(home, { recursive: true, force: true });
+    clearAway(home);
   });
 
   const toolsOf = (toolsMax: number): Tools => {
