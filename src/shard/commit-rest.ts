@@ -3,12 +3,12 @@
  * being worked on, the next record is on its way: so it is waited for, but never long, and never where nobody else is
  * at work.
  *
- * H4 An append is put off only while fewer wait for it than tasks are claimed still, for no longer than twice what the
- *    last append took, and never beyond ten milliseconds after its end.
+ * H4 An append is put off only while fewer wait for it than tasks are claimed still, for no longer than six times what
+ *    the last append took, and never beyond ten milliseconds after its end.
  */
 import type { Clock } from "#base/clock.ts";
 
-const timesLast = 2;
+const timesLast = 6;
 const restMsMax = 10;
 /** One append for so many is cheap enough. */
 const recordsEnough = 32;

@@ -7,6 +7,7 @@ import { chmodSync, closeSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
 import { dirname, join } from "node:path";
 import { fillerAmong, shortOf } from "./disk-guard.ts";
+import { Ends } from "./ends.ts";
 import { FrameReader, frameOf } from "./frame.ts";
 import { readOr, type Groups } from "./group.ts";
 import { openGroups } from "./groups.ts";
@@ -48,6 +49,8 @@ class Launcher {
   readonly #networks = canMakeNetworks();
   #firstOwnLane = Infinity;
   #boxes: BoxOrders | undefined;
+  /** If nobody hears it now, the next welcome says it. */
+  readonly #ends = new Ends((frames) => void this.#peer?.write(frames));
 
   constructor(home: string, groups: Groups | undefined) {
     this.#home = home;
@@ -154,8 +157,10 @@ class Launcher {
     void run.whole().then((end) => {
       this.#busy.delete(start.lane);
       if (end.note !== undefined || !this.#fits(run.lane)) this.#close(start.lane, run.lane);
-      this.#tell({ ev: "ended", id: start.id, end });
-      this.#prepare(start.lane, hasRoomForBox(start.limits) ? start.box?.next : undefined);
+      const next = hasRoomForBox(start.limits) ? start.box?.next : undefined;
+      const isMakingNext = next !== undefined && this.#boxes !== undefined;
+      this.#ends.tell({ ev: "ended", id: start.id, end }, { isMakingNext, others: this.#busy.size });
+      this.#prepare(start.lane, next);
       if (this.#busy.size > 0) return;
       clearInterval(this.#ticker);
       this.#ticker = undefined;
