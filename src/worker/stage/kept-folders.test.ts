@@ -15,6 +15,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import fc from "fast-check";
 import { rigHome } from "#worker/process/rig.ts";
+import { clearAway } from "#test/clear-away.ts";
 import { KeptFolders } from "./kept-folders.ts";
 import { LinkCache } from "./link-cache.ts";
 import { listing, memoryBlobs, requestOf, type Words } from "./rig.ts";
@@ -27,7 +28,7 @@ type OwnStaged = Staged & { readonly root: string; giveBack(): boolean };
 const ownUid = process.getuid?.() ?? 0;
 
 class Rig implements Disposable {
-  readonly home = rigHome();
+  readonly home: string;
   readonly blobs = memoryBlobs();
   readonly trees = new Trees();
   readonly links: LinkCache;
@@ -45,7 +46,9 @@ class Rig implements Disposable {
     const home = rigHome();
     const links = await LinkCache.open({ folder: join(home, "links"), bytesMax: 100_000_000 });
     const kept = await KeptFolders.open({ folder: join(home, "kept"), bytesMax: 100_000_000, ...limits });
-    return kept && new Rig(home, links, kept);
+    if (kept) return new Rig(home, links, kept);
+    clearAway(home);
+    return undefined;
   }
 
   async stage(words: Words, outputs: readonly string[] = []): Promise<OwnStaged> {
@@ -58,14 +61,19 @@ class Rig implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    rmSync(this.home, { recursive: true, force: true });
+    clearAway(this.home);
   }
 }
 
 const words: Words = { "a/f": "1", "a/b/g*": "2", "a/b/l@": "g", "a/e/": "", "c/h": "3", i: "4" };
 const ino = (root: string, path: string): number => lstatSync(join(root, path)).ino;
-const skip = (await Rig.open()) ? false : "times of files are too coarse here";
+const skip = await whyNotKept();
 const opened = async (limits = {}): Promise<Rig> => (await Rig.open(limits)) as Rig;
+
+async function whyNotKept(): Promise<string | false> {
+  using rig = await Rig.open();
+  return rig ? false : "times of files are too coarse here";
+}
 
 describe("folders that are kept (Y3)", { skip }, () => {
   test("what an action left as it was is moved to the next that wants it", async () => {
