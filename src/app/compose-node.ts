@@ -5,6 +5,7 @@ import { buildsDoor } from "#doors/build/builds/plan-build.ts";
 import { door as buildDoor } from "#doors/build/plan.ts";
 import { buildPublisher } from "#doors/build/publish.ts";
 import type { Journal } from "#journal/journal.ts";
+import { defaultLimits, type Limits } from "#kernel/limits.ts";
 import { createClient } from "#shard/client.ts";
 import type { ShardObserver } from "#shard/host-observer.ts";
 import { createNode, type Node } from "#shard/node.ts";
@@ -13,7 +14,7 @@ import { createRouter, type Router } from "#shard/router.ts";
 import type { TcpTransport } from "#shard/tcp.ts";
 import type { Worker } from "#worker/worker.ts";
 import type { ComposedStore } from "./compose-store.ts";
-import type { Config } from "./config.ts";
+import { shardsOf, type Config } from "./config.ts";
 import { liveCalls } from "./live-streams.ts";
 import { publisherOf } from "./publishers.ts";
 import { version } from "./version.ts";
@@ -55,7 +56,8 @@ export function joinNode(parts: NodeParts, workerFacts: () => WorkerFacts) {
     observers,
     random: random.fork("node"),
     transport: { ...tcp, listen },
-    cluster: { shards: config.cluster.shards, clusterId: config.cluster.name },
+    cluster: { shards: shardsOf(config), clusterId: config.cluster.name },
+    limits: ({ shards }) => limitsOf(config, shards),
     keeper: { leaseMs: config.cluster.ownerLease },
     retention: { keepMs: config.history.keep },
     publisher: publisherOf({ [buildDoor]: published, [buildsDoor]: published }, log),
@@ -90,3 +92,7 @@ const routedBy = (router: Router): ShardService => ({
   },
   watch: (request, signal) => router.watch(request, signal),
 });
+
+/** A shard's part of what the cluster takes in. */
+export const limitsOf = ({ cluster: { tasksMax } }: Config, shards: number): Limits =>
+  tasksMax === undefined ? defaultLimits : { ...defaultLimits, tasksMax: Math.ceil(tasksMax / shards) };

@@ -240,7 +240,7 @@ export function checkCluster({ cluster: wanted }: Config, found: Cluster, log: (
       found: found.clusterId,
       why: "the journal belongs to a cluster of another name",
     });
-  if (found.shards !== wanted.shards)
+  if (wanted.shards !== undefined && found.shards !== wanted.shards)
     log(`the journal was created with ${found.shards} shards; cluster.shards: ${wanted.shards} has no effect`);
 }
 

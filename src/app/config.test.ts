@@ -4,18 +4,33 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { isFault } from "#base/fault.ts";
-import { hidePassword, readConfig, withoutSecrets } from "./config.ts";
+import { defaultLimits } from "#kernel/limits.ts";
+import { workerDefaults } from "#worker/worker-options.ts";
+import { limitsOf } from "./compose-node.ts";
+import { hidePassword, readConfig, shardsOf, withoutSecrets } from "./config.ts";
 import { edgeAddressDefault } from "./edge-config.ts";
 import { check, problem } from "./config-testing.ts";
 
 describe("the configuration", () => {
   test("needs none: everything has a default, and the default stays on this machine", () => {
     const { cluster, journal, blobs, worker, node, edge } = check("");
-    deepEqual([cluster.shards, cluster.ownerLease, journal.kind, blobs.kind], [8, 6_000, "sqlite", "disk"]);
+    deepEqual([cluster.ownerLease, journal.kind, blobs.kind], [6_000, "sqlite", "disk"]);
     ok(worker.slots >= 1);
     equal(edge.listen, undefined);
     equal(edgeAddressDefault, "127.0.0.1:8980");
     ok(node.listen.every((address) => address === "unix" || address.startsWith("tcp:127.0.0.1:")));
+  });
+
+  test("a journal for many nodes has more shards than a worker waits at, unless it is told how many", () => {
+    const shared = "journal: { kind: postgres, url: postgres://localhost/mill }\n";
+    deepEqual([shardsOf(check("")), shardsOf(check(shared))], [8, 64]);
+    deepEqual([shardsOf(check(`${shared}cluster: { shards: 3 }`)), shardsOf(check("cluster: { shards: 3 }"))], [3, 3]);
+    ok(shardsOf(check(shared)) > workerDefaults.pollersMax, "ADR 0022: the emptiest worker hears first");
+  });
+
+  test("what a cluster takes in is shared among its shards", () => {
+    equal(limitsOf(check("cluster: { tasksMax: 100 }"), 8).tasksMax, 13);
+    deepEqual(limitsOf(check(""), 8), defaultLimits);
   });
 
   test("reads durations and sizes with units", () => {

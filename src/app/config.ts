@@ -28,19 +28,36 @@ const Address = z.string().superRefine((text, context) => {
   }
 });
 
+/** A worker waits at each of so few. */
+const shardsAlone = 8;
+/** More than a worker waits at, so that the emptiest hears first (ADR 0022), and enough to share among many nodes. */
+const shardsShared = 64;
+
 const Cluster = z.strictObject({
   name: Name.default("millrace").describe("Names the cluster; nodes of another name cannot join its journal."),
   shards: z
     .int()
     .min(1)
     .max(4_096)
-    .default(8)
-    .describe("The number of virtual shards. Fixed when the journal is created."),
+    .optional()
+    .describe(
+      `The number of virtual shards. Fixed when the journal is created. Left out: ${shardsAlone}, and ${shardsShared} in ` +
+        "PostgreSQL.",
+    ),
   secretFile: File.optional().describe(
     "A file with a secret of at least 16 characters on its only line, the same on all nodes: nodes of other machines " +
       "speak TLS with it. Left out: nodes are on this machine only.",
   ),
   ownerLease: Duration().prefault("6s").describe("How long a shard stays its owner's without a word from it."),
+  tasksMax: z
+    .int()
+    .min(1)
+    .max(1_000_000_000)
+    .optional()
+    .describe(
+      "Tasks that wait or run in the whole cluster, as many in each shard as in any other: beyond them new work is " +
+        "refused, and told when to try again. Left out: 2,000,000 in each shard.",
+    ),
 });
 
 const Node = z.strictObject({
@@ -176,6 +193,10 @@ export const Config = Sections.superRefine(({ cluster, node }, context) => {
 });
 
 export type Config = z.output<typeof Config>;
+
+/** How many shards a new journal gets. */
+export const shardsOf = ({ cluster, journal }: Config): number =>
+  cluster.shards ?? (journal.kind === "postgres" ? shardsShared : shardsAlone);
 
 /** For people and logs: the same without secrets. */
 export function withoutSecrets(config: Config): Config {

@@ -1,3 +1,4 @@
+import type { ShardStatus } from "#shard/node-status.ts";
 import { command, nodeFlags } from "./command.ts";
 
 export const shards = command({
@@ -15,12 +16,17 @@ export const shards = command({
       const here = status.shards.find((each) => each.shard === shard);
       if (values.json) world.out(JSON.stringify({ shard, owner, epoch, remainingMs, here }));
       else {
-        const held = here
-          ? `  ${here.phase}  ${here.jobs} jobs, ${here.claims} claims${here.trouble ? `  ${here.trouble}` : ""}`
-          : "";
-        world.out(`${String(shard).padStart(4)}  ${remainingMs > 0 ? owner : "no owner"}  epoch ${epoch}${held}`);
+        world.out(`${String(shard).padStart(4)}  ${remainingMs > 0 ? owner : "no owner"}  epoch ${epoch}${held(here)}`);
       }
     }
     return 0;
   },
 });
+
+/** What a shard has to do, and what whoever does what waits there has to offer. */
+function held(here: ShardStatus | undefined): string {
+  if (!here) return "";
+  const { phase, jobs, claims, ready, trouble } = here;
+  const waiting = ready.map(({ requires, tasks }) => `, ${tasks} waiting for ${requires.join(" ") || "anybody"}`);
+  return `  ${phase}  ${jobs} jobs, ${claims} claims${waiting.join("")}${trouble ? `  ${trouble}` : ""}`;
+}

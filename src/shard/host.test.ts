@@ -325,7 +325,7 @@ describe("evidence (K3)", () => {
 describe("request keys (K1)", () => {
   test("are found in the journal when memory has let go of them", async () => {
     const rig = new Rig();
-    const limits = { ...defaultLimits, keysInMemoryMax: 1 };
+    const limits = () => ({ ...defaultLimits, keysInMemoryMax: 1 });
     const a = await (await rig.node("a", { limits })).serving();
     const first = await a.reply(submit({ requestKey: "one" }));
     await a.reply(submit({ requestKey: "two" }));
@@ -342,7 +342,7 @@ describe("request keys (K1)", () => {
 
   test("are found in the batch that binds them when memory has let go of them before it is durable", async () => {
     const rig = new Rig();
-    const limits = { ...defaultLimits, keysInMemoryMax: 1 };
+    const limits = () => ({ ...defaultLimits, keysInMemoryMax: 1 });
     const a = await (await rig.node("a", { limits })).serving();
     for (const requestKey of ["x", "y"]) await a.reply(submit({ requestKey }));
     a.journal.fail("append", "late");

@@ -24,6 +24,8 @@ export type ShardStatus = {
   readonly trouble: string | undefined;
   readonly jobs: number;
   readonly claims: number;
+  /** Tasks that wait, by what they require of whoever runs them. */
+  readonly ready: readonly ReadyDepth[];
   readonly stateBytes: number;
   /** Requests taken in and not answered yet, executors that wait for work, and watchers. */
   readonly requests: number;
@@ -33,6 +35,11 @@ export type ShardStatus = {
   readonly historyLagMs: number;
   readonly snapshotSeq: Seq;
 };
+
+/** Who has more of them asks the metrics. */
+const classesShown = 100;
+
+export type ReadyDepth = { readonly requires: readonly string[]; readonly tasks: number };
 
 type Progress = { readonly history: HistoryLag; readonly snapshotSeq: Seq };
 
@@ -63,6 +70,10 @@ function describe(hosted: HostedShard, { history, snapshotSeq }: Progress) {
     seq,
     jobs: state.jobs.size,
     claims: state.claims,
+    ready: state.ready
+      .waiting()
+      .slice(0, classesShown)
+      .map(({ requires, ready: tasks }) => ({ requires, tasks })),
     stateBytes: state.bytes,
     requests,
     waiters: waiters.size,
@@ -80,6 +91,7 @@ const nothing = {
   trouble: undefined,
   jobs: 0,
   claims: 0,
+  ready: [],
   stateBytes: 0,
   requests: 0,
   waiters: 0,

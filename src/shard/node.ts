@@ -38,7 +38,8 @@ export type NodeOptions = {
   readonly transport?: Transport;
   /** What the journal's store is created with when it is new. */
   readonly cluster?: { readonly shards: number; readonly clusterId: string };
-  readonly limits?: Limits;
+  /** Of each shard, once it is known how many there are. */
+  readonly limits?: (cluster: Cluster) => Limits;
   readonly keeper?: Partial<KeeperSettings>;
   readonly host?: Partial<HostSettings>;
   readonly projector?: Partial<ProjectorSettings>;
@@ -272,7 +273,7 @@ export class Node implements ShardService {
   }
 
   #makeKeeper(): Keeper {
-    const { id: node, clock, journal, random, limits = defaultLimits, features = 1, facts, transport } = this.#options;
+    const { id: node, clock, journal, random, features = 1, facts, transport } = this.#options;
     const keepsHistory = this.#projection.history;
     const turns = new Turns(clock);
     return new Keeper({
@@ -292,7 +293,10 @@ export class Node implements ShardService {
         drain: (shard) => this.host.drain(shard),
         drop: (shard, why, hint) => this.host.drop(shard, why, hint),
       },
-      replay: (shard) => Replay.begin({ turns, journal, limits, keepsHistory }, shard),
+      replay: (shard) => {
+        const limits = this.#options.limits?.(this.cluster) ?? defaultLimits;
+        return Replay.begin({ turns, journal, limits, keepsHistory }, shard);
+      },
       turns,
       send: transport && ((to, request, timeoutMs) => this.#send(transport, to, request, timeoutMs)),
       report: this.#report,

@@ -214,7 +214,7 @@ describe("what a committed result asks for is published by the shard's owner", (
     const rig = new Rig();
     const board = new Board();
     board.otherwise = later;
-    const limits = { ...defaultLimits, publishMsMax: 60_000 };
+    const limits = () => ({ ...defaultLimits, publishMsMax: 60_000 });
     const a = await (await rig.node("a", { publisher: board.publisher, limits })).serving();
     const job = await done(a, "one", { deadlineMs: 5_000 });
     await rig.clock.advance(6_000);

@@ -22,7 +22,7 @@ export async function startNode(cluster: Cluster, life: Life): Promise<RunningNo
     random,
     transport: network.transport(life),
     cluster: { shards: profile.shards, clusterId: "sim" },
-    limits,
+    limits: () => limits,
     keeper: { leaseMs: profile.ownerLeaseMs, renewRetryMs: profile.ownerLeaseMs / 8 },
     host: { tickMs: 400, pinMs: profile.pinMs },
     projector: { endedKeepMs, gatherMs: endedKeepMs / 10, forgetEveryMs: Math.max(20, (endedKeepMs * 2) / 3) },
