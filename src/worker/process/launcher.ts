@@ -209,9 +209,15 @@ class Launcher {
     if (this.#busy.has(index)) return;
     const boxes = this.#boxes;
     const lane = this.#lane(index);
-    // At once where it can be: whoever comes next finds it on its way.
-    if (next && boxes && lane.isReady(boxes.network)) return lane.makeBox(boxes, next);
-    lane.ready().catch((error: unknown) => this.#tell({ ev: "trouble", line: `lane ${index}: ${String(error)}` }));
+    const failed = (error: unknown): void => this.#tell({ ev: "trouble", line: `lane ${index}: ${String(error)}` });
+    try {
+      // At once where it can be: whoever comes next finds it on its way.
+      if (next && boxes && lane.isReady(boxes.network)) return lane.makeBox(boxes, next);
+    } catch (error) {
+      // Such as a disk that is full. What runs in other lanes goes on.
+      return failed(error);
+    }
+    lane.ready().catch(failed);
   }
 
   #dropBoxes(waitingMs = 0): void {

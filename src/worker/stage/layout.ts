@@ -3,17 +3,7 @@
  * (74). Files are hard links to the cache where what runs is another user, who can change none of them; elsewhere they
  * are copies (72). Whole folders that were kept from an earlier action are moved there instead, or lie there already.
  */
-import {
-  chmodSync,
-  chownSync,
-  constants,
-  copyFileSync,
-  lchownSync,
-  linkSync,
-  mkdirSync,
-  symlinkSync,
-  utimesSync,
-} from "node:fs";
+import { chmodSync, chownSync, constants, copyFileSync, linkSync, mkdirSync, symlinkSync, utimesSync } from "node:fs";
 import { copyFile } from "node:fs/promises";
 import { join } from "node:path";
 import { digestSizeBytes } from "#base/digest.ts";
@@ -214,9 +204,9 @@ function makeFolder(path: string, uid: number | undefined): void {
   if (uid !== undefined) chownSync(path, uid, uid);
 }
 
-function makeLink({ path, target: to }: LinkEntry, { root, uid }: StageTarget): void {
+/** Not given to the action's user, who could change its times, and no stamp of its folder would show it (Y3). */
+function makeLink({ path, target: to }: LinkEntry, { root }: StageTarget): void {
   symlinkSync(to, join(root, path));
-  if (uid !== undefined) lchownSync(join(root, path), uid, uid);
 }
 
 /** Larger ones are copied off this thread. */

@@ -153,6 +153,16 @@ describe("inputs that stay in a root", { skip: whyNotUsedAgain() }, () => {
     "something beside it": "touch trap",
     "something beside it that is gone again": "touch trap; rm trap",
   };
+  test("Y3: what ran cannot give a link other times, which no folder would show", async () => {
+    await using rig = await Rig.open();
+    const touched = "touch -h -d @1 a/b/l 2>/dev/null && echo changed > a/f; true";
+    const { root } = await rig.run(words, { does: sh(touched) });
+    const { root: next, found } = await rig.run(words);
+    equal(next, root);
+    ok(found.includes("a/f 444 1"));
+    ok(lstatSync(join(next, "a/b/l")).mtimeMs > 1_000);
+  });
+
   for (const [what, script] of Object.entries(changes)) {
     test(`Y3: not when what ran left ${what}`, async () => {
       await using rig = await Rig.open();
