@@ -161,6 +161,7 @@ describe("the Kubernetes manifests", () => {
     equal(at(pod, "securityContext", "runAsNonRoot"), true);
     deepEqual(at(container, "securityContext", "capabilities", "drop"), ["ALL"]);
     equal(at(container, "securityContext", "allowPrivilegeEscalation"), false);
+    equal(at(pod, "securityContext", "fsGroupChangePolicy"), "OnRootMismatch", "modes of files are the node's affair");
   });
 
   test("probe what a node answers, without credentials", async () => {

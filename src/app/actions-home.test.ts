@@ -1,5 +1,5 @@
 import { deepEqual, equal, throws } from "node:assert/strict";
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -48,12 +48,42 @@ test("as root, elsewhere where they cannot, the same place every time; and what 
   });
 });
 
-test("a folder that others may write to is not used", () => {
+const isRefused = (home: string, data: string): void =>
+  throws(
+    () => actionsHome(home, data),
+    (error) => isFault(error, "invalid"),
+  );
+
+test("a folder that everybody may write to is not used", () => {
   withFolder((folder) => {
-    const open = made(join(folder, "open"), 0o777);
-    throws(
-      () => actionsHome(open, folder),
-      (error) => isFault(error, "invalid"),
-    );
+    isRefused(made(join(folder, "open"), 0o777), folder);
+    isRefused(made(join(folder, "wet"), 0o1733), folder);
+  });
+});
+
+test("our own that was opened to a group is closed to it again, and to nobody opened", () => {
+  withFolder((folder) => {
+    const data = made(join(folder, "data"), 0o711);
+    const home = actionsHome(undefined, data);
+    chmodSync(home, 0o2771); // as a volume's fsGroup leaves it
+    equal(actionsHome(undefined, data), home);
+    equal(statSync(home).mode & 0o7777, 0o711);
+    const closed = made(join(folder, "closed"), 0o770);
+    actionsHome(closed, data);
+    equal(statSync(closed).mode & 0o7777, 0o710);
+  });
+});
+
+test("one that is somebody else's, or lies elsewhere, stays as it is and is not used", (t) => {
+  withFolder((folder) => {
+    const target = made(join(folder, "target"), 0o2771);
+    symlinkSync(target, join(folder, "link"));
+    isRefused(join(folder, "link"), folder);
+    equal(statSync(target).mode & 0o7777, 0o2771);
+    if (!isRoot) return t.skip("the rest needs root: other users");
+    chownSync(target, 1, 1);
+    chmodSync(target, 0o2771);
+    isRefused(target, folder);
+    equal(statSync(target).mode & 0o7777, 0o2771);
   });
 });

@@ -1,6 +1,7 @@
 /** Where actions of builds run. */
 import { createHash } from "node:crypto";
 import {
+  chmodSync,
   existsSync,
   globSync,
   lstatSync,
@@ -19,6 +20,8 @@ import { Fault } from "#base/fault.ts";
 /** Says whose it is, in a home that is not in its node's data folder. */
 const ofFile = "of";
 const elsewhereDefault = "/var/tmp";
+/** Others pass through, and see and change nothing. */
+const homeMode = 0o711;
 
 /**
  * In the data folder, unless actions run as other users, who cannot pass through it: then below a folder that everybody
@@ -60,15 +63,26 @@ function discard(home: string): void {
 }
 
 function opened(home: string): string {
-  mkdirSync(home, { recursive: true, mode: 0o711 });
+  mkdirSync(home, { recursive: true, mode: homeMode });
+  closeToGroup(home);
   // Somebody else's folder of that name would be theirs to change.
   if (!isOurs(home)) throw new Fault("invalid", "open folder for actions", { home, why: "others may write to it" });
   return home;
 }
 
-function isOurs(home: string): boolean {
+/**
+ * A volume that is mounted for a group is opened to it, with all that is in it: our own folder is put back as we made
+ * it. Whoever is in that group was trusted with the whole volume. Where everybody could write nobody knows whose the
+ * things in it are, and it stays refused.
+ */
+function closeToGroup(home: string): void {
+  const { mode } = lstatSync(home);
+  if ((mode & 0o020) !== 0 && isOurs(home, 0o002)) chmodSync(home, mode & homeMode);
+}
+
+function isOurs(home: string, closed = 0o022): boolean {
   const stats = lstatSync(home);
-  return stats.isDirectory() && stats.uid === process.getuid?.() && (stats.mode & 0o022) === 0;
+  return stats.isDirectory() && stats.uid === process.getuid?.() && (stats.mode & closed) === 0;
 }
 
 function isPassable(path: string): boolean {
