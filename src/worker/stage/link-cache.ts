@@ -6,7 +6,17 @@
  * Y2 After a crash of the machine nothing here is trusted: files are not synced. After one of the node, everything is.
  */
 import { randomBytes } from "node:crypto";
-import { closeSync, fchmodSync, futimesSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  fchmodSync,
+  futimesSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  writeSync,
+  type Stats,
+} from "node:fs";
 import { copyFile, lstat, open, readdir, rm, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { digestSizeBytes, parseDigest, type Digest } from "#base/digest.ts";
@@ -167,8 +177,8 @@ export class LinkCache {
     for (const name of await readdir(this.#folder)) {
       if (name === ".boot") continue;
       const path = join(this.#folder, name);
-      const size = isSame && isKey(name) ? (await lstat(path)).size : -1;
-      if (size !== digestSizeBytes(digestOfKey(name))) await rm(path, { force: true });
+      const size = digestSizeBytes(digestOfKey(name));
+      if (!isSame || !isKey(name) || !isAsMade(await lstat(path), name)) await rm(path, { force: true });
       else {
         this.#kept.set(name, { bytes: sizeOnDisk(size), uses: 0 });
         this.#bytes += sizeOnDisk(size);
@@ -211,6 +221,10 @@ async function writeAsItComes(digest: Digest, blobs: BlobStore, path: string, mo
   await file.utimes(fixedTime, fixedTime);
   await file.chmod(mode);
 }
+
+/** One that is open to writers may have had some, whatever its size. */
+const isAsMade = ({ size, mode }: Stats, key: string): boolean =>
+  size === digestSizeBytes(digestOfKey(key)) && (mode & 0o7777) === modeOf(key);
 
 const modeOf = (key: string): number => (key.endsWith(".x") ? 0o555 : 0o444);
 

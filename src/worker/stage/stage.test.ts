@@ -310,9 +310,20 @@ describe("the cache of links", () => {
     const path = rig.links.path(await put(rig.blobs, "aaa"), false);
     chmodSync(path, 0o600);
     writeFileSync(path, "torn off");
+    chmodSync(path, 0o444);
     equal(await again(), both / 2);
     writeFileSync(join(folder, ".boot"), "another life");
     equal(await again(), 0);
+  });
+
+  test("does not believe a file that could be written to meanwhile", async () => {
+    await using rig = await Rig.open();
+    await rig.stage({ a: "aaa", b: "bbb" });
+    const path = rig.links.path(await put(rig.blobs, "aaa"), false);
+    chmodSync(path, 0o664); // as a volume's fsGroup leaves it
+    const again = await LinkCache.open({ folder: join(rig.home, "links"), bytesMax: 1_000_000 });
+    equal(again.bytes, rig.links.bytes / 2);
+    ok(!existsSync(path));
   });
 
   test("refuses bytes that are not what their name says", async () => {
