@@ -15,16 +15,17 @@ const view = (state: DrainView["state"], more: Partial<DrainView> = {}): DrainVi
   ...more,
 });
 
-/** A node that answers with one view after the other, and is gone after the last. */
-async function scene(answers: readonly DrainView[], status = 200) {
+/** A node that answers with one view after the other, a number being a refusal, and is gone after the last. */
+async function scene(answers: readonly (DrainView | number)[]) {
   const asked: string[] = [];
   const left = [...answers];
   const server = createServer((request, response) => {
     asked.push(`${request.method} ${request.url}`);
     const answer = left.shift();
-    if (!answer) return void request.socket.destroy();
-    response.writeHead(status, { "content-type": "application/json" });
-    response.end(JSON.stringify(status === 200 ? answer : { status, title: "the node is leaving" }));
+    if (answer === undefined) return void request.socket.destroy();
+    const isView = typeof answer === "object";
+    response.writeHead(isView ? 200 : answer, { "content-type": "application/json" });
+    response.end(JSON.stringify(isView ? answer : { status: answer, title: "the node is leaving" }));
   });
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
   const run = async (...args: readonly string[]) => {
@@ -51,6 +52,20 @@ test("drain waits until the node has left", async () => {
   deepEqual(node.asked.slice(0, 2), ["POST /api/node/drain?leave=true&within=30m", "GET /api/node/drain"]);
 });
 
+test("drain takes no node for gone that never said it would leave, or that still answers", async () => {
+  using silent = await scene([]);
+  const unheard = await silent.run();
+  deepEqual([unheard.code, unheard.out], [1, []]);
+  match(unheard.notes[0] ?? "", /^drain node: unavailable .*no node answers there/);
+  using busy = await scene([view("draining", { running: 2, leaves: true }), 503]);
+  const refused = await busy.run();
+  deepEqual([refused.code, refused.out], [1, ["draining: 2 running, 0 shards here, for 1.5s"]]);
+  match(refused.notes[0] ?? "", /^drain node: unavailable \(status=503/);
+  using staying = await scene([view("draining", { running: 1 })]);
+  const lost = await staying.run("--stay");
+  equal(lost.code, 1);
+});
+
 test("drain --stay waits until nothing runs", async () => {
   using node = await scene([view("draining", { running: 1 }), view("draining"), view("drained")]);
   const { code, out } = await node.run("--stay", "--json");
@@ -66,7 +81,7 @@ test("drain says when somebody has undone it, and what a node refuses", async ()
   using undone = await scene([view("draining", { leaves: true }), view("serving", { leaves: true })]);
   const { code, notes } = await undone.run();
   deepEqual([code, notes], [1, ["drain: somebody has resumed it"]]);
-  using refusing = await scene([view("leaving")], 409);
+  using refusing = await scene([409]);
   const refused = await refusing.run("--resume");
   equal(refused.code, 1);
   match(refused.notes[0] ?? "", /^drain node: stale \(status=409 why=the node is leaving\)/);

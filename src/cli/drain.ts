@@ -1,8 +1,7 @@
 import type { DrainView } from "#app/drain.ts";
-import { isFault } from "#base/fault.ts";
 import { formatDuration } from "#base/units.ts";
 import { command, type World } from "./command.ts";
-import { askServer, serverFlags, serverOf, type Server } from "./server.ts";
+import { askServer, hasEnded, serverFlags, serverOf, type Server } from "./server.ts";
 
 const path = "/api/node/drain";
 const doing = "drain node";
@@ -51,7 +50,8 @@ async function followed(server: Server, begun: DrainView, json: boolean | undefi
     try {
       last = await asked(server, "GET");
     } catch (error) {
-      if (!isFault(error, "unavailable") || !last.leaves) throw error;
+      // It had said that it would leave. An answer, whatever it says, is not the end of a node.
+      if (!last.leaves || !hasEnded(error)) throw error;
       world.progress("");
       world.out(json ? JSON.stringify({ ...last, state: "left" }) : "left: the node has ended");
       return 0;

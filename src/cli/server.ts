@@ -45,6 +45,15 @@ export async function askServer(
   throw new Fault(codes[response.status] ?? "internal", doing, { status: response.status, why: title });
 }
 
+/** Whether nobody listens there any more: not one that is too slow, unknown by name, or says that it cannot answer. */
+export function hasEnded(error: unknown): boolean {
+  for (let at = error; at instanceof Error; at = at.cause)
+    if (endedCodes.has(String((at as NodeJS.ErrnoException).code))) return true;
+  return false;
+}
+
+const endedCodes: ReadonlySet<string> = new Set(["ECONNREFUSED", "ECONNRESET", "EPIPE", "UND_ERR_SOCKET"]);
+
 const codes: Readonly<Record<number, FaultCode>> = {
   400: "invalid",
   401: "invalid",
