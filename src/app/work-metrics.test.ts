@@ -1,4 +1,4 @@
-import { equal, ok } from "node:assert/strict";
+import { deepEqual, equal, ok } from "node:assert/strict";
 import { test } from "node:test";
 import { ManualClock } from "#base/manual-clock.ts";
 import { createMemoryStore } from "#blobs/memory-store.ts";
@@ -44,6 +44,19 @@ test("work is counted by class: a worker that is not heard of for a lease, and t
   equal(valueOf(registry, 'millrace_task_run_seconds_count{class="pool=slow"}'), 2);
 });
 
+test("a node that has never had work says 0, for whoever sums it up, and goes on to", async () => {
+  const rig = new Rig();
+  const metrics = new WorkMetrics();
+  const registry = new MetricsRegistry();
+  const a = await (await rig.node("a", { observers: [metrics] })).serving();
+  metrics.bind(registry, () => a.node.host.shards.values());
+  for (const name of ["millrace_queue_tasks", "millrace_claims"])
+    deepEqual(linesOf(registry, `${name}{`), [`${name}{class="any"} 0`]);
+  await a.reply(submit({ requires: ["pool=slow"] }));
+  deepEqual(linesOf(registry, "millrace_claims{"), ['millrace_claims{class="any"} 0']);
+  equal(valueOf(registry, "millrace_queue_tasks{"), 1);
+});
+
 test("classes that callers make up share a series when there are many", async () => {
   const rig = new Rig();
   const metrics = new WorkMetrics();
@@ -52,7 +65,11 @@ test("classes that callers make up share a series when there are many", async ()
   metrics.bind(registry, () => a.node.host.shards.values());
   for (let i = 0; i < 150; i += 1) await a.reply(submit({ requires: [`pool=${i}`] }));
   equal(linesOf(registry, "millrace_queue_tasks{").length, 101);
-  equal(valueOf(registry, 'millrace_queue_tasks{class="other"}'), 50);
+  equal(
+    valueOf(registry, 'millrace_queue_tasks{class="other"}'),
+    51,
+    "one of the hundred is for work that asks nothing",
+  );
   equal(valueOf(registry, "millrace_queue_tasks{"), 150);
 });
 

@@ -125,9 +125,12 @@ export class WorkMetrics implements ShardObserver {
   }
 }
 
-/** What is no longer there is shown as 0, not as what it was; what has no series of its own is shown together. */
+/**
+ * What is no longer there is shown as 0, not as what it was; what has no series of its own is shown together. Work that
+ * asks for nothing is always shown: a sum over no series is no number, and nobody could scale by it.
+ */
 function shownIn(gauge: Family<Gauge>): (counts: ReadonlyMap<string, number>) => void {
-  const own = new Set<string>();
+  const own = new Set([textOf([])]);
   return (counts) => {
     let others = 0;
     for (const name of counts.keys()) if (own.size < classesMax) own.add(name);
