@@ -47,18 +47,28 @@ export function leaveHome(home: string, given: string | undefined, data: string)
 function sweep(elsewhere: string): void {
   for (const of of globSync(`millrace-*/${ofFile}`, { cwd: elsewhere }).map((path) => join(elsewhere, path))) {
     const home = dirname(of);
-    if (isOurs(home) && !existsSync(readFileSync(of, "utf8"))) discard(home);
+    unlessOthersDo(() => {
+      if (isOurs(home) && !existsSync(readFileSync(of, "utf8"))) discard(home);
+    });
   }
 }
 
-/** A launcher that outlives its node may still write there: what stays, with its sign, is swept by the next node. */
+/** Its sign goes last: what stays is swept by the next node. */
 function discard(home: string): void {
   const gone = { recursive: true, force: true, maxRetries: 3 };
-  try {
+  unlessOthersDo(() => {
     for (const name of readdirSync(home)) if (name !== ofFile) rmSync(join(home, name), gone);
     rmSync(home, gone);
+  });
+}
+
+/** A launcher that outlives its node may still write there, and another node sweep at the same time. */
+function unlessOthersDo(clear: () => void): void {
+  try {
+    clear();
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ENOTEMPTY") throw error;
+    const { code = "" } = error as NodeJS.ErrnoException;
+    if (!["ENOTEMPTY", "ENOENT"].includes(code)) throw error;
   }
 }
 
