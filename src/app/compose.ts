@@ -27,8 +27,9 @@ import { openStore } from "./compose-store.ts";
 import { startWorker } from "./compose-worker.ts";
 import type { Config } from "./config.ts";
 import { clusterSecret } from "./cluster-secret.ts";
-import { lockFolder, nodeName, publishAddress, publishEdge, type DataFolder } from "./data-folder.ts";
+import { lockFolder, nodeName, publishAddress, type DataFolder } from "./data-folder.ts";
 import { Drain, type DrainPorts } from "./drain.ts";
+import { tellWhereEdgeIs } from "./edge-notice.ts";
 import { factsFor } from "./mesh-facts.ts";
 import { liveSource } from "./live-streams.ts";
 import { peerEdges } from "./peer-edges.ts";
@@ -189,8 +190,7 @@ async function serveEdge(ground: Ground, working: Working, drain: Drain, undo: A
   const edge = await composeEdge(config, { clock, node, routed, journal, cache, peers, drain, metrics: shown, log });
   if (!edge) return undefined;
   undo.defer(() => edge.close());
-  const [address] = edge.addresses;
-  if (address !== undefined) undo.use(await publishEdge(folder, address));
+  undo.use(await tellWhereEdgeIs(folder, edge, { isTls: config.edge.tls !== undefined, log }));
   return edge;
 }
 

@@ -9,7 +9,7 @@ export type Given = { readonly setting: Setting; readonly value: unknown; readon
 
 /** Variables of this name that are no settings: they say which node to ask, or are told to what a job runs. */
 const otherVariables = new Set(
-  "CONFIG DATA NODE SERVER TOKEN TENANT JOB STAGE TASK ATTEMPT INDEX REQUIRE CORPORA BENCH_FILE"
+  "CONFIG DATA NODE SERVER TOKEN CA TENANT JOB STAGE TASK ATTEMPT INDEX REQUIRE CORPORA BENCH_FILE"
     .split(" ")
     .map((name) => `MILLRACE_${name}`),
 );

@@ -1,7 +1,7 @@
 /** Where a node keeps what it has, and how others on this machine find it. */
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
-import { mkdir, open, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, open, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -83,15 +83,26 @@ export const publishAddress = (folder: DataFolder, address: Address): Promise<As
 
 export const publishedAddress = (folder: DataFolder): Address | undefined => published(folder, "address");
 
-/** The same of its port for everybody: host:port. */
-export const publishEdge = (folder: DataFolder, address: string): Promise<AsyncDisposable> =>
-  publish(folder, "edge-address", address);
+/** How its port for everybody is reached from this machine. */
+export type EdgeNotice = {
+  readonly url: string;
+  /** As PEM, the one that it shows: with TLS. */
+  readonly certificate?: string | undefined;
+};
 
-export const publishedEdge = (folder: DataFolder): string | undefined => published(folder, "edge-address");
+export const publishEdge = (folder: DataFolder, { url, certificate = "" }: EdgeNotice): Promise<AsyncDisposable> =>
+  publish(folder, "edge-address", `${url}\n${certificate}`.trim());
 
+export function publishedEdge(folder: DataFolder): EdgeNotice | undefined {
+  const [url, ...certificate] = published(folder, "edge-address")?.split("\n") ?? [];
+  return url === undefined ? undefined : { url, certificate: certificate.join("\n") || undefined };
+}
+
+/** Renamed into place: it may be told anew while somebody reads it. */
 async function publish(folder: DataFolder, name: string, text: string): Promise<AsyncDisposable> {
   const path = join(folder.path, name);
-  await writeFile(path, `${text}\n`, { mode: 0o600 });
+  await writeFile(`${path}.new`, `${text}\n`, { mode: 0o600 });
+  await rename(`${path}.new`, path);
   return { [Symbol.asyncDispose]: () => rm(path, { force: true }) };
 }
 

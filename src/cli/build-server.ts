@@ -5,7 +5,7 @@ import { Fault } from "#base/fault.ts";
 import type { Upload } from "#app/build-file.ts";
 import type { ExitCode, World } from "./command.ts";
 import { actionLine, buildLine, countsLine, endedPhases, type NewsWords } from "./build-words.ts";
-import { askServer, type Server } from "./server.ts";
+import { askServer, reachServer, type Server } from "./server.ts";
 
 const doing = "ask for a build";
 
@@ -20,9 +20,7 @@ export const uploadTo =
   (server: Server): Upload =>
   async (digest, bytes) => {
     const hash = digest.slice(0, digest.indexOf("/"));
-    const known = await fetch(`${server.base}/cas/${hash}`, { method: "HEAD", headers: server.headers }).catch(
-      () => undefined,
-    );
+    const known = await reachServer(server, `/cas/${hash}`, { method: "HEAD" }).catch(() => undefined);
     if (known?.ok === true) return;
     const body =
       "file" in bytes ? (Readable.toWeb(createReadStream(bytes.file)) as ReadableStream) : Buffer.from(bytes);

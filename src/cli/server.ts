@@ -1,44 +1,89 @@
 /** The node that a command asks over HTTP: the flags, then the environment, then the data folder. */
-import { dataFolder, defaultDataPath, publishedEdge } from "#app/data-folder.ts";
-import { Fault, type FaultCode } from "#base/fault.ts";
+import { X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { dataFolder, defaultDataPath, publishedEdge, type DataFolder } from "#app/data-folder.ts";
+import { Fault, isFault, type FaultCode } from "#base/fault.ts";
 import { jsonFlag, type Flags } from "./command.ts";
+import type { Trust } from "./server-tls.ts";
 
 export const serverFlags = {
   ...jsonFlag,
   server: { type: "string", value: "URL", about: "the node to ask, such as http://host:8980 ($MILLRACE_SERVER)" },
+  ca: {
+    type: "string",
+    value: "FILE",
+    about: "who signs certificates there, as PEM; left out: whom this machine trusts ($MILLRACE_CA)",
+  },
   token: { type: "string", value: "TOKEN", about: "who asks; better said by $MILLRACE_TOKEN, which others cannot see" },
   data: { type: "string", value: "FOLDER", about: "the data folder of the node to ask ($MILLRACE_DATA, ~/.millrace)" },
 } as const satisfies Flags;
 
-export type ServerFlagValues = { readonly server?: string; readonly token?: string; readonly data?: string };
+export type ServerFlagValues = {
+  readonly server?: string;
+  readonly ca?: string;
+  readonly token?: string;
+  readonly data?: string;
+};
 
-export type Server = { readonly base: string; readonly headers: Readonly<Record<string, string>> };
+export type Server = {
+  readonly base: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** With TLS: whose certificates are good. Left out: whose this machine says. */
+  readonly trust?: Trust | undefined;
+};
 
-export function serverOf({ server, token, data }: ServerFlagValues, env: NodeJS.ProcessEnv): Server {
+export function serverOf({ server, ca, token, data }: ServerFlagValues, env: NodeJS.ProcessEnv): Server {
   const given = server ?? (data === undefined ? env["MILLRACE_SERVER"] || undefined : undefined);
-  const folder = dataFolder(data ?? defaultDataPath(env));
-  const published = given === undefined ? publishedEdge(folder) : undefined;
-  if (given === undefined && published === undefined)
-    throw new Fault("unavailable", "find node", { data: folder.path, why: "no node is running there" });
-  if (given !== undefined && !/^https?:\/\/[^/\s]/.test(given))
-    throw new Fault("invalid", "find node", { server: given, why: "write its address, such as http://127.0.0.1:8980" });
   const said = token ?? (env["MILLRACE_TOKEN"] || undefined);
-  return {
-    base: (given ?? `http://${published}`).replace(/\/+$/, ""),
-    headers: said === undefined ? {} : { authorization: `Bearer ${said}` },
-  };
+  const headers = said === undefined ? {} : { authorization: `Bearer ${said}` };
+  if (given === undefined) return { ...serverIn(dataFolder(data ?? defaultDataPath(env))), headers };
+  if (!/^https?:\/\/[^/\s]/.test(given))
+    throw new Fault("invalid", doing, { server: given, why: "write its address, such as http://127.0.0.1:8980" });
+  const file = ca ?? (env["MILLRACE_CA"] || undefined);
+  const trust = file === undefined ? undefined : ({ kind: "signed", ca: readCa(file) } as const);
+  return { base: given.replace(/\/+$/, ""), headers, trust };
+}
+
+const doing = "find node";
+
+/** What it tells in its folder is looked up for every request: its certificate may be renewed meanwhile. */
+function serverIn(folder: DataFolder): Pick<Server, "base" | "trust"> {
+  const told = publishedEdge(folder);
+  if (!told) throw new Fault("unavailable", doing, { data: folder.path, why: "no node is running there" });
+  return { base: told.url, trust: { kind: "same", certificate: () => publishedEdge(folder)?.certificate } };
+}
+
+function readCa(file: string): string {
+  try {
+    const pem = readFileSync(file, "utf8");
+    void new X509Certificate(pem);
+    return pem;
+  } catch (error) {
+    throw new Fault("invalid", doing, { ca: file, why: "it is no file with certificates as PEM" }, error);
+  }
+}
+
+/** Whatever it answers. */
+export async function reachServer(
+  { base, headers, trust }: Server,
+  path: string,
+  init: RequestInit = {},
+): Promise<Response> {
+  const all = { ...init, headers: { ...(init.headers as Readonly<Record<string, string>> | undefined), ...headers } };
+  if (!trust || !base.startsWith("https:")) return await fetch(`${base}${path}`, all);
+  const { fetchTrusting } = await import("./server-tls.ts");
+  return await fetchTrusting(`${base}${path}`, all, trust);
 }
 
 /** An answer, or a Fault that says what the node said. */
 export async function askServer(
-  { base, headers }: Server,
+  server: Server,
   path: string,
   doing: string,
   init: RequestInit = {},
 ): Promise<Response> {
-  const all = { ...(init.headers as Readonly<Record<string, string>> | undefined), ...headers };
-  const response = await fetch(`${base}${path}`, { ...init, headers: all }).catch((error: unknown) => {
-    throw new Fault("unavailable", doing, { server: base, why: "no node answers there" }, error);
+  const response = await reachServer(server, path, init).catch((error: unknown) => {
+    throw unreached(server, doing, error);
   });
   if (response.ok) return response;
   const { title = "it does not say why" } = (await response.json().catch(() => ({}))) as { title?: string };
@@ -53,6 +98,24 @@ export function hasEnded(error: unknown): boolean {
 }
 
 const endedCodes: ReadonlySet<string> = new Set(["ECONNREFUSED", "ECONNRESET", "EPIPE", "UND_ERR_SOCKET"]);
+
+const mutual = {
+  why: "it asks for a client certificate, which this program cannot show",
+  wants: "curl --cert, or edge.tls.clientCertificate: optional and a token",
+};
+
+/** Somebody who is there and cannot be trusted is not the same as nobody. */
+function unreached({ base }: Server, doing: string, error: unknown): Fault {
+  if (isFault(error)) return new Fault(error.code, doing, { server: base, ...error.facts }, error);
+  const { code = "" } = ((error as Error).cause ?? error) as { readonly code?: string };
+  if (code.endsWith("ALERT_CERTIFICATE_REQUIRED"))
+    return new Fault("invalid", doing, { server: base, ...mutual }, error);
+  if (/CERT|SIGNATURE/.test(code)) {
+    const why = `its certificate is not trusted: ${code}`;
+    return new Fault("invalid", doing, { server: base, why, wants: "--ca FILE, with who signed it" }, error);
+  }
+  return new Fault("unavailable", doing, { server: base, why: "no node answers there" }, error);
+}
 
 const codes: Readonly<Record<number, FaultCode>> = {
   400: "invalid",

@@ -48,6 +48,8 @@ export type EdgeOptions = {
 export type Edge = {
   readonly ports: readonly number[];
   readonly metrics: MetricsRegistry;
+  /** With TLS: tells the certificate that is shown, as PEM, at once and whenever there is a new one. */
+  onCertificate(told: (pem: string) => void): void;
   close(): Promise<void>;
 };
 
@@ -148,7 +150,12 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
   }
   undo.defer(() => closing.abort());
   const owned = undo.move();
-  return { ports: ports.map(({ port }) => port), metrics: registry, close: () => owned.disposeAsync() };
+  return {
+    ports: ports.map(({ port }) => port),
+    metrics: registry,
+    onCertificate: (told) => void reload?.keepUpToDate({ setSecureContext: ({ cert }) => told(String(cert)) }),
+    close: () => owned.disposeAsync(),
+  };
 }
 
 const peers = new WeakMap<Socket, Peer>();
