@@ -27,6 +27,7 @@ import { actionsHome, leaveHome } from "./actions-home.ts";
 import { executionSettings } from "./compose-build.ts";
 import type { Config } from "./config.ts";
 import type { DataFolder } from "./data-folder.ts";
+import { hiddenPaths } from "./hidden-paths.ts";
 
 export type ActionParts = {
   readonly name: string;
@@ -37,6 +38,8 @@ export type ActionParts = {
   /** Remembers what missed, the same as for calls. */
   readonly seen: Seen;
   readonly clock: Clock;
+  /** Where the configuration came from, if from a file. */
+  readonly configFile?: string | undefined;
   /** Follows what is run, for metrics and traces. */
   readonly watch?: ActionPorts["watch"];
   readonly log: (line: string) => void;
@@ -93,7 +96,7 @@ async function open(config: Config, folder: DataFolder, parts: ActionParts): Pro
       ownLanes: slots,
       clock,
       log,
-      hidden: [folder.path],
+      hidden: hiddenPaths(config, folder, parts.configFile),
       isolation: { want: config.worker.sandbox },
       freeBytesMin: config.worker.diskFreeMin,
       memoryBytesMax: config.worker.memoryMax,

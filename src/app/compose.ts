@@ -53,15 +53,20 @@ export type Running = {
   stop(): Promise<void>;
 };
 
-export type ComposePorts = { readonly clock?: Clock; readonly log: (line: string) => void };
+export type ComposePorts = {
+  readonly clock?: Clock;
+  readonly log: (line: string) => void;
+  /** Where the configuration came from, if from a file: it may hold secrets. */
+  readonly configFile?: string | undefined;
+};
 
 export async function startNode(
   config: Config,
   folder: DataFolder,
-  { clock = systemClock, log }: ComposePorts,
+  { clock = systemClock, log, configFile }: ComposePorts,
 ): Promise<Running> {
   await using undo = new AsyncDisposableStack();
-  const ground = await openGround(config, folder, { clock, log }, undo);
+  const ground = await openGround(config, folder, { clock, log, configFile }, undo);
   const working = await startWorking(ground, undo);
   const { node, client, worker, labels } = working;
   const drain = drainOf(node, { clock, worker: () => worker, log });
@@ -98,7 +103,7 @@ type Working = Awaited<ReturnType<typeof startWorking>>;
 async function openGround(
   config: Config,
   folder: DataFolder,
-  { clock, log }: Required<ComposePorts>,
+  { clock, log, configFile }: ComposePorts & { readonly clock: Clock },
   undo: AsyncDisposableStack,
 ) {
   undo.use(await lockFolder(folder));
@@ -124,6 +129,7 @@ async function openGround(
     folder,
     clock,
     log,
+    configFile,
     name,
     random,
     journal,
@@ -141,6 +147,7 @@ async function openGround(
 /** The node in its cluster, and its worker. */
 async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
   const { config, folder, clock, log, name, random, journal, stored, tcp, watching, trees, seen } = ground;
+  const { configFile } = ground;
   const { metrics, watch, observers } = watching;
   const counted = {
     store: metrics.stored.store(stored.store, "worker"),
@@ -148,7 +155,7 @@ async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
     streams: stored.streams,
     seen,
   };
-  const actions = await openActions(config, folder, { name, ...counted, trees, clock, watch, log });
+  const actions = await openActions(config, folder, { name, ...counted, trees, clock, watch, configFile, log });
   if (actions) undo.defer(() => actions.close());
   let worker: Worker | undefined; // shown in the node's facts, which are told before there is one
   const parts = { config, name, journal, stored, tcp, clock, random, observers, log };

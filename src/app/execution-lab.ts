@@ -70,10 +70,12 @@ export class Lab implements AsyncDisposable {
   readonly #settings: LabSettings;
   readonly #clients: GrpcClient[] = [];
   readonly log: string[] = [];
+  readonly configFile: string | undefined;
   node: Running | undefined;
 
-  private constructor(settings: LabSettings) {
+  private constructor(settings: LabSettings, configFile: string | undefined) {
     this.#settings = settings;
+    this.configFile = configFile;
   }
 
   /** Everything of it is below. */
@@ -89,8 +91,8 @@ export class Lab implements AsyncDisposable {
     return folder;
   }
 
-  static async open(settings: LabSettings = {}): Promise<Lab> {
-    const lab = new Lab(settings);
+  static async open(settings: LabSettings = {}, configFile?: string): Promise<Lab> {
+    const lab = new Lab(settings, configFile);
     await lab.start();
     return lab;
   }
@@ -105,6 +107,7 @@ export class Lab implements AsyncDisposable {
     });
     this.node = await startNode(config, dataFolder(join(this.#root, "data")), {
       log: (line) => this.log.push(line),
+      configFile: this.configFile,
     });
   }
 

@@ -32,10 +32,10 @@ const compileSooner = "--invocation-count-for-turbofan=400";
 export async function withNode(values: UpValues, world: World, ready: (facts: UpFacts) => void): Promise<ExitCode> {
   setFlagsFromString(compileSooner);
   await using undo = new AsyncDisposableStack();
-  const { config, folder } = await configured(values, world, undo);
+  const { config, folder, file } = await configured(values, world, undo);
   const log = quietly((line) => world.note(`${new Date().toISOString()} ${line}`));
   const stopping = firstSignal(world);
-  const running = await startNode(config, folder, { log });
+  const running = await startNode(config, folder, { log, configFile: file });
   await serving(running);
   ready(await factsOf(running, config, folder, world));
   await Promise.race([stopping, running.drain.left]);
@@ -64,7 +64,7 @@ export async function configured(values: UpValues, world: World, undo: AsyncDisp
     values.data === undefined && throwaway === undefined && config.node.data !== undefined
       ? dataFolder(config.node.data)
       : usual;
-  return { config, folder };
+  return { config, folder, file };
 }
 
 /** The second signal ends the process at once: what runs is taken up again at the next start. */

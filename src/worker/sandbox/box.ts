@@ -2,6 +2,7 @@
  * A command inside bubblewrap, in words: a read-only root, private /tmp and /proc, namespaces of its own, no rights, no
  * network unless asked for. Values in, words out.
  */
+import { isInside } from "./folders.ts";
 
 /** Where an attempt's files are for what runs in the sandbox: always the same place, so that outputs can be equal. */
 export const boxRoot = "/tmp/build";
@@ -17,6 +18,8 @@ export type Box = {
   readonly network: boolean;
   /** Folders that are seen empty, and stay so: what is ours, or another tenant's. */
   readonly hidden: readonly string[];
+  /** Files that cannot be read: our secrets. They have to be there. */
+  readonly unreadable: readonly string[];
   /** Folders that are private, empty and writable, besides /tmp and /dev/shm. */
   readonly scratch: readonly string[];
   /** Of /tmp; each of its like has a quarter of that. It is memory, and nobody's process when memory is short. */
@@ -43,7 +46,8 @@ export function boxWords(box: Box): readonly string[] {
   const scratch = ["/tmp", ...box.scratch];
   const fewBytes = Math.ceil(tmpBytes / 4);
   const tmpfs = (path: string, bytes: number): readonly string[] => ["--size", String(bytes), "--tmpfs", path];
-  const closed = box.hidden.filter((path) => !scratch.some((open) => path === open || path.startsWith(`${open}/`)));
+  const closed = box.hidden.filter((path) => !scratch.includes(path) && !isInside(path, scratch));
+  const replaced = [...scratch, ...closed, "/dev", "/proc"];
   return [
     bwrap,
     "--unshare-user",
@@ -75,6 +79,8 @@ export function boxWords(box: Box): readonly string[] {
     "/dev",
     ...scratch.flatMap((path) => tmpfs(path, path === "/tmp" ? tmpBytes : fewBytes)),
     ...closed.flatMap((path) => [...tmpfs(path, smallestBytes), "--remount-ro", path]),
+    // Nobody can open a device in here.
+    ...box.unreadable.filter((path) => !isInside(path, replaced)).flatMap((path) => ["--ro-bind", "/dev/null", path]),
     "--bind",
     root,
     boxRoot,

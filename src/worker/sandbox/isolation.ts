@@ -102,6 +102,7 @@ const trial = (network: boolean): readonly string[] =>
     env: {},
     network,
     hidden: [],
+    unreadable: [],
     scratch: [],
     tmpBytes: 1_000_000,
     readOnly: [],

@@ -23,6 +23,7 @@ import { messageOf } from "./ending.ts";
 import { checkPassable, foldersAmong } from "./folders.ts";
 import { probeIsolation, sandboxPath, type Isolation, type IsolationOptions } from "./isolation.ts";
 import { noteText, saidOf } from "./run-note.ts";
+import { Unseen } from "./unseen.ts";
 
 export type SandboxOptions = {
   /** Attempts have their folders below it. Other users must be able to pass through to it. */
@@ -36,7 +37,7 @@ export type SandboxOptions = {
   readonly clock: Clock;
   readonly log: (line: string) => void;
   readonly isolation?: Partial<IsolationOptions>;
-  /** Folders that commands are not to see, besides `home`: this node's data. */
+  /** Folders and files that commands are not to see, besides `home`: this node's data, and its secrets. */
   readonly hidden?: readonly string[];
   /** Of /tmp in the sandbox, and a quarter of it for each of its like. */
   readonly tmpBytes?: number;
@@ -65,7 +66,7 @@ export class Sandbox implements AsyncDisposable {
   readonly #options: SandboxOptions;
   readonly #isolation: Isolation;
   readonly #spawner: Spawner;
-  readonly #hidden: readonly string[];
+  readonly #unseen: Unseen;
   readonly #scratch: readonly string[];
   readonly #tmpBytes: number;
   /** Of what was found, and not taken up yet. */
@@ -81,7 +82,8 @@ export class Sandbox implements AsyncDisposable {
     this.#spawner = spawner;
     const { home, log } = options;
     this.folders = new AttemptFolders({ home, boxed: isolation.kind === "bubblewrap", log });
-    this.#hidden = foldersAmong([options.home, ...(options.hidden ?? [])]);
+    const areOthers = isolation.uidBase !== undefined;
+    this.#unseen = new Unseen([options.home, ...(options.hidden ?? [])], { areOthers });
     this.#scratch = foldersAmong(["/run", "/var/tmp", "/tmp"]).filter((path) => path !== "/tmp");
     // Where groups count memory they count this as well; elsewhere all lanes together must not take it all.
     const shared = spawner.groups.controllers.includes("memory") ? 1 : spawner.lanes.count;
@@ -97,9 +99,13 @@ export class Sandbox implements AsyncDisposable {
   #tellBoxes(): void {
     const { bwrap } = this.#isolation;
     const network = this.#spawner.hasNetworks ? "own" : "host";
-    const folders = { hidden: this.#hidden, scratch: this.#scratch, tmpBytes: this.#tmpBytes };
-    const words = emptyBox({ bwrap, network: network === "own", ...folders });
+    const words = emptyBox({ bwrap, network: network === "own", ...this.#folders });
     this.#spawner.useBoxes({ ...words, env: sandboxEnv, network });
+  }
+
+  get #folders() {
+    const { folders: hidden, files: unreadable } = this.#unseen;
+    return { hidden, unreadable, scratch: this.#scratch, tmpBytes: this.#tmpBytes };
   }
 
   static async open(options: SandboxOptions): Promise<Sandbox> {
@@ -226,16 +232,16 @@ export class Sandbox implements AsyncDisposable {
       return this.#spawner.start({ ...rest, argv, env, cwd: join(root, workingDirectory), sealed: false });
     const { network, readOnly = [] } = command;
     checkWords(argv);
+    if (this.#unseen.look() && this.#areAhead) this.#tellBoxes();
     // One that waits has its pipes already.
     if (this.#areAhead && !network && readOnly.length === 0 && !talk) {
       const cwd = folderInBox(workingDirectory);
       const box = this.#boxFor(lane, folder);
       return this.#spawner.start({ ...rest, argv, env, cwd, sealed: true, statusPath: status, box });
     }
-    const folders = { root, hidden: this.#hidden, scratch: this.#scratch, tmpBytes: this.#tmpBytes, readOnly };
     // A lane's own network is as good as one that is made for the command alone, and costs nothing.
     const isLanes = !network && this.#spawner.hasNetworks && this.#isolation.uidBase !== undefined;
-    const box = { bwrap, workingDirectory, argv, env, network: network || isLanes, ...folders };
+    const box = { bwrap, workingDirectory, argv, env, network: network || isLanes, root, readOnly, ...this.#folders };
     return this.#spawner.start({
       ...rest,
       argv: boxWords(box),
@@ -262,8 +268,10 @@ export class Sandbox implements AsyncDisposable {
     if (end.note !== undefined) this.#options.log(`${running.tag}: ${end.note}`);
     if (kind === "bubblewrap" && end.why === "exited" && end.exitCode === 1) {
       const failure = boxFailure(end.exitCode, await head(folder.status), await head(folder.stderr));
-      if (failure?.kind === "no-sandbox")
+      if (failure?.kind === "no-sandbox") {
+        this.#unseen.distrust();
         throw new Fault("unavailable", "set up sandbox", { tag: running.tag, why: failure.message });
+      }
       if (failure) return { ...end, exitCode: failure.exitCode, sandbox: kind, message: failure.message };
     }
     const message = messageOf(end);
