@@ -61,8 +61,9 @@ export class Unseen {
   }
 }
 
+/** Asked before every command, also for files that are usually not there: no exception then. */
 function stampOf(path: string): string {
-  const stat = orUndefined(() => statSync(path));
+  const stat = orUndefined(() => statSync(path, { throwIfNoEntry: false }));
   return stat ? `${stat.dev}:${stat.ino}:${stat.isDirectory() ? "" : stat.ctimeMs}` : "none";
 }
 
