@@ -55,7 +55,7 @@ test(
         node: { name, listen: ["tcp:127.0.0.1:0"], stopWithin: "1s" },
         edge: { listen: [] },
         journal: { kind: "postgres", url },
-        blobs: { kind: "disk" },
+        blobs: { kind: "directory", directory: folder },
         worker: { enabled: false },
       });
       const node = await startNode(config, dataFolder(join(folder, name)), { log: (line) => log.push(line) });

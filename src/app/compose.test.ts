@@ -52,6 +52,10 @@ describe("two nodes share a journal: either answers for both, and work goes on w
     const url = await postgres.server().freshDatabase();
     await withRoot((root) => twoNodes(root, { kind: "postgres", url }));
   });
+  test("not where each keeps its bytes to itself", { timeout: 120_000, skip: postgres.skip }, async () => {
+    const url = await postgres.server().freshDatabase();
+    await withRoot((root) => oneAlone(root, { kind: "postgres", url }));
+  });
 });
 
 async function withRoot(body: (root: string) => Promise<void>): Promise<void> {
@@ -61,6 +65,25 @@ async function withRoot(body: (root: string) => Promise<void>): Promise<void> {
   } finally {
     clearAway(root);
   }
+}
+
+async function oneAlone(root: string, journal: object): Promise<void> {
+  const config = Config.parse({ journal, edge: { listen: [] }, worker: { enabled: false } });
+  const said: string[] = [];
+  const log = (line: string): void => void said.push(line);
+  const one = await startNode(config, dataFolder(join(root, "one")), { log });
+  try {
+    match(said.join("\n"), /the only one of its journal: .*blobs\.authoritative/);
+    await until("it is there", async () => (await one.journal.nodes()).length === 1);
+    await rejects(
+      startNode(config, dataFolder(join(root, "two")), { log }),
+      (error) => isFault(error, "invalid") && error.facts["node"] === one.name,
+    );
+    equal((await one.journal.nodes()).length, 1);
+  } finally {
+    await one.stop();
+  }
+  await (await startNode(config, dataFolder(join(root, "two")), { log })).stop();
 }
 
 async function twoNodes(root: string, journal: object): Promise<void> {

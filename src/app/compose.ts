@@ -30,6 +30,7 @@ import { clusterSecret } from "./cluster-secret.ts";
 import { lockFolder, nodeName, publishAddress, type DataFolder } from "./data-folder.ts";
 import { Drain, type DrainPorts } from "./drain.ts";
 import { tellWhereEdgeIs } from "./edge-notice.ts";
+import { checkAlone, whyAlone } from "./join-check.ts";
 import { factsFor } from "./mesh-facts.ts";
 import { liveSource } from "./live-streams.ts";
 import { peerEdges } from "./peer-edges.ts";
@@ -161,6 +162,7 @@ async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
   const parts = { config, name, journal, stored, tcp, clock, random, observers, log };
   const joined = joinNode(parts, () => ({ ...worker?.status(), actions: actions ? 1 : 0 }));
   const { node, client } = joined;
+  await checkOthers(ground);
   await node.start();
   undo.defer(() => node.stop());
   checkCluster(config, node.cluster, log);
@@ -237,6 +239,15 @@ async function spoolFolder({ path }: DataFolder): Promise<string> {
   const folder = join(path, "spool");
   await mkdir(folder, { recursive: true, mode: 0o700 });
   return folder;
+}
+
+/** Before the node is one of them: what it keeps to itself would be missing to the others. */
+async function checkOthers({ config, name, journal, log }: Ground): Promise<void> {
+  const why = whyAlone(config);
+  if (why === undefined) return;
+  await journal.open({ shards: config.cluster.shards, clusterId: config.cluster.name });
+  checkAlone(why, name, await journal.nodes());
+  log(`this node has to stay the only one of its journal: ${why}`);
 }
 
 /** The journal's word on the cluster counts: it was fixed when the store was created. */

@@ -1,8 +1,8 @@
-import { doesNotThrow, match } from "node:assert/strict";
+import { doesNotThrow, equal, match, throws } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { isFault } from "#base/fault.ts";
 import { Config } from "./config.ts";
-import { checkJoin } from "./join-check.ts";
+import { checkAlone, checkJoin, whyAlone } from "./join-check.ts";
 
 const url = "postgres://db/millrace";
 const mesh = { join: ["10.0.0.5:7946"] };
@@ -41,5 +41,31 @@ describe("a node that joins others", () => {
   test("one that joins nobody may be as it likes", () => {
     doesNotThrow(() => checkJoin(Config.parse({})));
     doesNotThrow(() => checkJoin(Config.parse({ mesh: {} })));
+  });
+});
+
+describe("a node that joins nobody, on a journal that others could share", () => {
+  const seen = { node: "b", address: "", features: 1, state: "up", facts: {}, seenAgoMs: 0, alive: true } as const;
+  const why = whyAlone(Config.parse({ journal })) ?? "";
+
+  test("has to be alone unless it shares bytes and names too", () => {
+    match(why, /blobs\.authoritative/);
+    equal(whyAlone(Config.parse({ journal, blobs: { kind: "disk", authoritative: tier } })), undefined);
+    equal(whyAlone(Config.parse({ journal, blobs: { kind: "directory", directory: "/mnt" } })), undefined);
+    equal(whyAlone(Config.parse({})), undefined, "a journal of its own");
+  });
+
+  test("is refused where another is, and not for what it was before, or for one that is gone or going", () => {
+    throws(
+      () => checkAlone(why, "a", [seen]),
+      (error) => isFault(error, "invalid") && error.facts["node"] === "b",
+    );
+    doesNotThrow(() => checkAlone(why, "b", [seen]));
+    doesNotThrow(() =>
+      checkAlone(why, "a", [
+        { ...seen, alive: false },
+        { ...seen, state: "leaving" },
+      ]),
+    );
   });
 });

@@ -1,11 +1,26 @@
 /** Whether a node may be one of several: what one has made must not be lost to the others. Pure. */
 import { Fault } from "#base/fault.ts";
+import type { NodeSeen } from "#journal/journal.ts";
 import type { Config } from "./config.ts";
 
 /** Fault "invalid" says what to configure. A mesh that joins nobody is a node's own affair. */
 export function checkJoin(config: Pick<Config, "mesh" | "journal" | "blobs">): void {
   const why = config.mesh && config.mesh.join.length > 0 ? whyNotJoin(config) : undefined;
   if (why !== undefined) throw new Fault("invalid", "join a mesh", { why });
+}
+
+/**
+ * Nodes that share a journal are one cluster, with a mesh or without. A node that keeps things to itself may be the
+ * only one there: why it must stay so, or undefined where others may come.
+ */
+export function whyAlone(config: Pick<Config, "journal" | "blobs">): string | undefined {
+  return config.journal.kind === "postgres" ? whyNotJoin(config) : undefined;
+}
+
+/** Fault "invalid" where somebody else is there already. One that is leaving is no company. */
+export function checkAlone(why: string, name: string, nodes: readonly NodeSeen[]): void {
+  const other = nodes.find(({ node, alive, state }) => node !== name && alive && state === "up");
+  if (other) throw new Fault("invalid", "join cluster", { node: other.node, why });
 }
 
 function whyNotJoin({ journal, blobs }: Pick<Config, "journal" | "blobs">): string | undefined {
