@@ -1,7 +1,7 @@
 /** A stock serf agent among our nodes: each sees the other come, say what it is, go and fail. */
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { test } from "node:test";
+import { describe, test } from "node:test";
 import { isFault } from "#base/fault.ts";
 import { Random } from "#base/random.ts";
 import { systemClock } from "#app/system-clock.ts";
@@ -41,16 +41,13 @@ async function meet(agent: SerfAgent, mesh: Mesh): Promise<void> {
 
 const needsSerf = { skip: serfMissing };
 const key = Buffer.from(new Uint8Array(32).fill(65)).toString("base64");
+const sealing = { args: [`-encrypt=${key}`], options: { keys: [Buffer.from(key, "base64")] } };
 const ways = [
   { title: "in clear", args: ["-disable-compression"], options: { compresses: false } },
   { title: "compressed", args: [], options: { compresses: true } },
   { title: "it compresses, we do not", args: [], options: { compresses: false } },
-  {
-    title: "sealed",
-    args: [`-encrypt=${key}`, "-disable-compression"],
-    options: { keys: [Buffer.from(key, "base64")] },
-  },
-  { title: "sealed and compressed", args: [`-encrypt=${key}`], options: { keys: [Buffer.from(key, "base64")] } },
+  { title: "sealed", args: [...sealing.args, "-disable-compression"], options: sealing.options },
+  { title: "sealed and compressed", ...sealing },
 ];
 
 for (const { title, args, options } of ways)
@@ -78,18 +75,26 @@ for (const { title, args, options } of ways)
     deepEqual(one.complaints(), []);
   });
 
-test("killed with -9: it sees ours fail, we see it fail", needsSerf, async () => {
-  await using one = await SerfAgent.start("one");
-  await using two = await SerfAgent.start("two", `-join=${one.address}`);
-  await using mill = await openMesh("mill", { seeds: [two.address] });
-  await using race = await openMesh("race", { seeds: [one.address] });
-  for (const mesh of [mill, race]) for (const agent of [one, two]) await meet(agent, mesh);
-  await race.close(); // no farewell
-  await two.kill();
-  await until("it sees ours as failed", async () => (await one.status("race")) === "failed", patience);
-  await until("we see its fellow as failed", () => stateAt(mill, "two") === "dead", patience);
-  equal(await one.status("mill"), "alive");
-  equal(stateAt(mill, "one"), "alive");
+// Beside each other: most of it is waiting for suspicions to end.
+describe("killed with -9: it sees ours fail, we see it fail", { ...needsSerf, concurrency: true }, () => {
+  const plain = { title: "in clear", args: [], options: {} };
+  for (const { title, args, options } of [plain, { title: "sealed", ...sealing }])
+    test(`${title}, and the one of ours that is left leaves`, async () => {
+      await using one = await SerfAgent.start("one", ...args);
+      await using two = await SerfAgent.start("two", `-join=${one.address}`, ...args);
+      await using mill = await openMesh("mill", { ...options, seeds: [two.address] });
+      await using race = await openMesh("race", { ...options, seeds: [one.address] });
+      equal((await one.info("serf"))["encrypted"], String(title === "sealed"));
+      for (const mesh of [mill, race]) for (const agent of [one, two]) await meet(agent, mesh);
+      await race.close(); // no farewell
+      await two.kill();
+      await until("it sees ours as failed", async () => (await one.status("race")) === "failed", patience);
+      await until("we see its fellow as failed", () => stateAt(mill, "two") === "dead", patience);
+      equal(await one.status("mill"), "alive");
+      equal(stateAt(mill, "one"), "alive");
+      await mill.leave();
+      await until("it sees that ours left", async () => (await one.status("mill")) === "left", patience);
+    });
 });
 
 test("a failed one that comes back under its name is alive again, on both sides", needsSerf, async () => {
