@@ -33,6 +33,8 @@ export type Groups = {
   readonly kind: GroupKind;
   /** What is limited and measured. */
   readonly controllers: readonly string[];
+  /** Why it is not more. */
+  readonly why?: string;
   /** Whether groups can be frozen. */
   readonly freezes: boolean;
   /** The folders below which our groups are, for whoever has to clear up. */
@@ -78,6 +80,9 @@ export function writeQuietly(path: string, value: string): boolean {
     return false;
   }
 }
+
+/** Where nothing else is to be done until others have. */
+export const rest = (): void => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);
 
 export function removeQuietly(path: string): void {
   try {

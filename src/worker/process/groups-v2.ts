@@ -11,33 +11,45 @@ import {
   type Groups,
   type GroupUse,
 } from "./group.ts";
+import { groupAround, makeRoom } from "./groups-room.ts";
 import { ownGroupV2, type Where } from "./groups-where.ts";
 import type { Limits } from "./protocol.ts";
 
-const wanted = ["memory", "pids", "cpu"] as const;
+export type WishesV2 = {
+  readonly controllers?: readonly string[];
+  /** Processes that may be moved out of the way, each with all that it started. */
+  readonly ours?: () => ReadonlySet<number>;
+};
 
 /**
- * A group that hands controllers down may have no processes of its own. Where this process's group can hand down none,
- * groups still find and end whole trees; only limits and measures are missing, and `controllers` says so.
+ * Where this process's group can hand down no controllers, groups still find and end whole trees; only limits and
+ * measures are missing, and `controllers` says so.
  */
-export function openGroupsV2(name: string, where: Where): Groups | undefined {
-  const own = ownGroupV2(where);
-  if (own === undefined) return undefined;
+export function openGroupsV2(name: string, where: Where, wishes: WishesV2 = {}): Groups | undefined {
+  const { controllers: wanted = ["memory", "pids", "cpu"], ours = () => new Set() } = wishes;
+  const found = ownGroupV2(where);
+  if (found === undefined) return undefined;
+  const own = groupAround(found);
   const root = join(own, name);
+  let others: readonly number[] = [];
   try {
-    enable(own);
+    others = makeRoom(own, ours);
+    // One that has processes and hands something down all the same makes what is below it useless.
+    if (others.length === 0) enable(own, wanted);
     mkdirSync(root, { recursive: true });
-    enable(root);
+    enable(root, wanted);
     const probe = join(root, `probe-${process.pid}`);
     mkdirSync(probe);
     rmdirSync(probe);
   } catch {
     return undefined;
   }
-  const given = readOr(join(root, "cgroup.subtree_control")).trim().split(" ");
+  if (readOr(join(root, "cgroup.type")).trim() === "domain invalid") return undefined;
+  const given = namesIn(join(root, "cgroup.subtree_control"));
   return {
     kind: "cgroup-v2",
     controllers: wanted.filter((controller) => given.includes(controller)),
+    why: others.length > 0 ? inTheWay(others) : "it is not handed down to this node's control group",
     freezes: hasFreezer(root),
     roots: [root],
     lane: (index) => new GroupV2(join(root, `lane-${index}`)),
@@ -48,17 +60,17 @@ export function openGroupsV2(name: string, where: Where): Groups | undefined {
 /** Since Linux 5.2. */
 const hasFreezer = (root: string): boolean => readOr(join(root, "cgroup.freeze")) !== "";
 
-function enable(path: string): void {
-  const there = readOr(join(path, "cgroup.controllers")).trim().split(" ");
-  for (const controller of wanted) {
-    if (!there.includes(controller)) continue;
-    try {
-      writeFileSync(join(path, "cgroup.subtree_control"), `+${controller}`);
-    } catch {
-      // Busy: it has processes of its own.
-    }
-  }
+const inTheWay = (pids: readonly number[]): string =>
+  `this node's control group has processes that are not to be moved (${pids.slice(0, 5).join(", ")})`;
+
+function enable(path: string, wanted: readonly string[]): void {
+  const there = namesIn(join(path, "cgroup.controllers"));
+  // One by one: a kernel that refuses one may grant the others.
+  for (const controller of wanted)
+    if (there.includes(controller)) writeQuietly(join(path, "cgroup.subtree_control"), `+${controller}`);
 }
+
+const namesIn = (path: string): readonly string[] => readOr(path).trim().split(" ");
 
 class GroupV2 implements Group {
   readonly #path: string;

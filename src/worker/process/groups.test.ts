@@ -1,4 +1,4 @@
-import { deepEqual, equal, ok } from "node:assert/strict";
+import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { until } from "#test/until.ts";
 import { readOr } from "./group.ts";
+import { missingOf } from "./groups-missing.ts";
 import { openGroups } from "./groups.ts";
 import { openGroupsV2 } from "./groups-v2.ts";
 import { ownGroupsV1, ownGroupV2 } from "./groups-where.ts";
@@ -146,6 +147,15 @@ test("version 2: a lane has its limits, its use counts from the order on, and it
   ok(isAlive(shell?.pid ?? 0));
   equal(fake.read("ours/lane-3/cgroup.freeze"), "0", "nothing is left frozen");
   shell?.kill("SIGKILL");
+});
+
+test("what is missing without controllers is said, with what to do about it", () => {
+  deepEqual(missingOf({ controllers: ["memory", "cpu"] }), []);
+  match(missingOf(undefined).join(), /memory .* and a limit of CPU: no control group can be made; .*Delegate=yes/);
+  match(
+    missingOf({ controllers: ["memory"], why: "somebody is there" }).join(),
+    /^a limit of CPU: somebody is there; /,
+  );
 });
 
 test("a folder that is no control group is not taken for one", () => {

@@ -10,6 +10,8 @@ import { fillerAmong, shortOf } from "./disk-guard.ts";
 import { Ends } from "./ends.ts";
 import { FrameReader, frameOf } from "./frame.ts";
 import { readOr, type Groups } from "./group.ts";
+import { missingOf } from "./groups-missing.ts";
+import { oursOf } from "./groups-room.ts";
 import { openGroups } from "./groups.ts";
 import { Lane, type LaneSettings } from "./lane.ts";
 import { clearRoots, clearUp, groupsName, remember } from "./leftovers.ts";
@@ -141,7 +143,8 @@ class Launcher {
     this.#groups?.limitAll(memoryBytesMax);
     const runs = [...this.#runs.values()].map(viewOf);
     const { kind = "none", controllers = [], freezes = false } = this.#groups ?? {};
-    const about = { groups: kind, controllers, networks: this.#networks, freezes };
+    const missing = missingOf(this.#groups);
+    const about = { groups: kind, controllers, missing, networks: this.#networks, freezes };
     this.#tell({ ev: "welcome", version: launcherVersion, pid: process.pid, ...about, runs });
     for (let index = 0; index < Math.min(ready, readyMax); index += 1) this.#prepare(index);
   }
@@ -277,15 +280,15 @@ function closeInherited(): void {
 
 const closeOnExec = 0o2000000;
 
-/** Where lanes have their folders, and where to listen. */
-export type LauncherArguments = readonly [home: string, socket: string];
+/** Where lanes have their folders, where to listen, and the process that started this one. */
+export type LauncherArguments = readonly [home: string, socket: string, node: string];
 
-function main([home, socket]: LauncherArguments): void {
+function main([home, socket, node]: LauncherArguments): void {
   for (const name of ["lanes", "attempts"]) mkdirSync(join(home, name), { recursive: true, mode: 0o711 });
   mkdirSync(dirname(socket), { recursive: true, mode: 0o700 });
   closeInherited();
   clearUp(home);
-  const groups = openGroups(groupsName(home));
+  const groups = openGroups(groupsName(home), () => oursOf(Number(node)));
   remember(home, groups?.roots ?? []);
   const launcher = new Launcher(home, groups);
   for (const name of ["SIGTERM", "SIGINT"] as const) process.on(name, () => launcher.quit());
@@ -299,4 +302,4 @@ function main([home, socket]: LauncherArguments): void {
   server.listen(socket, () => chmodSync(socket, 0o600));
 }
 
-if (import.meta.main) main(process.argv.slice(2) as [string, string]);
+if (import.meta.main) main(process.argv.slice(2) as [string, string, string]);

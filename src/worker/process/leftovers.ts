@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { killQuietly, numbersIn, readOr, removeQuietly, writeQuietly } from "./group.ts";
+import { killQuietly, numbersIn, readOr, removeQuietly, rest, writeQuietly } from "./group.ts";
 import { isAlive, statOf, strays } from "./proc.ts";
 
 type Memory = { readonly pid: number; readonly startedTicks: string; readonly roots: readonly string[] };
@@ -77,6 +77,3 @@ function recalled(home: string): Memory | undefined {
 }
 
 const memoryPath = (home: string): string => join(home, "launcher.json");
-
-/** Nothing else is to be done until they are gone. */
-const rest = (): void => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);

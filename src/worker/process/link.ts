@@ -72,7 +72,7 @@ function startLauncher({ home, socket }: LinkOptions): { exited?: string } {
   const log = openSync(logPath(home), "a", 0o600);
   try {
     const path = fileURLToPath(new URL("./launcher.ts", import.meta.url));
-    const args: LauncherArguments = [home, socket];
+    const args: LauncherArguments = [home, socket, String(process.pid)];
     const flags = ["--max-old-space-size=128", "--max-semi-space-size=4", "--v8-pool-size=1", "--no-warnings"];
     const child = spawn(process.execPath, [...flags, path, ...args], {
       cwd: "/",

@@ -2,11 +2,18 @@
 import { readFileSync, readdirSync, readlinkSync, statSync } from "node:fs";
 import { ControlFile, numberOf } from "./control-file.ts";
 
-export type Stat = { readonly state: string; readonly group: number; readonly startedTicks: string };
+export type Stat = {
+  readonly state: string;
+  readonly parent: number;
+  readonly group: number;
+  readonly startedTicks: string;
+};
 
 export function statOf(pid: number): Stat | undefined {
   const fields = fieldsOf(pid);
-  return fields && { state: fields[0] ?? "", group: Number(fields[2]), startedTicks: fields[19] ?? "" };
+  if (!fields) return undefined;
+  const [state = "", parent, group] = fields;
+  return { state, parent: Number(parent), group: Number(group), startedTicks: fields[19] ?? "" };
 }
 
 /** Whether it runs still; one that is dead and not yet collected does not. */

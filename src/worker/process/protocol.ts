@@ -9,7 +9,7 @@
  * N3 A run that nobody renews is ended by the launcher's own clock.
  * N4 Whatever the launcher started dies when the launcher does.
  */
-export const launcherVersion = 6;
+export const launcherVersion = 7;
 
 /** Zero or absent is without limit. */
 export type Limits = {
@@ -169,6 +169,8 @@ export type Told =
       readonly pid: number;
       readonly groups: GroupKind;
       readonly controllers: readonly string[];
+      /** What runs do without for want of control groups, and why. */
+      readonly missing: readonly string[];
       /** Whether lanes with users of their own have networks of their own. */
       readonly networks: boolean;
       /** Whether runs can be frozen. */

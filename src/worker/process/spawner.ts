@@ -79,9 +79,9 @@ export class Spawner implements AsyncDisposable {
     return new Spawner(options, await connectLauncher(options));
   }
 
-  get groups(): { readonly kind: GroupKind; readonly controllers: readonly string[] } {
-    const { groups: kind, controllers } = this.#link.welcome;
-    return { kind, controllers };
+  get groups(): { readonly kind: GroupKind } & Pick<Link["welcome"], "controllers" | "missing"> {
+    const { groups: kind, controllers, missing } = this.#link.welcome;
+    return { kind, controllers, missing };
   }
 
   /** Whether what runs can be given the network of its lane. */

@@ -5,7 +5,6 @@
  * X2 An attempt's end is told only when nothing of its tree runs any more.
  */
 import { mkdirSync } from "node:fs";
-import { totalmem } from "node:os";
 import { join } from "node:path";
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
@@ -22,6 +21,7 @@ import type { Command, Ran } from "./command.ts";
 import { messageOf } from "./ending.ts";
 import { checkPassable, foldersAmong } from "./folders.ts";
 import { probeIsolation, sandboxPath, type Isolation, type IsolationOptions } from "./isolation.ts";
+import { machineBytes } from "./machine-bytes.ts";
 import { noteText, saidOf } from "./run-note.ts";
 import { Unseen } from "./unseen.ts";
 
@@ -90,8 +90,8 @@ export class Sandbox implements AsyncDisposable {
     this.#tmpBytes = options.tmpBytes ?? Math.floor(machineBytes() / 2 / shared);
     const { kind, uidBase, network, missing } = isolation;
     const users = uidBase === undefined ? "shared" : "own";
-    const { kind: groups, controllers } = spawner.groups;
-    this.about = { kind, users, network, groups, controllers, missing };
+    const { kind: groups, controllers, missing: ungrouped } = spawner.groups;
+    this.about = { kind, users, network, groups, controllers, missing: [...missing, ...ungrouped] };
     this.#areAhead = kind === "bubblewrap" && uidBase !== undefined && groups !== "none";
     if (this.#areAhead) this.#tellBoxes();
   }
@@ -298,9 +298,6 @@ const sandboxEnv = { PATH: sandboxPath };
 function checkWords(argv: readonly string[]): void {
   if (argv.length === 0 || argv[0] === "") throw new Fault("invalid", "run command", { why: "no program is named" });
 }
-
-/** A container may have less than the machine. */
-const machineBytes = (): number => Math.min(totalmem(), process.constrainedMemory() || Infinity);
 
 const freeBytesMinDefault = 512 * 1024 * 1024;
 const headBytes = 4_096;
