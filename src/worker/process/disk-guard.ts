@@ -1,8 +1,8 @@
 /**
  * When a disk is nearly full, of bytes or of files, whoever fills it has to stop: the run whose folder has grown the
- * most.
+ * most. What is in no folder any more, or in one that cannot be looked at, is found by who wrote the most.
  */
-import { lstatSync, readdirSync, statfsSync } from "node:fs";
+import { lstatSync, readdirSync, statfsSync, type Dirent, type Stats } from "node:fs";
 import { join } from "node:path";
 
 /** A run that made less is not what filled the disk. */
@@ -13,6 +13,14 @@ const entriesMax = 20_000;
 const freeFilesMin = 10_000;
 
 export type Weight = { readonly bytes: number; readonly files: number };
+
+export type Suspect = {
+  readonly folder: string;
+  /** Where the run is another user than we are. */
+  readonly uid: number | undefined;
+  /** What its processes have written to disks. */
+  readonly writtenBytes: () => number;
+};
 
 export function freeBytes(path: string): number {
   const { bavail, bsize } = statfsSync(path);
@@ -29,43 +37,66 @@ export function shortOf(path: string, freeBytesMin: number): keyof Weight | unde
 /** The one that has made most of it, if it is enough to matter. */
 export function fillerAmong<T>(
   runs: readonly T[],
-  folderOf: (run: T) => string,
+  suspectOf: (run: T) => Suspect,
   what: keyof Weight = "bytes",
 ): T | undefined {
-  let most = fillerMin[what];
-  let filler: T | undefined;
-  for (const run of runs) {
-    const made = ownWeight(folderOf(run))[what];
-    if (made < most) continue;
-    most = made;
-    filler = run;
-  }
-  return filler;
+  const made = (run: T): number => ownWeight(suspectOf(run))[what];
+  const written = (run: T): number => suspectOf(run).writtenBytes();
+  return heaviest(runs, made, fillerMin[what]) ?? heaviest(runs, written, fillerMin.bytes);
 }
 
-/** What is in the folder and nowhere else; of a folder with very many files, of as many as can be looked at. */
-export function ownWeight(folder: string): Weight {
+function heaviest<T>(runs: readonly T[], weigh: (run: T) => number, min: number): T | undefined {
+  let most = min;
+  let found: T | undefined;
+  for (const run of runs) {
+    const weight = weigh(run);
+    if (weight < most) continue;
+    most = weight;
+    found = run;
+  }
+  return found;
+}
+
+/** What the run has made in its folder; of one with very many files, of as many as can be looked at. */
+export function ownWeight({ folder, uid }: Pick<Suspect, "folder" | "uid">): Weight {
   let bytes = 0;
   let files = 0;
   let entries = 0;
+  const seen = new Set<number>();
   const folders = [folder];
-  for (let at = folders.pop(); at !== undefined && entries < entriesMax; at = folders.pop())
-    for (const entry of readQuietly(at)) {
+  for (let at = folders.pop(); at !== undefined && entries < entriesMax; at = folders.pop()) {
+    const read = readQuietly(at);
+    // Nobody can say that it is not full.
+    if (read === "closed") files += fillerMin.files;
+    for (const entry of read === "closed" ? [] : read) {
       entries += 1;
       if (entry.isDirectory()) folders.push(join(at, entry.name));
-      const stats = lstatSync(join(at, entry.name), { throwIfNoEntry: false });
-      // Inputs are links to files that others have as well.
-      if (!stats || (stats.isFile() && stats.nlink > 1)) continue;
+      const stats = lookQuietly(join(at, entry.name));
+      if (stats?.isFile() && stats.nlink > 1) {
+        // Inputs are links to files of ours where the run is another user, and copies elsewhere.
+        if (seen.has(stats.ino) || (uid !== undefined && stats.uid !== uid)) continue;
+        seen.add(stats.ino);
+      }
       files += 1;
-      bytes += stats.blocks * 512;
+      bytes += (stats?.blocks ?? 0) * 512;
     }
+  }
   return { bytes, files };
 }
 
-function readQuietly(path: string) {
+/** A folder may tell its names and no more. */
+function lookQuietly(path: string): Stats | undefined {
+  try {
+    return lstatSync(path);
+  } catch {
+    return undefined;
+  }
+}
+
+function readQuietly(path: string): readonly Dirent[] | "closed" {
   try {
     return readdirSync(path, { withFileTypes: true });
-  } catch {
-    return []; // gone meanwhile, or closed to us
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EACCES" ? "closed" : []; // gone meanwhile
   }
 }

@@ -11,7 +11,7 @@ import { killQuietly, type Group } from "./group.ts";
 import { LaneNetwork } from "./network.ts";
 import { OrderFile } from "./order-file.ts";
 import { toldIn, type BoxOrders } from "./order.ts";
-import { isAlive, isOver, strays, type ChildrenUse } from "./proc.ts";
+import { isAlive, isOver, strays, writtenBytesOf, type ChildrenUse } from "./proc.ts";
 import type { Network } from "./protocol.ts";
 import { Shell, signalGroup } from "./shell.ts";
 
@@ -71,6 +71,14 @@ export class Lane {
   childrenUse(): ChildrenUse {
     this.#used = this.#shell?.uses.now ?? this.#used;
     return this.#used;
+  }
+
+  /** What was written to disks since the last run: by those that are here still, and those they waited for. */
+  writtenBytes(folder: string): number {
+    const members = this.group?.members() ?? strays([folder], this.uid);
+    const others = members.filter((pid) => pid !== this.#shell?.pid);
+    const waitedFor = (this.#shell?.uses.now.writtenBytes ?? 0) - this.#used.writtenBytes;
+    return others.reduce((sum, pid) => sum + writtenBytesOf(pid), Math.max(0, waitedFor));
   }
 
   isReady(network: Network): boolean {

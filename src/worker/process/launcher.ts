@@ -6,7 +6,7 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, closeSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
 import { dirname, join } from "node:path";
-import { fillerAmong, shortOf } from "./disk-guard.ts";
+import { fillerAmong, shortOf, type Suspect } from "./disk-guard.ts";
 import { Ends } from "./ends.ts";
 import { FrameReader, frameOf } from "./frame.ts";
 import { readOr, type Groups } from "./group.ts";
@@ -180,7 +180,7 @@ class Launcher {
     const what = shortOf(this.#home, this.#freeBytesMin);
     if (what === undefined) return;
     const running = [...this.#runs.values()].filter(({ end }) => !end);
-    fillerAmong(running, ({ start }) => dirname(start.stdout.path), what)?.stop("disk-full");
+    fillerAmong(running, suspectOf, what)?.stop("disk-full");
   }
 
   #lane(index: number): Lane {
@@ -252,6 +252,11 @@ const hasRoomForBox = ({ pids = 0, memoryBytes = 0 }: Limits): boolean =>
 /** Several times what it takes. */
 const boxPids = 16;
 const boxBytes = 64 * 1024 * 1024;
+
+function suspectOf({ start, lane }: Run): Suspect {
+  const folder = dirname(start.stdout.path);
+  return { folder, uid: lane.uid, writtenBytes: () => lane.writtenBytes(folder) };
+}
 
 const viewOf = ({ start: { id, tag, note, lane, stdout }, end }: Run): RunView => ({
   id,

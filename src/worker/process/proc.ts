@@ -69,6 +69,9 @@ export class ChildrenUses implements Disposable {
   }
 }
 
+/** To devices, by it and by those that it has waited for. */
+export const writtenBytesOf = (pid: number): number => numberOf("write_bytes: ", text(`/proc/${pid}/io`));
+
 /** How deep in process namespaces it is, seen from here: 1 is our own. */
 export const namespaceDepth = (pid: number): number =>
   /^NSpid:\s*(.*)$/m.exec(text(`/proc/${pid}/status`))?.[1]?.split(/\s+/).length ?? 0;
