@@ -25,7 +25,7 @@ import { startMesh, type PeersView, type RunningMesh } from "./compose-mesh.ts";
 import { openWatching } from "./compose-watching.ts";
 import { openStore } from "./compose-store.ts";
 import { startWorker } from "./compose-worker.ts";
-import type { Config } from "./config.ts";
+import { shardsOf, type Config } from "./config.ts";
 import { clusterSecret } from "./cluster-secret.ts";
 import { lockFolder, nodeName, publishAddress, type DataFolder } from "./data-folder.ts";
 import { Drain, type DrainPorts } from "./drain.ts";
@@ -245,7 +245,7 @@ async function spoolFolder({ path }: DataFolder): Promise<string> {
 async function checkOthers({ config, name, journal, log }: Ground): Promise<void> {
   const why = whyAlone(config);
   if (why === undefined) return;
-  await journal.open({ shards: config.cluster.shards, clusterId: config.cluster.name });
+  await journal.open({ shards: shardsOf(config), clusterId: config.cluster.name });
   checkAlone(why, name, await journal.nodes());
   log(`this node has to stay the only one of its journal: ${why}`);
 }
