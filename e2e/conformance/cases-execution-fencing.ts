@@ -1,7 +1,6 @@
 /** Items 46, 65 and 66 from within: a worker that was given up publishes nothing. In Millrace's own work protocol. */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { digestText } from "#base/digest.ts";
-import { spaceOf } from "#doors/build/action-cache.ts";
 import { publicationText } from "#doors/build/publish.ts";
 import { outcomeText } from "#doors/build/run-outcome.ts";
 import {
@@ -28,17 +27,11 @@ async function resultFor(lab: Lab, action: Digest, text: string) {
     await upload(lab, encode(ExecuteResponse, response)),
   ];
   const name = ({ hash, sizeBytes }: Digest): string => digestText("sha256", hash, sizeBytes);
-  const publication = { space: spaceOf("sha256", lab.instance), principal: text, atMs: Date.now() };
+  const of = { instance: lab.instance, action: name(action) };
   return {
-    payload: outcomeText({
-      instance: lab.instance,
-      action: name(action),
-      response: name(responseBlob),
-      code: 0,
-      exitCode: 0,
-    }),
+    payload: outcomeText({ ...of, response: name(responseBlob), code: 0, exitCode: 0 }),
     digests: [resultBlob, responseBlob, file].map(name),
-    publish: publicationText({ ...publication, name: name(action), digest: name(resultBlob) }),
+    publish: publicationText({ ...of, fn: "sha256" }, name(resultBlob)),
   };
 }
 

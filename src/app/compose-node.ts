@@ -1,5 +1,6 @@
 /** A node of the cluster, put together: its shards, its router to those of others, and a client of both. */
 import type { Clock } from "#base/clock.ts";
+import { formatTask } from "#base/ids.ts";
 import type { Random } from "#base/random.ts";
 import { buildsDoor } from "#doors/build/builds/plan-build.ts";
 import { door as buildDoor } from "#doors/build/plan.ts";
@@ -19,6 +20,7 @@ import { liveCalls } from "./live-streams.ts";
 import { publisherOf } from "./publishers.ts";
 import { version } from "./version.ts";
 import { directoryCalls } from "./wire-directory.ts";
+import type { WorkMetrics } from "./work-metrics.ts";
 import { readyCalls } from "./work-sources.ts";
 
 export type NodeParts = {
@@ -30,6 +32,7 @@ export type NodeParts = {
   readonly clock: Clock;
   readonly random: Random;
   readonly observers: readonly ShardObserver[];
+  readonly metrics: Pick<WorkMetrics, "publicationRefused">;
   readonly log: (line: string) => void;
 };
 
@@ -38,9 +41,16 @@ type WorkerFacts = Partial<ReturnType<Worker["status"]>> & { readonly actions: n
 
 /** A node serves its shards and, through its router, everybody's; it asks itself without the network. */
 export function joinNode(parts: NodeParts, workerFacts: () => WorkerFacts) {
-  const { config, name, journal, stored, tcp, clock, random, observers, log } = parts;
+  const { config, name, journal, stored, tcp, clock, random, observers, metrics, log } = parts;
   const { blobs, pins, index } = stored;
-  const published = buildPublisher(index, () => clock.wallMs());
+  const published = buildPublisher({
+    index,
+    wallMs: () => clock.wallMs(),
+    refused: ({ door, shard, task }, why) => {
+      metrics.publicationRefused(door);
+      log(`the result of ${formatTask(shard, task)} is not published: ${why}`);
+    },
+  });
   const calls = {
     ...directoryCalls(journal, () => node.status()),
     ...readyCalls(() => node),

@@ -159,7 +159,7 @@ async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
   const actions = await openActions(config, folder, { name, ...counted, trees, clock, watch, configFile, log });
   if (actions) undo.defer(() => actions.close());
   let worker: Worker | undefined; // shown in the node's facts, which are told before there is one
-  const parts = { config, name, journal, stored, tcp, clock, random, observers, log };
+  const parts = { config, name, journal, stored, tcp, clock, random, observers, metrics: metrics.work, log };
   const joined = joinNode(parts, () => ({ ...worker?.status(), actions: actions ? 1 : 0 }));
   const { node, client } = joined;
   await checkOthers(ground);

@@ -10,8 +10,10 @@ const publication: Publication = {
   job: 1,
   task: 2,
   generation: 1,
+  spec: "",
   publish: "p",
   result: { payload: "", digests: [], publish: "p" },
+  committedAtMs: 0,
 };
 const { signal } = new AbortController();
 

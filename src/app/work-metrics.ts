@@ -59,6 +59,11 @@ export class WorkMetrics implements ShardObserver {
     });
   }
 
+  /** A result was not made known outside, and never will be. */
+  publicationRefused(door: string): void {
+    this.#families?.refused.with(door).add();
+  }
+
   durable(shard: HostedShard, { events }: SealedBatch): void {
     if (!this.#families) return;
     for (const event of events) this.#count(shard, event);
@@ -181,6 +186,12 @@ function familiesOf(registry: MetricsRegistry) {
       labels,
       seriesMax,
       bounds: secondsBounds,
+    }),
+    refused: registry.counter({
+      name: "millrace_publications_refused_total",
+      help: "Results that were not published because their executor asked for what their task does not allow, by door.",
+      labels: ["door"],
+      seriesMax: 10,
     }),
     run: registry.histogram({
       name: "millrace_task_run_seconds",

@@ -1,6 +1,7 @@
 import { deepEqual, equal, ok, throws } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { ManualClock } from "#base/manual-clock.ts";
+import { planLabel } from "#doors/build/builds/plan-build.ts";
 import { Admission } from "#edge/admission.ts";
 import { allTenants, principal, type Principal } from "#edge/principal.ts";
 import { grpcCode, GrpcError } from "#grpc/status.ts";
@@ -53,5 +54,12 @@ describe("what a caller may ask of a shard", () => {
     throws(() => policy.request(worker("acme"), one(renew("stranger"))), isDenied);
     throws(() => policy.request(worker("acme"), many(renew("runner"), renew("runner-2"))), isDenied);
     throws(() => policy.request(worker("acme"), one(reserve("other"))), isDenied);
+  });
+
+  test("E4: does not make it a planner of builds, who says what is published and in whose name", () => {
+    const asked = { ...reserve(), offers: ["door=build", planLabel] } as Command;
+    ok(policy.request(operator, one(asked)));
+    throws(() => policy.request(worker("acme"), one(asked)), isDenied);
+    throws(() => policy.request(worker(allTenants), many(renew("runner"), asked)), isDenied);
   });
 });

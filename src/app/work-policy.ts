@@ -2,7 +2,7 @@
  * Who may ask what of a shard: every request of the work protocol as an action of the one policy table. Whoever is of
  * one tenant is narrowed to it: what it may not see is answered as if it were not there.
  */
-import { buildsDoor } from "#doors/build/builds/plan-build.ts";
+import { buildsDoor, planLabel as buildPlanLabel } from "#doors/build/builds/plan-build.ts";
 import { door as buildDoor } from "#doors/build/plan.ts";
 import { kinds as shellKinds } from "#doors/shell/plan.ts";
 import type { Admission, Admitted } from "#edge/admission.ts";
@@ -64,6 +64,7 @@ export function workPolicy(admission: Admission): Narrow<Admitted> {
       ownDoor(principal, asked.door);
       for (const { tasks, plan } of asked.stages) ownKind(principal, tasks?.template.kind ?? plan?.kind);
     }
+    if (asked.kind === "reserve") ownOffers(principal, asked.offers);
     if (asked.kind === "record-plan" && asked.plan.kind === "tasks") ownKind(principal, asked.plan.set.template.kind);
     const named = "executor" in asked ? renamed(asked, names.of(principal, asked.executor)) : asked;
     if (tenant === undefined || !narrowed.has(kind)) return named;
@@ -166,6 +167,12 @@ const doorsOfTheirOwn: ReadonlySet<string> = new Set([buildDoor, buildsDoor]);
 function ownDoor(principal: Admitted, door: string): void {
   if (principal?.roles.has("operator") || !doorsOfTheirOwn.has(door)) return;
   throw denied(`jobs of the door ${door} are made by its own calls, such as Execute and SubmitBuild`);
+}
+
+/** Who plans a build says what its actions are, and whose: that is the door's word as well. */
+function ownOffers(principal: Admitted, offers: readonly string[]): void {
+  if (principal?.roles.has("operator") || !offers.includes(buildPlanLabel)) return;
+  throw denied(`stages of builds are planned by nodes: ${buildPlanLabel} is not for others to offer`);
 }
 
 const asTheNode: ReadonlySet<string> = new Set(Object.values(shellKinds));

@@ -7,9 +7,9 @@ import type { State } from "./state.ts";
 
 /** The task's result, just committed, is to be published. */
 export function toOutbox(state: State, task: Task, committedAtMs: number): void {
-  const { job } = task.stage;
+  const { no, generation, plan, stage } = task;
   const result = must(task.result, "result of a task that was committed");
-  file(state, { job, task: task.no, generation: task.generation, result, committedAtMs });
+  file(state, { job: stage.job, task: no, spec: plan.spec, generation, result, committedAtMs });
 }
 
 /** Puts it where it is looked for. */

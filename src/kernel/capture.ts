@@ -231,11 +231,12 @@ const orphansOf = (state: State, job: Job): readonly Publication[] =>
 
 const isTaskOwn = (state: State, { task, result }: Publication): boolean => state.tasks.get(task)?.result === result;
 
-const orphanRow = ({ task, generation, result, committedAtMs }: Publication): unknown[] => [
+const orphanRow = ({ task, generation, result, committedAtMs, spec }: Publication): unknown[] => [
   task,
   generation,
   result,
   committedAtMs,
+  spec,
 ];
 
 const silentRow = (claim: Claim): unknown[] => {

@@ -82,6 +82,8 @@ export type Gate = {
 export type Publication = {
   readonly job: Job;
   readonly task: number;
+  /** The task's own: it says what the result is one of, whatever the result says. */
+  readonly spec: string;
   readonly generation: number;
   readonly result: Result;
   readonly committedAtMs: number;

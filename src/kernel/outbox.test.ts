@@ -129,8 +129,8 @@ describe("results that are to be published", () => {
     restored.unsettled.clear();
     deepEqual(checkState(restored), []);
     deepEqual(factsOf(restored), factsOf(t.state));
-    const waiting = [...restored.outbox.values()].map(({ task, result }) => `${task} ${result.publish}`);
-    deepEqual(new Set(waiting), new Set(["2 one", "5 two"]));
+    const waiting = [...restored.outbox.values()].map(({ task, spec, result }) => `${task} ${spec} ${result.publish}`);
+    deepEqual(new Set(waiting), new Set(["2 do-y one", "5 do-z two"]));
     t.specify(`
       published #2 generation=1   -> published
       published z                 -> published; j SUCCEEDED

@@ -117,8 +117,8 @@ export class Restorer {
     if (rare) {
       const { mergeKey, lock, audience, reuse, cancelled, orphans = [] } = rare;
       Object.assign(job, { mergeKey, lock, reuse, cancelled });
-      for (const [task, generation, result, committedAtMs] of orphans)
-        file(state, { job, task, generation, result, committedAtMs });
+      for (const [task, generation, result, committedAtMs, given] of orphans)
+        file(state, { job, task, spec: given ?? "", generation, result, committedAtMs });
       if (audience) job.audience = { ...audience, subscribers: new Set(audience.subscribers) };
     }
     state.jobs.set(no, job);

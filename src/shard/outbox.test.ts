@@ -72,8 +72,10 @@ describe("what a committed result asks for is published by the shard's owner", (
         job,
         task: 1,
         generation: 1,
+        spec: "do 0",
         publish: "one",
         result: { payload: "p", digests: [], publish: "one" },
+        committedAtMs: rig.clock.wallMs(),
       },
     ]);
     equal(await phaseOf(a, job), "RUNNING");

@@ -27,9 +27,13 @@ export type Publication = {
   readonly job: number;
   readonly task: number;
   readonly generation: number;
-  /** What the result asked for, in its door's own words. */
+  /** The task's own, from its door. */
+  readonly spec: string;
+  /** What the result asked for, in its door's own words: an executor's, so it counts only as far as the spec allows. */
   readonly publish: string;
   readonly result: Result;
+  /** By the shard's time. */
+  readonly committedAtMs: number;
 };
 
 /**
@@ -197,17 +201,18 @@ export class Outbox implements ShardObserver {
     this.#wake(lane);
   }
 
-  async #publish(item: Unpublished, { job, result }: kernel.Publication): Promise<"done" | "later"> {
+  async #publish(item: Unpublished, waiting: kernel.Publication): Promise<"done" | "later"> {
     const { clock, settings, publisher } = this.#ports;
     const { shard, shardId, task, generation } = item;
     if (shard.phase !== "serving" || !shard.leaseStands) return "later"; // U1
-    const { name: tenant } = job.tenant;
+    const { job, spec, result, committedAtMs } = waiting;
     const { publish = "" } = result;
-    const { no, door } = job;
+    const { no, door, tenant } = job;
     const unpublished = (): Fault => new Fault("unavailable", "publish", { door, tries: item.tries });
     const trying = (item.trying = new Deadline(clock, settings.tryMsMax, undefined, unpublished));
     try {
-      const publication = { shard: shardId, tenant, door, job: no, task, generation, publish, result };
+      const about = { shard: shardId, tenant: tenant.name, door, job: no, task, generation };
+      const publication = { ...about, spec, publish, result, committedAtMs };
       const outcome = await trying.orOver(publisher(publication, trying.signal));
       if (outcome === "later") this.#failed(item, unpublished());
       return outcome;

@@ -224,7 +224,7 @@ const lostOf = ({ facts }: Fault, otherwise: Digest): Digest =>
   typeof facts["digest"] === "string" ? facts["digest"] : otherwise;
 
 /** What all of them begin with. */
-export const resultSpaces = "ac/";
+const resultSpaces = "ac/";
 
 /** Instances have results of their own, and so has every digest function. */
 export const spaceOf = (fn: DigestFunction, instance: string): string =>

@@ -1,5 +1,5 @@
 /** Asked for again just as it ends, an action is not run once more: by Execute, and by WaitExecution. */
-import { deepEqual, equal, rejects } from "node:assert/strict";
+import { deepEqual, equal, fail, rejects } from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import { realClock as clock } from "#test/real-clock.ts";
 import { until } from "#test/until.ts";
@@ -104,14 +104,16 @@ async function rig(before: { inputs?: () => Promise<void>; join?: () => Promise<
   async function finish(granted: Granted): Promise<void> {
     const response = { result: made, cachedResult: false, serverLogs: new Map(), message: "" };
     const kept = await put(encode(ExecuteResponse, response));
-    const publication = { space: "ac/sha256", name: action, principal: "w", atMs: clock.wallMs(), first: true };
-    const publish = publicationText({ ...publication, digest: await put(encode(ActionResult, made)) });
+    const known = await put(encode(ActionResult, made));
+    const publish = publicationText({ fn: "sha256", instance: "", action }, known);
     const outcome = { instance: "", action, response: kept, code: 0, exitCode: 0 };
-    const result = { digests: [kept], payload: outcomeText(outcome), publish };
+    const result = { digests: [kept, known], payload: outcomeText(outcome), publish };
     await client.commit({ executor: "w", ...granted }, result);
     const about = { shard: 0, job: granted.job, task: granted.task, generation: granted.generation };
-    await buildPublisher(index, () => clock.wallMs())(
-      { ...about, tenant: "mill", door: "build", publish, result },
+    const { spec } = granted;
+    const refused = (_: unknown, why: string): void => fail(why);
+    await buildPublisher({ index, wallMs: () => clock.wallMs(), refused })(
+      { ...about, tenant: "mill", door: "build", spec, publish, result, committedAtMs: clock.wallMs() },
       call.signal,
     );
     await shard.request({ kind: "command", shard: 0, command: { kind: "published", ...about } });

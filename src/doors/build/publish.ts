@@ -4,35 +4,47 @@
  *
  * E1 What was published after a result was made is never replaced by it, nor is the first by one that was asked for
  *    when there was none: an action may be run twice, its result is published once.
+ * E4 A result is published for the action that its own task was given for, if that may be cached, in the name of who
+ *    asked for it and at the time of its commit. An executor's word counts for which blob it is, and for nothing else.
  */
 import { isDigest, type Digest } from "#base/digest.ts";
 import type { ActionIndex, EntryKey } from "#blobs/action-index.ts";
-import type { Publisher } from "#shard/outbox.ts";
-import { resultSpaces } from "./action-cache.ts";
+import type { Publication, Publisher } from "#shard/outbox.ts";
+import { spaceOf } from "./action-cache.ts";
+import { isEmpty } from "./digests.ts";
+import { readSpec, type ActionSpec } from "./plan.ts";
 
-export type Publication = {
-  readonly space: string;
-  readonly name: string;
-  readonly digest: Digest;
-  readonly principal: string;
-  readonly atMs: number;
-  /** There was none when it was asked for. */
-  readonly first?: boolean;
+/** What an executor asks for: this blob is the result of that action. */
+export type Wanted = { readonly space: string; readonly name: string; readonly digest: Digest };
+
+type Of = Pick<ActionSpec, "fn" | "instance" | "action">;
+
+export const publicationText = (spec: Of, digest: Digest): string =>
+  JSON.stringify({ ...placeOf(spec), digest } satisfies Wanted);
+
+/** What is published, and whether only where there is nothing yet. */
+type Entry = { readonly key: EntryKey; readonly digest: Digest; readonly principal: string; readonly first: boolean };
+
+export type PublisherPorts = {
+  readonly index: ActionIndex;
+  readonly wallMs: () => number;
+  /** Told of what is not published, and never will be. */
+  readonly refused: (publication: Publication, why: string) => void;
 };
-
-export const publicationText = (publication: Publication): string => JSON.stringify(publication);
 
 const triesMax = 10;
 
 export const buildPublisher =
-  (index: ActionIndex, wallMs: () => number): Publisher =>
-  async ({ tenant, publish }) => {
-    const publication = readPublication(publish);
-    if (!publication) return "done";
-    const { space, name, digest, principal, first = false } = publication;
+  ({ index, wallMs, refused }: PublisherPorts): Publisher =>
+  async (publication) => {
+    const entry = entryOf(publication);
+    if ("refused" in entry) {
+      refused(publication, entry.refused);
+      return "done";
+    }
+    const { key, digest, principal, first } = entry;
     // What says that it is from the future could be neither replaced nor taken back.
-    const atMs = Math.min(publication.atMs, wallMs());
-    const key: EntryKey = { tenant, space, name };
+    const atMs = Math.min(publication.committedAtMs, wallMs());
     // Who wants to be the first need not look: there is nothing, or it is told what there is.
     let current = first ? undefined : await index.get(key);
     for (let tries = 0; tries < triesMax; tries += 1) {
@@ -44,24 +56,41 @@ export const buildPublisher =
     return "later";
   };
 
-/** Executors write it, and those need not be ours: it names a result of an action, and nothing else in the index. */
-const actionName = /^[0-9a-f]{16,128}\/\d{1,16}$/;
-const textMax = 300;
+/** E4. Pure. */
+export function entryOf({
+  tenant,
+  spec: text,
+  publish,
+  result,
+}: Pick<Publication, "tenant" | "spec" | "publish" | "result">): Entry | { readonly refused: string } {
+  const spec = readSpec(text);
+  if (!spec) return { refused: "its task is of no action" };
+  const wanted = readWanted(publish);
+  if (!wanted) return { refused: "it does not say which blob is the result of which action" };
+  const { space, name } = placeOf(spec);
+  if (wanted.space !== space || wanted.name !== name)
+    return { refused: "it names another action than the one that its task is of" };
+  if (spec.doNotCache) return { refused: "its action is not to be cached" };
+  const { digest } = wanted;
+  // K3: what was not pinned may be gone. An empty blob is always there.
+  if (!isEmpty(digest) && !result.digests.includes(digest))
+    return { refused: "it names a blob that the result does not name" };
+  const { principal, because } = spec;
+  return { key: { tenant, space, name }, digest, principal, first: because?.kind === "never-stored" };
+}
 
-const isText = (value: unknown): value is string => typeof value === "string" && value.length <= textMax;
+const placeOf = ({ fn, instance, action }: Of): Pick<Wanted, "space" | "name"> => ({
+  space: spaceOf(fn, instance),
+  name: action.slice(action.indexOf(":") + 1),
+});
 
-/** What is not ours to read makes no sense, and never will. By hand: every result comes by here. */
-function readPublication(text: string): Publication | undefined {
+/** Executors write it, and those need not be ours. By hand: every result comes by here. */
+function readWanted(text: string): Wanted | undefined {
   const read = parsed(text);
   if (typeof read !== "object" || read === null) return undefined;
-  const { space, name, digest, principal, atMs, first } = read as Readonly<Record<string, unknown>>;
-  if (!isText(space) || !space.startsWith(resultSpaces) || !isText(principal)) return undefined;
-  if (typeof name !== "string" || !actionName.test(name)) return undefined;
-  if (typeof digest !== "string" || !isDigest(digest)) return undefined;
-  if (typeof atMs !== "number" || !Number.isSafeInteger(atMs) || atMs < 0) return undefined;
-  if (first !== undefined && typeof first !== "boolean") return undefined;
-  const publication = { space, name, digest, principal, atMs };
-  return first === undefined ? publication : { ...publication, first };
+  const { space, name, digest } = read as Readonly<Record<string, unknown>>;
+  if (typeof space !== "string" || typeof name !== "string") return undefined;
+  return typeof digest === "string" && isDigest(digest) ? { space, name, digest } : undefined;
 }
 
 function parsed(text: string): unknown {

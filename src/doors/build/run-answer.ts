@@ -3,7 +3,6 @@
  *
  * E2 A result is for the cache only when its command ended with 0, its status is well and its action may be cached.
  */
-import type { Clock } from "#base/clock.ts";
 import type { Digest, DigestFunction } from "#base/digest.ts";
 import { digestOf } from "#blobs/hashing.ts";
 import type { BlobStore } from "#blobs/store.ts";
@@ -12,7 +11,6 @@ import { ActionResult, ExecuteResponse } from "#wire/generated/build/bazel/remot
 import type { Status } from "#wire/generated/google/rpc/status.ts";
 import { encode } from "#wire/message.ts";
 import type { RunOutcome } from "#worker/runner.ts";
-import { spaceOf } from "./action-cache.ts";
 import { wireOf } from "./digests.ts";
 import { blobSubject } from "./names.ts";
 import type { ActionSpec } from "./plan.ts";
@@ -32,11 +30,10 @@ export type AnswerPorts = {
   readonly task: Granted;
   readonly spec: ActionSpec;
   readonly blobs: BlobStore;
-  readonly clock: Clock;
 };
 
 export async function storeAnswer(made: Made, ports: AnswerPorts): Promise<RunOutcome> {
-  const { spec, blobs, task, clock } = ports;
+  const { spec, blobs, task } = ports;
   const { status, message, result, digests, serverLogs } = await noted(made, ports);
   const code = status?.code ?? 0;
   const exitCode = result?.exitCode ?? 0;
@@ -46,7 +43,7 @@ export async function storeAnswer(made: Made, ports: AnswerPorts): Promise<RunOu
   if (isForCache) {
     // What the cache serves is the answer, but for the message: one blob for both.
     const stored = await put(blobs, encode(ActionResult, result));
-    const publish = publicationOf(spec, stored, clock.wallMs());
+    const publish = publicationText(spec, stored);
     const payload = outcomeText({ ...about, result: stored, message });
     return { kind: "done", payload, digests: pinnable([stored, ...digests]), publish };
   }
@@ -54,12 +51,6 @@ export async function storeAnswer(made: Made, ports: AnswerPorts): Promise<RunOu
   const stored = await put(blobs, encode(ExecuteResponse, response));
   const payload = outcomeText({ ...about, response: stored });
   return { kind: "done", payload, digests: pinnable([stored, ...digests]) };
-}
-
-function publicationOf({ fn, instance, action, principal, because }: ActionSpec, digest: Digest, atMs: number): string {
-  const name = action.slice(action.indexOf(":") + 1);
-  const first = because?.kind === "never-stored";
-  return publicationText({ space: spaceOf(fn, instance), name, digest, principal, atMs, first });
 }
 
 /** Who has to find out why a run did not end well is given what was noted of it, and the result by its digest. */

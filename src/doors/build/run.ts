@@ -301,8 +301,7 @@ class ActionRun {
   }
 
   #done(made: Made): Promise<RunOutcome> {
-    const { task, clock } = this.#context;
-    return storeAnswer(made, { task, clock, spec: this.#spec, blobs: this.#blobs });
+    return storeAnswer(made, { task: this.#context.task, spec: this.#spec, blobs: this.#blobs });
   }
 }
 
