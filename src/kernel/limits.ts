@@ -15,6 +15,7 @@ export type Limits = {
   /** How long after its job's end a result that could not be published is still tried. */
   readonly publishMsMax: number;
   readonly nameLengthMax: number;
+  /** Of one result. They lie in memory and in the log, and travel in one message. */
   readonly digestsMax: number;
   readonly labelsMax: number;
   readonly classesMax: number;
@@ -68,7 +69,7 @@ export const defaultLimits: Limits = {
   unpublishedMax: 100_000,
   publishMsMax: hour,
   nameLengthMax: 256,
-  digestsMax: 10_000,
+  digestsMax: 50_000,
   labelsMax: 64,
   classesMax: 10_000,
   stepsMax: 256,

@@ -115,6 +115,29 @@ describe("commands for one shard", () => {
     await Promise.all(others);
   });
 
+  test("that name very many blobs go by themselves, so that the message is not too large", async () => {
+    const { router, asked } = scripted();
+    const ask = gathering(router, 1);
+    const commit = (task: number, count: number): CommandOf<"commit"> => ({
+      ...start(task),
+      kind: "commit",
+      evidence: { digests: [], pinnedForMs: 0 },
+      result: { payload: "", digests: Array.from({ length: count }, () => "d") },
+    });
+    const replies = [start(1), commit(2, 50_000), commit(3, 30_000), commit(4, 30_000), start(5)].map((one) =>
+      ask(7, one),
+    );
+    const told: (readonly number[])[] = [];
+    for (let i = 0; i < 4; i += 1) {
+      const tasks = tasksOf(asked[i]?.request);
+      told.push(tasks);
+      asked[i]?.answer(tasks.length === 1 ? granted(1) : { kind: "said", stamp, said: tasks.map(() => granted(1)) });
+      await settle();
+    }
+    deepEqual(told, [[1], [2, 5], [3], [4]]);
+    await Promise.all(replies);
+  });
+
   test("of different shards do not wait for each other", () => {
     const { router, asked } = scripted();
     const ask = gathering(router, 1);

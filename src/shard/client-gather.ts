@@ -24,6 +24,8 @@ type Lane = { readonly shard: ShardId; underWay: number; waiting: Waiting[] };
 const underWayDefault = 4;
 /** As many as an owner takes in one request, and fewer than would make it a slow one. */
 const togetherMax = 250;
+/** Some results name very many blobs, and a message has a bound. */
+const digestsTogetherMax = 50_000;
 
 export function gathering(router: Router, underWayMax: number = underWayDefault): AskCommand {
   const gatherer = new Gatherer(router, underWayMax);
@@ -96,10 +98,14 @@ function takeAlike(lane: Lane): readonly Waiting[] {
   const first = lane.waiting[0]?.options;
   const together: Waiting[] = [];
   const others: Waiting[] = [];
+  let digestsLeft = digestsTogetherMax;
   for (const one of lane.waiting) {
     const { deadlineMs, signal } = one.options;
     const isAlike = deadlineMs === first?.deadlineMs && signal === first?.signal && together.length < togetherMax;
-    (isAlike ? together : others).push(one);
+    const digests = one.command.kind === "commit" ? one.command.result.digests.length : 0;
+    const fits = together.length === 0 || digests <= digestsLeft;
+    (isAlike && fits ? together : others).push(one);
+    if (isAlike && fits) digestsLeft -= digests;
   }
   lane.waiting = others;
   return together;

@@ -119,7 +119,8 @@ export class Preparer {
           return { digests: digests.filter((digest) => !missing.has(digest)), pinnedForMs: this.#ports.pinMs };
         const pin = await this.#pinOnce(blobs, digests);
         if ("pinnedForMs" in pin) return { digests, pinnedForMs: pin.pinnedForMs };
-        return { digests: digests.filter((digest) => !pin.missing.includes(digest)), pinnedForMs: this.#ports.pinMs };
+        const gone = new Set(pin.missing);
+        return { digests: digests.filter((digest) => !gone.has(digest)), pinnedForMs: this.#ports.pinMs };
       }),
     );
   }

@@ -6,6 +6,7 @@
 import type { Digest, DigestFunction } from "#base/digest.ts";
 import { digestOf } from "#blobs/hashing.ts";
 import type { BlobStore } from "#blobs/store.ts";
+import { grpcCode } from "#grpc/status.ts";
 import type { Granted } from "#shard/client-executor.ts";
 import { ActionResult, ExecuteResponse } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import type { Status } from "#wire/generated/google/rpc/status.ts";
@@ -16,7 +17,8 @@ import { blobSubject } from "./names.ts";
 import type { ActionSpec } from "./plan.ts";
 import { publicationText } from "./publish.ts";
 import { runLog, runLogName } from "./run-log.ts";
-import { outcomeText, pinnable } from "./run-outcome.ts";
+import { outcomeText, pinnable, tooManyText } from "./run-outcome.ts";
+import { failed } from "./view-failure.ts";
 
 /** What came of it: a status where it went wrong, and as much of a result as there is. */
 export type Made = {
@@ -34,7 +36,7 @@ export type AnswerPorts = {
 
 export async function storeAnswer(made: Made, ports: AnswerPorts): Promise<RunOutcome> {
   const { spec, blobs, task } = ports;
-  const { status, message, result, digests, serverLogs } = await noted(made, ports);
+  const { status, message, result, digests, serverLogs } = await noted(keepable(made), ports);
   const code = status?.code ?? 0;
   const exitCode = result?.exitCode ?? 0;
   const isForCache = result !== undefined && code === 0 && exitCode === 0 && !spec.doNotCache;
@@ -51,6 +53,13 @@ export async function storeAnswer(made: Made, ports: AnswerPorts): Promise<RunOu
   const stored = await put(blobs, encode(ExecuteResponse, response));
   const payload = outcomeText({ ...about, response: stored });
   return { kind: "done", payload, digests: pinnable([stored, ...digests]) };
+}
+
+/** K3: nobody is given a result of which a part may be gone tomorrow. */
+function keepable(made: Made): Made {
+  const why = tooManyText(made.digests);
+  if (why === undefined) return made;
+  return { status: failed(grpcCode.resourceExhausted, why), message: made.message, result: undefined, digests: [] };
 }
 
 /** Who has to find out why a run did not end well is given what was noted of it, and the result by its digest. */

@@ -35,12 +35,21 @@ export type ActionOutcome = AnswerAt & {
   readonly because?: RanBecause;
 };
 
-/**
- * Each once, and as many as the kernel takes in one result. What an action makes beyond that is not pinned: it is kept
- * as long as anything that was just written, and looked for before the result is served (A1).
- */
+/** Each once: all that has to be pinned before the result counts (K3). What is empty is always there. */
 export const pinnable = (digests: readonly Digest[]): readonly Digest[] =>
-  [...new Set(digests)].filter((digest) => !isEmpty(digest)).slice(0, defaultLimits.digestsMax);
+  [...new Set(digests)].filter((digest) => !isEmpty(digest));
+
+/** For the result itself, its log and its answer. */
+const besides = 3;
+
+/** Why what an action made cannot all be pinned, and so is no result; undefined for what can, as nearly all can. */
+export function tooManyText(digests: readonly Digest[]): string | undefined {
+  const most = defaultLimits.digestsMax - besides;
+  if (digests.length <= most) return undefined;
+  const count = pinnable(digests).length;
+  if (count <= most) return undefined;
+  return `the action made ${count} different files and folders, and at most ${most} can be kept: it may pack them into one`;
+}
 
 export const outcomeText = (outcome: ActionOutcome): string => JSON.stringify(outcome);
 

@@ -18,7 +18,14 @@ import { numberOf, wireOf } from "#doors/build/digests.ts";
 import type { BuildCall } from "#doors/build/door.ts";
 import { withEmpty } from "#doors/build/empty-blobs.ts";
 import { readAction } from "#doors/build/execution-inputs.ts";
-import { outcomeText, pinnable, readAnswer, readOutcome, type RanBecause } from "#doors/build/run-outcome.ts";
+import {
+  outcomeText,
+  pinnable,
+  readAnswer,
+  readOutcome,
+  tooManyText,
+  type RanBecause,
+} from "#doors/build/run-outcome.ts";
 import type { Seen } from "#doors/build/why/seen.ts";
 import { askedFor } from "./action-messages.ts";
 import { failureText } from "./failure-text.ts";
@@ -109,6 +116,8 @@ class Step {
     const { fn, instance, action } = this.#spec;
     const closure = await closureOf(result, fn, this.#blobs);
     const digests = pinnable([named, ...closure.digests()]);
+    const tooMany = tooManyText(digests);
+    if (tooMany !== undefined) return { kind: "failed", reason: "user-failure", message: tooMany };
     const payload = outcomeText({ instance, action, result: named, code: 0, exitCode: 0, cached: true });
     return { kind: "done", payload, digests };
   }
