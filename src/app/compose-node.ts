@@ -36,8 +36,11 @@ export type NodeParts = {
   readonly log: (line: string) => void;
 };
 
-/** `actions` is 1 where actions of builds are run. */
-type WorkerFacts = Partial<ReturnType<Worker["status"]>> & { readonly actions: number };
+/** `actions` is 1 where actions of builds are run, and `sandbox` says what in. */
+type WorkerFacts = Partial<ReturnType<Worker["status"]>> & {
+  readonly actions: number;
+  readonly sandbox: string | undefined;
+};
 
 /** A node serves its shards and, through its router, everybody's; it asks itself without the network. */
 export function joinNode(parts: NodeParts, workerFacts: () => WorkerFacts) {
@@ -72,8 +75,8 @@ export function joinNode(parts: NodeParts, workerFacts: () => WorkerFacts) {
     retention: { keepMs: config.history.keep },
     publisher: publisherOf({ [buildDoor]: published, [buildsDoor]: published }, log),
     facts: () => {
-      const { slots = 0, running = 0, actions } = workerFacts();
-      return { version, pid: process.pid, slots, running, actions };
+      const { slots = 0, running = 0, actions, sandbox } = workerFacts();
+      return { version, pid: process.pid, slots, running, actions, ...(sandbox && { sandbox }) };
     },
     report: (doing, error) => log(`${doing}: ${error instanceof Error ? error.message : String(error)}`),
   });

@@ -16,6 +16,7 @@ import type { Cluster, Journal } from "#journal/journal.ts";
 import type { WorkClient } from "#shard/client.ts";
 import type { Node } from "#shard/node.ts";
 import { createTcpTransport } from "#shard/tcp.ts";
+import type { SandboxAbout } from "#worker/sandbox/sandbox.ts";
 import type { Worker } from "#worker/worker.ts";
 import { openActions } from "./compose-actions.ts";
 import { executionPorts } from "./compose-build.ts";
@@ -160,13 +161,14 @@ async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
   if (actions) undo.defer(() => actions.close());
   let worker: Worker | undefined; // shown in the node's facts, which are told before there is one
   const parts = { config, name, journal, stored, tcp, clock, random, observers, metrics: metrics.work, log };
-  const joined = joinNode(parts, () => ({ ...worker?.status(), actions: actions ? 1 : 0 }));
+  const sandbox = actions?.about.kind;
+  const joined = joinNode(parts, () => ({ ...worker?.status(), actions: actions ? 1 : 0, sandbox }));
   const { node, client } = joined;
   await checkOthers(ground);
   await node.start();
   undo.defer(() => node.stop());
   checkCluster(config, node.cluster, log);
-  const labels = labelsOf(config, name, actions !== undefined);
+  const labels = labelsOf(config, name, sandbox);
   if (config.worker.enabled) {
     const { runners = {}, planners = {}, resumes = [], processes } = actions ?? {};
     const work = { client, shards: node.cluster.shards, sources: workSources(node, tcp), blobs: stored.blobs };
@@ -175,7 +177,7 @@ async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
     undo.defer(() => started.drain(0));
     worker = started;
   }
-  return { ...joined, worker, labels, runsActions: actions !== undefined, tools: actions?.tools };
+  return { ...joined, worker, labels, runsActions: actions !== undefined, sandbox, tools: actions?.tools };
 }
 
 async function serveEdge(ground: Ground, working: Working, drain: Drain, undo: AsyncDisposableStack) {
@@ -205,12 +207,12 @@ async function serveEdge(ground: Ground, working: Working, drain: Drain, undo: A
 
 async function joinMesh(
   { config, name, clock, random, log, mesh }: Ground,
-  { node, worker }: Working,
+  { node, worker, sandbox }: Working,
   edge: ServedEdge | undefined,
   undo: AsyncDisposableStack,
 ): Promise<RunningMesh | undefined> {
   if (!config.mesh) return undefined;
-  const facts = factsFor(config, { node, worker: () => worker?.status(), edgeAddress: edge?.addresses[0] });
+  const facts = factsFor(config, { node, worker: () => worker?.status(), sandbox, edgeAddress: edge?.addresses[0] });
   const joined = (mesh.joined = await startMesh(config.mesh, { name, clock, random, facts, log }));
   undo.defer(() => joined.stop());
   return joined;
@@ -222,13 +224,17 @@ const drainOf = (node: Node, ports: Omit<DrainPorts, "node">): Drain =>
     node: { leave: () => node.leave(), resume: () => node.resume(), shards: () => node.keeper.held.size },
   });
 
-/** What this machine is, what it can do, and what else it is said to offer. */
-function labelsOf({ worker: { labels } }: Config, name: string, hasActions: boolean): readonly string[] {
+/** What this machine is, what it can do and how well apart, and what else it is said to offer. */
+function labelsOf(
+  { worker: { labels } }: Config,
+  name: string,
+  sandbox: SandboxAbout["kind"] | undefined,
+): readonly string[] {
   const isPooled = labels.some((label) => label.startsWith("pool="));
   const doors = [
     taskLabel,
     planLabel,
-    ...(hasActions ? [actionLabel, buildPlanLabel] : []),
+    ...(sandbox ? [actionLabel, buildPlanLabel, `sandbox=${sandbox}`] : []),
     ...(isPooled ? [] : ["pool=default"]),
   ];
   return [`os=${platform()}`, `arch=${arch()}`, `node=${name}`, ...doors, ...labels];

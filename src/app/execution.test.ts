@@ -240,6 +240,18 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     equal((await bench.execute(command)).response.status?.code ?? 0, 0);
   });
 
+  test("59: a worker says what it runs actions in, and an action can ask for that", async () => {
+    const [nodes] = (await lab.node?.journal.nodes()) ?? [];
+    const kind = String(nodes?.facts["sandbox"]);
+    match(kind, /^(bubblewrap|plain)$/);
+    ok(lab.node?.labels.includes(`sandbox=${kind}`));
+    const asking = (value: string) => ({ platform: { properties: [{ name: "sandbox", value }] } });
+    const fine = await bench.execute(await bench.sh(salted("true"), {}, {}, asking(kind)));
+    equal(fine.response.status?.code ?? 0, 0);
+    const { response } = await bench.execute(await bench.sh(salted("true"), {}, {}, asking("vault")));
+    match(response.status?.message ?? "", /does not offer sandbox=vault/);
+  });
+
   test("57: what no worker can run is told so, with what is lacking, and waits for nobody", async () => {
     const properties = [{ name: "Pool", value: "moon" }];
     const { response } = await bench.execute(await bench.sh(salted("true"), {}, {}, { platform: { properties } }));

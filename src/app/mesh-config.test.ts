@@ -49,13 +49,16 @@ describe("the mesh's configuration", () => {
 });
 
 describe("what a node says of itself", () => {
-  const facts = { cluster: "c", version: "1", state: "up", edge: undefined, work: undefined, running: 3, slots: 8 };
+  const nowhere = { edge: undefined, work: undefined };
+  const facts = { cluster: "c", version: "1", state: "up", ...nowhere, running: 3, slots: 8, sandbox: "bubblewrap" };
 
   test("is small, whatever it is", () => {
     const long = "x".repeat(1_000);
-    const all = { ...facts, cluster: long, version: long, state: long, edge: long, work: long };
+    const all = { ...facts, cluster: long, version: long, state: long, edge: long, work: long, sandbox: long };
     ok(encodeTags(tagsOf(all)).length <= 512);
-    deepEqual(tagsOf(facts), { role: "millrace", cluster: "c", version: "1", state: "up", load: "3/8" });
+    const told = { role: "millrace", cluster: "c", version: "1", state: "up", load: "3/8" };
+    deepEqual(tagsOf(facts), { ...told, sandbox: "bubblewrap" });
+    deepEqual(tagsOf({ ...facts, sandbox: undefined }), told);
   });
 
   test("names the edge as others reach it, and not one that only this machine reaches", () => {
@@ -63,7 +66,7 @@ describe("what a node says of itself", () => {
       typeof factsFor
     >[1]["node"];
     const edgeAt = (edgeAddress: string | undefined, host: string): string | undefined =>
-      factsFor(check(""), { node, worker: () => undefined, edgeAddress })(host).edge;
+      factsFor(check(""), { node, worker: () => undefined, sandbox: undefined, edgeAddress })(host).edge;
     equal(edgeAt("0.0.0.0:8980", "10.0.0.1"), "10.0.0.1:8980");
     equal(edgeAt("[::]:8980", "fe80::1"), "[fe80::1]:8980");
     equal(edgeAt("10.0.0.9:8980", "10.0.0.1"), "10.0.0.9:8980");

@@ -9,13 +9,15 @@ import { version } from "./version.ts";
 export type FactSources = {
   readonly node: Pick<Node, "status" | "address">;
   readonly worker: () => { readonly slots: number; readonly running: number } | undefined;
+  /** What actions run in; undefined where none are run. */
+  readonly sandbox: string | undefined;
   /** Where the edge listens; undefined when it does not. */
   readonly edgeAddress: string | undefined;
 };
 
 /** By the host at which the other members reach this node. */
 export const factsFor =
-  ({ cluster }: Pick<Config, "cluster">, { node, worker, edgeAddress }: FactSources) =>
+  ({ cluster }: Pick<Config, "cluster">, { node, worker, sandbox, edgeAddress }: FactSources) =>
   (host: string): NodeFacts => ({
     cluster: cluster.name,
     version,
@@ -24,6 +26,7 @@ export const factsFor =
     work: node.address.startsWith("tcp:") ? node.address : undefined,
     running: worker()?.running ?? 0,
     slots: worker()?.slots ?? 0,
+    sandbox,
   });
 
 /** One that listens everywhere is reached where the mesh is; one on loopback only is no use to others elsewhere. */

@@ -12,13 +12,15 @@ export type NodeFacts = {
   readonly work: string | undefined;
   readonly running: number;
   readonly slots: number;
+  /** What actions run in; undefined where none are run. */
+  readonly sandbox: string | undefined;
 };
 
 export const roleOfNodes = "millrace";
 
 /** A tag that would be empty is left out; a text that is too long is cut: the whole must fit 512 bytes. */
-export function tagsOf({ cluster, version, state, edge, work, running, slots }: NodeFacts): Tags {
-  const tags = { role: roleOfNodes, cluster, version, state, edge, work, load: `${running}/${slots}` };
+export function tagsOf({ cluster, version, state, edge, work, running, slots, sandbox }: NodeFacts): Tags {
+  const tags = { role: roleOfNodes, cluster, version, state, edge, work, load: `${running}/${slots}`, sandbox };
   return Object.fromEntries(
     Object.entries(tags).flatMap(([name, value]) => (value === undefined ? [] : [[name, value.slice(0, 60)]])),
   );

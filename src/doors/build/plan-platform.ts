@@ -27,6 +27,7 @@ const wellKnown: Readonly<Record<string, (value: string) => string>> = {
   Arch: (value) => `arch=${architectures[value.toLowerCase()] ?? value.toLowerCase()}`,
   Pool: (value) => `pool=${value}`,
   pool: (value) => `pool=${value}`,
+  sandbox: (value) => `sandbox=${value}`,
 };
 
 const architectures: Readonly<Record<string, string>> = {
