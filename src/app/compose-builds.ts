@@ -21,9 +21,10 @@ export type HttpBuildsParts = BuildsPorts & {
 
 export function composeHttpBuilds({ report, seen, ...ports }: HttpBuildsParts, admission: Admission): ServeElsewhere {
   const { caller, from } = buildCallers(admission);
-  const builds = httpBuilds({ service: new BuildsService(ports), caller, report });
+  const service = new BuildsService(ports);
+  const builds = httpBuilds({ service, caller, report });
   const { client } = ports.execution;
-  const about = { ...ports, client, trust: new TrustRules(ports.index), caller, report };
+  const about = { ...ports, client, builds: service, trust: new TrustRules(ports.index), caller, report };
   const why = seen ? httpWhy({ ...about, seen }) : () => undefined;
   return (request, peer) => {
     const asked = from(request, peer);

@@ -78,6 +78,14 @@ describe("why", { skip: !isLinux && "needs linux: the sandbox", timeout: 200_000
     return running;
   };
 
+  const submit = async (document: object): Promise<string> => {
+    const at = `http://127.0.0.1:${lab.node?.edgePorts[0]}/api/builds`;
+    const headers = { authorization: `Bearer ${secrets.mill}`, "content-type": "application/json" };
+    const response = await fetch(at, { method: "POST", headers, body: JSON.stringify(document) });
+    equal(response.status, 201, await response.clone().text());
+    return ((await response.json()) as { readonly build: string }).build;
+  };
+
   test("it is queued behind another, and that is said; then where it runs", async () => {
     const first = await busy();
     const second = await begun(await bench.sh(salted("true")));
@@ -184,30 +192,64 @@ describe("why", { skip: !isLinux && "needs linux: the sandbox", timeout: 200_000
         },
       },
     });
-    const submit = async (corn: string): Promise<string> => {
-      const at = `http://127.0.0.1:${lab.node?.edgePorts[0]}/api/builds`;
-      const headers = { authorization: `Bearer ${secrets.mill}`, "content-type": "application/json" };
-      const response = await fetch(at, { method: "POST", headers, body: JSON.stringify(build(corn)) });
-      equal(response.status, 201, await response.clone().text());
-      return ((await response.json()) as { readonly build: string }).build;
-    };
     const ended = async (id: string): Promise<void> => {
       await until("it ended", async () => (await why(id)).told[0]?.startsWith("it has ended") === true);
     };
     const first = await busy();
-    const id = await submit("wheat");
+    const id = await submit(build("wheat"));
     const waiting = await why(id, "bread");
     match(waiting.told.join("\n"), /it waits for flour/);
     await first.stop();
     await ended(id);
-    const again = await submit("rye");
+    const again = await submit(build("rye"));
     await ended(again);
     const { told, runs } = await why(again, "bread");
     equal(runs[0]?.because?.kind, "never-stored");
     match(told.join("\n"), /differs from the nearest earlier action of bread bread.*\n {2}input flour: /);
-    const third = await submit("rye");
+    const third = await submit(build("rye"));
     await ended(third);
     match((await why(third, "bread")).told.join("\n"), /not run: its result was in the cache/);
+  });
+
+  test("every action of a wide build is told, planned or not, and one that it has not is not found", async () => {
+    const salt = randomUUID();
+    const numbers = Array.from({ length: 30 }, (_, i) => i);
+    const mills = numbers.map((i) => [`mill${i}`, { run: `sleep ${i === 0 ? 4 : 0} # ${salt} ${i}` }]);
+    const needed = numbers.map((i) => `mill${i}`);
+    const ovens = numbers.map((i) => [`oven${i}`, { run: `true # ${salt} ${i}`, after: needed }]);
+    const told = async (key: string): Promise<string> => (await why(id, key)).told[0] ?? "";
+    const first = await busy();
+    const id = await submit({ name: "wide", actions: Object.fromEntries([...mills, ...ovens]) });
+    match(await told("mill29"), /^mill29, to be planned {2}ready: it waits for /);
+    await first.stop();
+    await until("the mills are planned", async () => /^mill0 {2}.*it runs on/.test(await told("mill0")));
+    for (const key of ["mill1", "mill20", "mill29"])
+      match(await told(key), new RegExp(`^${key} {2}ready: it waits for .* of its tenant`));
+    for (const key of ["oven0", "oven1", "oven29"])
+      match(await told(key), new RegExp(`^${key} {2}blocked: it waits for mill0 and 29 more`));
+    equal((await ask(`?of=${id}&key=oven30`)).status, 404);
+    await until("it ended", async () => (await why(id)).told[0]?.startsWith("it has ended") === true, {
+      limitMs: 30_000,
+    });
+    match(await told("oven29"), /oven29, asked for .* ago: succeeded/);
+  });
+
+  test("an action that was never planned says what became of it", async () => {
+    const actions = { mill: { run: salted("exit 3") }, oven: { run: "true", after: ["mill"] } };
+    const id = await submit({ name: "broken", actions });
+    await until("it ended", async () => (await why(id)).told[0]?.startsWith("it has ended") === true);
+    match((await why(id, "oven")).told[0] ?? "", /^oven {2}skipped/);
+    equal((await ask(`?of=${id}&key=shop`)).status, 404);
+  });
+
+  test("an operation whose result came from the cache can be asked about by its name", async () => {
+    const action = await bench.sh(salted("true"));
+    const { name: ran } = await bench.execute(action);
+    const { name } = await bench.execute(action);
+    match(name, /operations\/cached-/);
+    const { of, runs, told } = await why(name);
+    deepEqual([of, runs.map(({ job }) => job)], [name, [ran.slice(ran.lastIndexOf("/") + 1)]]);
+    match(told.join("\n"), /now its result is in the cache/);
   });
 
   test("others hear nothing, and nonsense is refused", async () => {

@@ -27,7 +27,7 @@ export function answer(state: State, query: Query, nowMs: number): Answered {
       return fine(taskView(task, nowMs));
     }
     case "why":
-      return withJob(state, query, (job) => ({ why: whyOf(state, job, nowMs) }));
+      return withJob(state, query, (job) => ({ why: whyOf(state, job, nowMs, query) }));
     case "plan-inputs":
       return planInputs(state, query);
     case "executors":

@@ -12,8 +12,8 @@ export type Query =
       readonly before?: number;
     }
   | { readonly kind: "task"; readonly task: number; readonly tenant?: string }
-  /** Why a job's work is not running: answered from state alone. */
-  | { readonly kind: "why"; readonly job: number; readonly tenant?: string }
+  /** Why a job's work is not running: answered from state alone. Of all of it, or of the stage or the task named. */
+  | ({ readonly kind: "why"; readonly job: number; readonly tenant?: string } & WhyOf)
   /** A planner's inputs: the spec, how the needs ended with their results, and the signals. Paged by task. */
   | {
       readonly kind: "plan-inputs";
@@ -24,6 +24,9 @@ export type Query =
     }
   | { readonly kind: "executors" }
   | { readonly kind: "stats" };
+
+/** Few lines are answered: whoever wants to know of one task of many names it. */
+export type WhyOf = { readonly stage?: number; readonly task?: number };
 
 export type ClaimView = {
   readonly token: number;

@@ -1,6 +1,6 @@
 import { deepEqual, equal } from "node:assert/strict";
 import { describe, test } from "node:test";
-import type { WhyReason } from "./query.ts";
+import type { Why, WhyOf, WhyReason } from "./query.ts";
 import { specify, Transcript } from "./transcript.ts";
 
 const seen = new Set<string>();
@@ -190,6 +190,27 @@ describe("why is this not running?", () => {
     t.say("submit j : a[x*500]");
     equal((t.ask({ kind: "why", job: 1 }) as { why: unknown[] }).why.length, 20);
     deepEqual(t.ask({ kind: "why", job: 1, tenant: "other" }), { kind: "job-unknown", job: 1 });
+  });
+
+  test("one task, or one stage, of a wide job is told wherever it stands", () => {
+    const t = new Transcript();
+    t.say("submit i : a[x]");
+    t.say("submit j : a[x*500] b[y]<a c[z]<b");
+    const told = (of: WhyOf) =>
+      (t.ask({ kind: "why", job: 2, ...of }) as { why: Why[] }).why.map(({ task, stage, because: { kind } }) => ({
+        task,
+        stage,
+        kind,
+      }));
+    const [first] = told({ stage: 0 });
+    const last = (first?.task ?? 0) + 499;
+    deepEqual(told({ task: last }), [{ task: last, stage: 0, kind: "no-executor" }]);
+    deepEqual(told({ stage: 2 }), [{ task: 0, stage: 2, kind: "needs" }]);
+    equal(told({ stage: 0 }).length, 20, "still bounded");
+    deepEqual(told({ stage: 7 }), []);
+    deepEqual(told({ task: 1 }), [], "another job's");
+    t.say("cancel j");
+    deepEqual(told({ task: last }), [], "it is over, and so is the job: its view says that");
   });
 });
 

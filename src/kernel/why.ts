@@ -2,7 +2,7 @@
 import type { Job, Stage, Task } from "./entities.ts";
 import { isOver, lockKey, lockSpecOf } from "./locks.ts";
 import { isJobOver, isStageOver, isTaskOver, slotsOf } from "./moves.ts";
-import type { Why, WhyReason } from "./query.ts";
+import type { Why, WhyOf, WhyReason } from "./query.ts";
 import { satisfies } from "./ready.ts";
 import { goesBefore } from "./ready-queue.ts";
 import type { State } from "./state.ts";
@@ -10,9 +10,9 @@ import type { State } from "./state.ts";
 const linesMax = 20;
 const lookMax = 100_000;
 
-export function whyOf(state: State, job: Job, nowMs: number): Why[] {
+export function whyOf(state: State, job: Job, nowMs: number, of: WhyOf = {}): Why[] {
   const lines: Why[] = [];
-  for (const stage of job.stages) {
+  for (const stage of stagesIn(state, job, of)) {
     if (lines.length >= linesMax) break;
     const line = (task: Task | undefined, because: WhyReason): void => {
       const { index } = stage;
@@ -27,15 +27,26 @@ export function whyOf(state: State, job: Job, nowMs: number): Why[] {
     const tasks = stage.planning && stage.phase === "READY" ? [stage.planning] : stage.tasks;
     for (const task of tasks) {
       if (lines.length >= linesMax) break;
+      if (of.task !== undefined && task.no !== of.task) continue;
       if (!isTaskOver(task.phase)) line(task, whyTask(state, task, nowMs));
     }
   }
+  // What is left to say is of the job as a whole.
+  if (of.stage !== undefined || of.task !== undefined) return lines;
   const { name: key, phase } = job;
   if (lines.length === 0 && isJobOver(job))
     lines.push({ task: 0, stage: 0, key, phase, because: { kind: "ended", phase } });
   if (lines.length === 0 && job.outbox)
     lines.push({ task: 0, stage: 0, key, phase, because: whyOpen(job.outbox, nowMs) });
   return lines;
+}
+
+function stagesIn(state: State, job: Job, { stage, task }: WhyOf): readonly Stage[] {
+  if (task !== undefined) {
+    const own = state.tasks.get(task)?.stage;
+    return own?.job === job ? [own] : [];
+  }
+  return stage === undefined ? job.stages : job.stages.filter(({ index }) => index === stage);
 }
 
 function whyOpen(outbox: NonNullable<Job["outbox"]>, nowMs: number): WhyReason {

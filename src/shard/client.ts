@@ -8,7 +8,7 @@ import { formatJob, formatTask, type JobRef, type ShardId } from "#base/ids.ts";
 import { hash32, type Random } from "#base/random.ts";
 import type { Submit } from "#kernel/command.ts";
 import type { JobPhase, Signal } from "#kernel/model.ts";
-import type { JobView, TaskView, Why } from "#kernel/query.ts";
+import type { JobView, TaskView, Why, WhyOf } from "#kernel/query.ts";
 import type { Cluster, NodeSeen, Ownership } from "#journal/journal.ts";
 import { askers, jobRef, taskRef } from "./client-ask.ts";
 import type { Directory } from "./client-directory.ts";
@@ -50,7 +50,11 @@ export type WorkClient = ExecutorClient & {
   /** Newest first, by when they were submitted; each once, whatever ends meanwhile. Paged by cursor. */
   jobs(query: JobsQuery, options?: AskOptions): Promise<JobPage>;
   task(taskId: string, options?: AskOptions): Promise<TaskView & { readonly taskId: string; readonly jobId: string }>;
-  why(jobId: string, options?: AskOptions): Promise<readonly (Why & { readonly taskId: string })[]>;
+  /** Of all that is not over, or of the stage or the task named: of a wide job not everything is told. */
+  why(
+    jobId: string,
+    options?: AskOptions & { readonly of?: WhyOf },
+  ): Promise<readonly (Why & { readonly taskId: string })[]>;
   /** All attempts at the tasks of a job that has ended, in the order of their tokens; none while it lives. */
   attempts(jobId: string): Promise<readonly (AttemptRow & { readonly taskId: string })[]>;
   cancel(jobId: string, reason: string, options?: AskOptions): Promise<JobPhase>;
@@ -114,9 +118,9 @@ export function createClient(ports: ClientPorts): WorkClient {
       return { ...view, taskId, jobId: formatJob(ref.shard, view.job) };
     },
 
-    async why(jobId, options) {
+    async why(jobId, { of, ...options } = {}) {
       const ref = jobRef(jobId);
-      const { why } = await query(ref.shard, { kind: "why", job: ref.job }, options);
+      const { why } = await query(ref.shard, { kind: "why", job: ref.job, ...of }, options);
       return why.map((each) => ({ ...each, taskId: formatTask(ref.shard, each.task) }));
     },
 

@@ -63,7 +63,12 @@ export const queryTable: { readonly [K in QueryKind]: Entry<K> } = {
   why: {
     method: Work.methods.why,
     write: (query) => query,
-    read: ({ job, tenant }) => ({ job, ...given({ tenant }) }),
+    read: ({ job, tenant, stage, task }) => ({
+      job,
+      ...given({ tenant }),
+      ...given({ stage }),
+      ...given({ task }),
+    }),
     writeAnswer: ({ why }) => ({ why: why.map(views.writeWhy) }),
     readAnswer: ({ why }) => ({ why: each("why", why, views.readWhy) }),
   },

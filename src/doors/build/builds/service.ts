@@ -167,14 +167,14 @@ export class BuildsService {
     try {
       const { view } = await client.job(buildId, { tasksMax: shown, signal: call.signal });
       if (view.tenant !== call.caller.tenant || view.door !== buildsDoor) throw missing;
-      return { buildId, view, recorded: shown === 0 ? undefined : await this.#recorded(view, call) };
+      return { buildId, view, recorded: shown === 0 ? undefined : await this.recorded(view, call) };
     } catch (error) {
       throw isRejected(error, "job-unknown") ? missing : refusalOfWork(error);
     }
   }
 
   /** Undefined when it ended so long ago that it is no longer kept. */
-  async #recorded({ spec, name }: JobView, call: BuildsCall): Promise<Recorded | undefined> {
+  async recorded({ spec, name }: JobView, call: BuildsCall): Promise<Recorded | undefined> {
     const digest = readBuildSpec(spec)?.recorded ?? readJobName(name).recorded;
     try {
       return await this.#builds.read(call.caller.tenant, digest, this.#blobs(call));

@@ -57,6 +57,12 @@ export function viewActions(view: JobView, recorded: Recorded | undefined): read
   });
 }
 
+/** The stage that an action of the build belongs to, planned or not. */
+export function stageOf({ build, groups }: Recorded, key: string): number {
+  const place = build.actions.findIndex((action) => action.key === key);
+  return groups.findIndex(({ actions }) => actions.includes(place));
+}
+
 export const untouched = (key: string): ActionStatus => ({
   key,
   state: ActionState.ACTION_STATE_WAITING,

@@ -7,16 +7,21 @@ import { parseJob } from "#base/ids.ts";
 import type { Clock } from "#base/clock.ts";
 import type { ActionIndex } from "#blobs/action-index.ts";
 import type { Store } from "#blobs/store.ts";
-import type { JobView, Why } from "#kernel/query.ts";
+import type { Why, WhyOf } from "#kernel/query.ts";
 import type { Job } from "#shard/client.ts";
 import { isRejected } from "#shard/rejected.ts";
 import { spaceOf } from "#doors/build/action-cache.ts";
 import { buildsDoor } from "#doors/build/builds/plan-build.ts";
+import type { BuildsService } from "#doors/build/builds/service.ts";
+import { stageOf, viewActions } from "#doors/build/builds/view-build.ts";
+import { actionWords } from "#doors/build/builds/words.ts";
 import { need } from "#doors/build/caller.ts";
+import { shown } from "#doors/build/digests.ts";
 import type { BuildCall } from "#doors/build/door.ts";
 import type { ExecutionPorts } from "#doors/build/execution-ports.ts";
 import { refusalOfWork } from "#doors/build/execution-refusals.ts";
 import { checkedInstance } from "#doors/build/names.ts";
+import { parseCachedName } from "#doors/build/operation-names.ts";
 import { door } from "#doors/build/plan.ts";
 import { invalid, notFound } from "#doors/build/refusals.ts";
 import type { TrustRules } from "#doors/build/trust-rules.ts";
@@ -33,6 +38,7 @@ export type WhyPorts = {
   readonly index: ActionIndex;
   readonly trust: Pick<TrustRules, "isRevoked">;
   readonly seen: Seen;
+  readonly builds: Pick<BuildsService, "recorded">;
   readonly clock: Clock;
 };
 
@@ -70,6 +76,9 @@ export async function askWhy(ports: WhyPorts, asked: WhyAsked, call: WhyCall): P
   need(call.caller, "work.read");
   const { of } = asked;
   if (isDigest(of)) return await whyAction(ports, of, checkedInstance(asked.instance ?? ""), call);
+  // No job stands behind what came from the cache, but earlier ones may have made it.
+  const cached = parseCachedName(of);
+  if (cached) return { ...(await whyAction(ports, cached.action, cached.instance, call)), of };
   const jobId = of.slice(of.lastIndexOf("/") + 1);
   if (!parseJob(jobId))
     throw invalid("name an operation, a build or a job (j0-1), or an action by its digest HASH/SIZE");
@@ -99,9 +108,9 @@ async function found({ client }: WhyPorts, jobId: string, { caller, signal }: Wh
 const isLive = ({ view }: Job): boolean => view.endedAtMs === undefined;
 
 /** It may have ended since it was looked at. */
-async function waitsOf({ client }: WhyPorts, job: Job): Promise<readonly Why[]> {
+async function waitsOf({ client }: WhyPorts, job: Job, of: WhyOf = {}): Promise<readonly Why[]> {
   if (!isLive(job)) return [];
-  return await client.why(job.jobId).catch((error: unknown) => {
+  return await client.why(job.jobId, { of }).catch((error: unknown) => {
     if (isRejected(error, "job-unknown")) return [];
     throw error;
   });
@@ -121,15 +130,30 @@ async function whyJob(ports: WhyPorts, job: Job, call: WhyCall): Promise<WhyAnsw
 async function whyStep(ports: WhyPorts, job: Job, key: string, call: WhyCall): Promise<WhyAnswer> {
   const { jobId, view } = job;
   const task = view.tasks.find((one) => !one.planning && one.key === key);
-  const waits = (await waitsOf(ports, job)).filter((why) => (task ? why.task === task.task : isBefore(why, key, view)));
-  if (!task) return await answered(ports, { of: jobId, waits, runs: [], instance: "" }, call);
+  if (!task) return await whyUnplanned(ports, job, key, call);
+  const waits = (await waitsOf(ports, job, { task: task.task })).filter((why) => why.task === task.task);
   const run = { ...runOf(jobId, view, task, await attemptsOf(ports, job), ""), key };
   return await answered(ports, { of: `${jobId} ${key}`, waits, runs: [run], instance: "" }, call);
 }
 
-/** Its stage waits to be planned; the stage is named after the first of its actions. */
-const isBefore = ({ stage }: Why, key: string, { stages }: JobView): boolean =>
-  stages[stage]?.name === key || stages[stage]?.name.startsWith(`${key} and `) === true;
+/** Its stage waits, is being planned, or was planned without it. */
+async function whyUnplanned(ports: WhyPorts, job: Job, key: string, call: WhyCall): Promise<WhyAnswer> {
+  const { jobId, view } = job;
+  const recorded = await ports.builds.recorded(view, call);
+  const status = viewActions(view, recorded).find((action) => action.key === key);
+  if (!recorded || !status) throw notFound(`build ${jobId} has no action ${shown(key)}`);
+  const stage = stageOf(recorded, key);
+  const waits = (await waitsOf(ports, job, { stage }))
+    .filter((why) => why.stage === stage && (why.task === 0 || why.key === planning))
+    .map((why) => ({ ...why, key: why.task === 0 ? key : `${key}, to be planned` }));
+  const answer = await answered(ports, { of: `${jobId} ${key}`, waits, runs: [], instance: "" }, call);
+  if (waits.length > 0) return answer;
+  const { state, message } = actionWords(status);
+  return { ...answer, told: [`${key}  ${state}${message === undefined ? "" : `: ${message}`}`, ...answer.told] };
+}
+
+/** As the kernel calls the task that plans a stage. */
+const planning = "plan";
 
 async function whyAction(ports: WhyPorts, action: Digest, instance: string, call: WhyCall): Promise<WhyAnswer> {
   const { client } = ports;

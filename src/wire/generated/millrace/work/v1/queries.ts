@@ -343,6 +343,10 @@ export type WhyRequest = {
   readonly job: number;
   /** If set, a job of another tenant is refused. */
   readonly tenant?: string | undefined;
+  /** If set, only what is of this stage is told, by its place in the job. */
+  readonly stage?: number | undefined;
+  /** If set, only this task is told. */
+  readonly task?: number | undefined;
 };
 
 export const WhyRequest: Message<WhyRequest> = {
@@ -357,11 +361,19 @@ export const WhyRequest: Message<WhyRequest> = {
     if (message.tenant !== undefined) {
       to.string(26, message.tenant);
     }
+    if (message.stage !== undefined) {
+      to.int32(32, message.stage);
+    }
+    if (message.task !== undefined) {
+      to.int64(40, message.task);
+    }
   },
   read(from, end, before) {
     let shard = before === undefined ? 0 : before.shard;
     let job = before === undefined ? 0 : before.job;
     let tenant = before?.tenant;
+    let stage = before?.stage;
+    let task = before?.task;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -377,11 +389,19 @@ export const WhyRequest: Message<WhyRequest> = {
           tenant = from.string();
           break;
         }
+        case 32: {
+          stage = from.int32();
+          break;
+        }
+        case 40: {
+          task = from.int64();
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { shard, job, tenant };
+    return { shard, job, tenant, stage, task };
   },
 };
 
