@@ -7,6 +7,7 @@ import { until } from "#test/until.ts";
 import { RequestMetadata, type Digest } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { encode } from "#wire/message.ts";
 import { Bench, Lab } from "./execution-lab.ts";
+import { showJob } from "./job-view.ts";
 
 const isLinux = process.platform === "linux";
 const secrets = { mill: randomUUID(), bakery: randomUUID() };
@@ -250,6 +251,31 @@ describe("why", { skip: !isLinux && "needs linux: the sandbox", timeout: 200_000
     const { of, runs, told } = await why(name);
     deepEqual([of, runs.map(({ job }) => job)], [name, [ran.slice(ran.lastIndexOf("/") + 1)]]);
     match(told.join("\n"), /now its result is in the cache/);
+  });
+
+  test("how a command ended, and what it printed, is told to whoever may see the operation", async () => {
+    const { name } = await bench.execute(
+      await bench.sh(salted("echo flour; printf '\\033[2Jno water\\n' >&2; exit 3")),
+    );
+    const { told, runs } = await why(name);
+    const ending = runs[0]?.ending;
+    equal(ending?.exitCode, 3);
+    equal(ending.worker, lab.node?.name);
+    deepEqual([ending.stdout?.head, ending.stderr?.head], ["flour\n", "\u001b[2Jno water\n"]);
+    ok(ending.sandbox !== "" && (ending.ranMs ?? -1) >= 0);
+    const lines = told.join("\n");
+    match(lines, /exit code 3, after .*, on .*, sandbox: /);
+    match(lines, /stderr, .* \(all of it: millrace cache get [0-9a-f]{64}\/13\):\n {4}no water\n/);
+    match(lines, /what the worker noted: millrace cache get /);
+    equal((await ask(`?of=${name}`, secrets.bakery)).status, 404);
+    const jobId = name.slice(name.lastIndexOf("/") + 1);
+    const view = (await lab.node?.client.job(jobId))?.view;
+    ok(view);
+    match(showJob(jobId, view, Date.now()).at(-1) ?? "", /exit code 3; what it printed: millrace why j0-/);
+    const id = await submit({ name: "broken", actions: { mill: { run: salted("echo no corn >&2; exit 4") } } });
+    await until("it ended", async () => (await why(id)).told[0]?.startsWith("it has ended") === true);
+    const { ending: step } = (await why(id, "mill")).runs[0] ?? {};
+    deepEqual([step?.exitCode, step?.stderr?.head], [4, "no corn\n"]);
   });
 
   test("others hear nothing, and nonsense is refused", async () => {

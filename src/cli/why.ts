@@ -3,7 +3,7 @@ import { askServer, serverFlags, serverOf } from "./server.ts";
 
 export const why = command({
   name: "why",
-  about: "Say why an operation, a build or an action waits, was run, or was run again.",
+  about: "Say why an operation, a build or an action waits, was run, or was run again, and how it ended.",
   words: "<operation | build | action-digest> [action of the build]",
   positionalsMax: 2,
   takesRest: false,

@@ -7,7 +7,7 @@ import { parseJob } from "#base/ids.ts";
 import type { Clock } from "#base/clock.ts";
 import type { ActionIndex } from "#blobs/action-index.ts";
 import type { Store } from "#blobs/store.ts";
-import type { Why, WhyOf } from "#kernel/query.ts";
+import type { TaskView, Why, WhyOf } from "#kernel/query.ts";
 import type { Job } from "#shard/client.ts";
 import { isRejected } from "#shard/rejected.ts";
 import { spaceOf } from "#doors/build/action-cache.ts";
@@ -18,6 +18,7 @@ import { actionWords } from "#doors/build/builds/words.ts";
 import { need } from "#doors/build/caller.ts";
 import { shown } from "#doors/build/digests.ts";
 import type { BuildCall } from "#doors/build/door.ts";
+import { withEmpty } from "#doors/build/empty-blobs.ts";
 import type { ExecutionPorts } from "#doors/build/execution-ports.ts";
 import { refusalOfWork } from "#doors/build/execution-refusals.ts";
 import { checkedInstance } from "#doors/build/names.ts";
@@ -27,8 +28,9 @@ import { invalid, notFound } from "#doors/build/refusals.ts";
 import type { TrustRules } from "#doors/build/trust-rules.ts";
 import { formatDuration } from "#base/units.ts";
 import { tell } from "./difference.ts";
+import { endingOf } from "./ending.ts";
 import { explainMiss, type Explanation } from "./explain.ts";
-import { runOf, tellRuns, type Run } from "./runs.ts";
+import { answerOf, runOf, tellRuns, type Run } from "./runs.ts";
 import type { Seen } from "./seen.ts";
 import { tellWaits, type Workers } from "./words.ts";
 
@@ -88,7 +90,7 @@ export async function askWhy(ports: WhyPorts, asked: WhyAsked, call: WhyCall): P
   if (view.door !== door) return await whyJob(ports, job, call);
   const [instance, action] = [of.slice(0, Math.max(0, of.indexOf("/operations/"))), view.name.split(" ")[0] ?? ""];
   const task = view.tasks.find(({ planning }) => !planning);
-  const run = runOf(jobId, view, task, await attemptsOf(ports, job), action);
+  const run = await endedRun(ports, job, task, action);
   const waits = await waitsOf(ports, job);
   return await answered(ports, { of, waits, runs: [run], instance }, call);
 }
@@ -118,6 +120,16 @@ async function waitsOf({ client }: WhyPorts, job: Job, of: WhyOf = {}): Promise<
 
 const attemptsOf = async ({ client }: WhyPorts, job: Job) => (isLive(job) ? [] : await client.attempts(job.jobId));
 
+/** With how its command ended: whoever may see the operation may see what is in its answer. */
+async function endedRun(ports: WhyPorts, job: Job, task: TaskView | undefined, action: Digest): Promise<Run> {
+  const { jobId, view } = job;
+  const run = runOf(jobId, view, task, await attemptsOf(ports, job), action);
+  const answer = answerOf(task);
+  const blobs = withEmpty(ports.store.forTenant(view.tenant).blobs);
+  const ending = answer && (await endingOf(answer, run.action, blobs));
+  return ending ? { ...run, ending } : run;
+}
+
 /** A whole build, or a job of any other door: where its work is. */
 async function whyJob(ports: WhyPorts, job: Job, call: WhyCall): Promise<WhyAnswer> {
   const waits = await waitsOf(ports, job);
@@ -132,7 +144,7 @@ async function whyStep(ports: WhyPorts, job: Job, key: string, call: WhyCall): P
   const task = view.tasks.find((one) => !one.planning && one.key === key);
   if (!task) return await whyUnplanned(ports, job, key, call);
   const waits = (await waitsOf(ports, job, { task: task.task })).filter((why) => why.task === task.task);
-  const run = { ...runOf(jobId, view, task, await attemptsOf(ports, job), ""), key };
+  const run = { ...(await endedRun(ports, job, task, "")), key };
   return await answered(ports, { of: `${jobId} ${key}`, waits, runs: [run], instance: "" }, call);
 }
 
@@ -169,7 +181,7 @@ async function whyAction(ports: WhyPorts, action: Digest, instance: string, call
       const job = await found(ports, jobId, call);
       waits.push(...(await waitsOf(ports, job)));
       const task = job.view.tasks.find(({ planning }) => !planning);
-      runs.push(runOf(jobId, job.view, task, await attemptsOf(ports, job), action));
+      runs.push(await endedRun(ports, job, task, action));
     }
     cursor = page.cursor;
     if (cursor === undefined) break;

@@ -3,8 +3,10 @@ import type { Digest } from "#base/digest.ts";
 import type { AttemptRow } from "#base/history-rows.ts";
 import { formatDuration } from "#base/units.ts";
 import type { JobView, TaskView } from "#kernel/query.ts";
+import { readFailure } from "#doors/build/builds/failure-text.ts";
 import { readSpec } from "#doors/build/plan.ts";
-import { readOutcome, type RanBecause } from "#doors/build/run-outcome.ts";
+import { readOutcome, type AnswerAt, type RanBecause } from "#doors/build/run-outcome.ts";
+import { tellEnding, type Ending } from "./ending.ts";
 import { tellAttempt, tellBecause } from "./words.ts";
 
 export type Run = {
@@ -23,6 +25,8 @@ export type Run = {
   /** How often it was begun so far, and how the last attempt that ended did. */
   readonly tries: number;
   readonly lastFailure?: string;
+  /** How its command ended; undefined until it has, and when the answer is no longer kept. */
+  readonly ending?: Ending;
   /** All of them, once the job has ended. */
   readonly attempts: readonly Omit<AttemptRow, "shard" | "task" | "token" | "job">[];
 };
@@ -63,6 +67,10 @@ export function runOf(
   };
 }
 
+/** Where the answer is: of a build's action that failed, its failure says so. */
+export const answerOf = (task: TaskView | undefined): AnswerAt | undefined =>
+  readOutcome(task?.result) ?? (task?.lastFailure && readFailure(task.lastFailure.message).answer);
+
 function whyUnshared({ code, exitCode, because }: NonNullable<ReturnType<typeof readOutcome>>): string | undefined {
   if (exitCode !== 0) return `its command ended with ${exitCode}, and such results are not cached`;
   if (code !== 0) return `it ended with status ${code}, and such results are not cached`;
@@ -96,6 +104,7 @@ function tellRun(run: Run, before: Run | undefined): readonly string[] {
   const again = run.attempts.length > 1;
   if (again) lines.push(`run ${run.attempts.length} times:`);
   if (again) lines.push(...run.attempts.map((attempt, n) => `  ${tellAttempt(attempt, n + 1)}`));
+  if (run.ending && !run.cached) lines.push(...tellEnding(run.ending));
   return lines;
 }
 
