@@ -10,6 +10,7 @@ import { openDiskStore } from "#blobs/disk/open.ts";
 import { grpcCode, GrpcError } from "#grpc/status.ts";
 import { createTcpTransport } from "#shard/tcp.ts";
 import type { ShardService } from "#shard/protocol.ts";
+import { Builds } from "#wire/generated/millrace/build/v1/builds.ts";
 import { ByteStream } from "#wire/generated/google/bytestream/bytestream.ts";
 import { clearAway } from "#test/clear-away.ts";
 import { until } from "#test/until.ts";
@@ -78,6 +79,51 @@ describe("what an action prints", { skip: !isLinux && "needs linux: the sandbox"
     const old = new Reader(bench, names.stdout.replace(/\/\d+\/stdout/, "/99/stdout"));
     await old.end;
     equal(old.text, "", "of a claim that there was not, there is nothing");
+  });
+
+  test("of an action of a build can be read, too, whether it ends well or not", async () => {
+    await using lab = await Lab.open({ worker: { slots: 2 } });
+    const bench = new Bench(lab.client());
+    const act = (key: string, line: string) => ({
+      key,
+      arguments: ["/bin/sh", "-c", salted(line)],
+      environment: [{ name: "PATH", value: "/usr/bin:/bin" }],
+      workingDirectory: "",
+      outputPaths: [],
+      inputs: [],
+      platform: [],
+      timeoutMs: 0,
+      doNotCache: false,
+      skipCacheLookup: false,
+      after: [],
+    });
+    const wait = "while ! test -e go; do sleep 0.05; done";
+    const actions = [act("mill", `echo one; ${wait}; echo two`), act("oven", `echo hot; ${wait}; echo burnt; exit 3`)];
+    const value = { name: "bread", instanceName: "", actions, deadlineMs: 0 };
+    const { submitBuild, getBuild, watchBuild } = Builds.methods;
+    const { buildId } = await bench.grpc.unary(submitBuild, {
+      requestId: "",
+      priority: 0,
+      what: { kind: "build", value },
+    });
+    const names = new Map<string, string>();
+    const watched = (async () => {
+      for await (const { changed } of bench.grpc.serverStream(watchBuild, { buildId }))
+        for (const { key, stdoutStreamName: name } of changed) if (name !== "") names.set(key, name);
+    })();
+    await until("both have names", () => names.size === 2);
+    const told = await bench.grpc.unary(getBuild, { buildId, withActions: true });
+    deepEqual(new Map(told.actions.map(({ key, stdoutStreamName }) => [key, stdoutStreamName])), names);
+    const [mill, oven] = [new Reader(bench, names.get("mill") ?? ""), new Reader(bench, names.get("oven") ?? "")];
+    await until("both printed", () => mill.text === "one\n" && oven.text === "hot\n");
+    letGo(lab);
+    await Promise.all([mill.end, oven.end, watched]);
+    deepEqual([mill.text, oven.text], ["one\ntwo\n", "hot\nburnt\n"]);
+    const after = new Reader(bench, names.get("mill") ?? "");
+    await after.end;
+    equal(after.text, "one\ntwo\n");
+    const ended = await bench.grpc.unary(getBuild, { buildId, withActions: true });
+    deepEqual(new Set(ended.actions.map(({ stdoutStreamName }) => stdoutStreamName)), new Set([""]));
   });
 
   test("is capped while it is read, and nothing of it stays when the result is known", async () => {

@@ -2,20 +2,24 @@
  * What an action prints, read by ByteStream while it runs, from whichever node runs it, and from its result when it has
  * ended. Both agree: what was read live is how the result begins.
  */
-import { digestText, parseDigest } from "#base/digest.ts";
+import { digestText, parseDigest, type Digest } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
 import { formatTask, parseJob } from "#base/ids.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import type { StreamKey } from "#blobs/streams.ts";
+import type { Event } from "#kernel/event.ts";
+import type { TaskView } from "#kernel/query.ts";
 import type { ReadRequest, ReadResponse } from "#wire/generated/google/bytestream/bytestream.ts";
+import { readFailure } from "./builds/failure-text.ts";
+import { buildsDoor } from "./builds/plan-build.ts";
 import { need } from "./caller.ts";
 import { storeOf, type BuildCall, type BuildPorts } from "./door.ts";
 import type { ExecutionPorts } from "./execution-ports.ts";
 import { operationName, type StreamName } from "./operation-names.ts";
-import type { Found, OperationsService } from "./operations.ts";
+import type { OperationsService } from "./operations.ts";
+import { door } from "./plan.ts";
 import { invalid, outOfRange } from "./refusals.ts";
-import { readAnswer, readOutcome, type ActionOutcome } from "./run-outcome.ts";
-import { ExecutionFollower } from "./view.ts";
+import { readAnswer, readOutcome, type AnswerAt } from "./run-outcome.ts";
 
 export type LiveSource = {
   /**
@@ -68,11 +72,11 @@ class LiveRead {
   async *from(offset: number): AsyncGenerator<Uint8Array> {
     let at = offset;
     const found = await this.#find();
-    const worker = workerOf(found, this.#name.token);
+    const worker = claimOf(found.task, this.#name.token)?.executor;
     const over = new AbortController();
     const leave = new AbortController();
     // Ends by itself when the call does.
-    void this.#end(AbortSignal.any([this.#call.signal, leave.signal])).finally(() => over.abort());
+    void this.#end(found, AbortSignal.any([this.#call.signal, leave.signal])).finally(() => over.abort());
     try {
       while (worker !== undefined && !over.signal.aborted) {
         const bytes = await this.#pull(worker, found, at, over.signal);
@@ -87,30 +91,33 @@ class LiveRead {
     yield* this.#rest(worker, found, at);
   }
 
-  /** Others' and unknown ones are not there (50). */
-  #find(): Promise<Found> {
-    const { instance, jobId } = this.#name;
-    return this.#ports.operations.find(operationName(instance, jobId), this.#call);
+  /** Others' and unknown ones are not there (50). Of a build, the claim says which of its actions is meant. */
+  async #find(): Promise<Printing> {
+    const { instance, jobId, token } = this.#name;
+    const { job } = await this.#ports.operations.find(operationName(instance, jobId), this.#call, alsoBuilds);
+    const { tenant, tasks } = job.view;
+    const task =
+      tasks.find((one) => claimOf(one, token)) ?? tasks.find(({ result }) => readOutcome(result)?.token === token);
+    return { tenant, task, tasks };
   }
 
   /** When the claim is over, or nothing more can be heard of it. */
-  async #end(signal: AbortSignal): Promise<void> {
+  async #end({ task }: Printing, signal: AbortSignal): Promise<void> {
     const { jobId, token } = this.#name;
-    const follower = new ExecutionFollower();
     try {
       for await (const message of this.#ports.execution.client.watch(jobId, signal)) {
-        follower.hear(message);
-        if (follower.ended || follower.progress.token !== token) return;
+        // Of a large build a snapshot has the first actions only.
+        if (message.kind === "snapshot" && !claimOf((await this.#find()).task, token)) return;
+        if (message.kind === "events" && message.events.some((event) => isEnd(event, task?.task, token))) return;
       }
     } catch (error) {
       if (!signal.aborted) this.#ports.build.report("follow an action's output", error);
     }
   }
 
-  async #pull(worker: string, { job }: Found, at: number, over: AbortSignal): Promise<Uint8Array | undefined> {
+  async #pull(worker: string, { tenant, task }: Printing, at: number, over: AbortSignal) {
     const { jobId, token, name } = this.#name;
-    const task = job.view.tasks.find(({ planning }) => !planning)?.task ?? 0;
-    const key = { tenant: job.view.tenant, task: formatTask(parseJob(jobId)?.shard ?? 0, task), token, name };
+    const key = { tenant, task: formatTask(parseJob(jobId)?.shard ?? 0, task?.task ?? 0), token, name };
     const signal = AbortSignal.any([this.#call.signal, over]);
     try {
       return await this.#ports.execution.live?.pull(worker, key, at, { waitMs: over.aborted ? 0 : waitMs, signal });
@@ -121,22 +128,43 @@ class LiveRead {
   }
 
   /** From the result, if it is this claim's; otherwise nobody has more of it than was said. */
-  async *#rest(worker: string | undefined, found: Found, at: number): AsyncGenerator<Uint8Array> {
-    const { job } = worker === undefined ? found : await this.#find();
-    const outcome = readOutcome(job.view.tasks.find(({ planning }) => !planning)?.result);
-    if (!outcome || outcome.token !== this.#name.token) return;
+  async *#rest(worker: string | undefined, found: Printing, at: number): AsyncGenerator<Uint8Array> {
+    const now = worker === undefined ? found : await this.#find();
+    const answer = readOutcome(now.task?.result) ?? failedAnswer(found.task, now.tasks);
+    if (!answer) return;
     const { blobs } = storeOf(this.#ports.build, this.#call);
-    const digest = await this.#digest(outcome, blobs);
+    const digest = await this.#digest(answer, blobs);
     if (digest && at < digest.sizeBytes) yield* blobs.read(digest.text, { offset: at });
   }
 
-  async #digest(outcome: ActionOutcome, blobs: BlobStore) {
-    const { result } = await readAnswer(outcome, blobs);
+  async #digest({ action, ...answer }: AnswerAt & { readonly action: Digest }, blobs: BlobStore) {
+    const { result } = await readAnswer(answer, blobs);
     const wire = this.#name.name === "stdout" ? result?.stdoutDigest : result?.stderrDigest;
-    const { fn = "sha256" } = parseDigest(outcome.action) ?? {};
+    const { fn = "sha256" } = parseDigest(action) ?? {};
     return wire && { text: digestText(fn, wire.hash, wire.sizeBytes), sizeBytes: wire.sizeBytes };
   }
 }
 
-const workerOf = ({ job }: Found, token: number): string | undefined =>
-  job.view.tasks.flatMap(({ claims }) => claims).find((claim) => claim.token === token)?.executor;
+/** The task whose claim it is, or whose result was made under it; and all there are. */
+type Printing = {
+  readonly tenant: string;
+  readonly task: TaskView | undefined;
+  readonly tasks: readonly TaskView[];
+};
+
+const alsoBuilds = { doors: [door, buildsDoor], tasksMax: 10_000 } as const;
+
+const claimOf = (task: TaskView | undefined, token: number) => task?.claims.find((claim) => claim.token === token);
+
+function isEnd(event: Event, task: number | undefined, token: number): boolean {
+  if (event.kind === "committed" || event.kind === "attempt-ended") return event.task === task && event.token === token;
+  return event.kind === "job-ended" || (event.kind === "invalidated" && event.task === task);
+}
+
+/** An action of a build that failed has no result: its failure says where the answer is, and not under which claim. */
+function failedAnswer(before: TaskView | undefined, tasks: readonly TaskView[]) {
+  const now = tasks.find(({ task }) => task === before?.task);
+  if (now?.phase !== "FAILED" || now.attempts !== before?.attempts || !now.lastFailure) return undefined;
+  const { action, answer } = readFailure(now.lastFailure.message);
+  return answer && { ...answer, action };
+}

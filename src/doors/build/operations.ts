@@ -14,6 +14,7 @@ import type {
 } from "#wire/generated/google/longrunning/operations.ts";
 import type { Empty } from "#wire/generated/google/protobuf/empty.ts";
 import type { ActionCacheService } from "./action-cache.ts";
+import { readBuildSpec } from "./builds/plan-build.ts";
 import { need } from "./caller.ts";
 import { numberOf, wireOf } from "./digests.ts";
 import { servedInstance, storeOf, type BuildCall, type BuildPorts } from "./door.ts";
@@ -35,6 +36,11 @@ export type Found = {
   /** Only while it lives: history does not keep it. */
   readonly spec: ActionSpec | undefined;
 };
+
+/** Which jobs are looked for, and how much of them. */
+type Among = { readonly doors: readonly string[]; readonly tasksMax: number };
+
+const operations: Among = { doors: [door], tasksMax: 10 };
 
 const pageSizeMax = 100;
 const readAtOnceMax = 8;
@@ -124,20 +130,21 @@ export class OperationsService {
   }
 
   /** 50: what is unknown, too old or another's is not there. */
-  async find(name: string, call: BuildCall): Promise<Found> {
+  async find(name: string, call: BuildCall, { doors, tasksMax }: Among = operations): Promise<Found> {
     const { instance, jobId } = parseOperationName(name);
     servedInstance(instance, this.#ports.settings);
     const missing = notFound(`there is no operation ${name}`);
     let job: Job;
     try {
-      job = await this.#execution.client.job(jobId, { tasksMax: 10, signal: call.signal });
+      job = await this.#execution.client.job(jobId, { tasksMax, signal: call.signal });
     } catch (error) {
       throw isRejected(error, "job-unknown") ? missing : refusalOfWork(error);
     }
     const { view } = job;
-    if (view.tenant !== call.caller.tenant || view.door !== door) throw missing;
+    if (view.tenant !== call.caller.tenant || !doors.includes(view.door)) throw missing;
     const spec = readSpec(view.spec);
-    const own = spec?.instance ?? readOutcome(view.tasks[0]?.result)?.instance ?? instance;
+    const own =
+      spec?.instance ?? readBuildSpec(view.spec)?.instance ?? readOutcome(view.tasks[0]?.result)?.instance ?? instance;
     if (own !== instance) throw missing;
     return { jobId, name, job, spec };
   }

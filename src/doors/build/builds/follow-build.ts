@@ -7,7 +7,17 @@ import { readOutcome } from "#doors/build/run-outcome.ts";
 import { readFailure } from "./failure-text.ts";
 import type { Recorded } from "./recorded.ts";
 import { readStep } from "./step.ts";
-import { countsIn, phaseOf, unplanned, untouched, viewActions, viewLine } from "./view-build.ts";
+import {
+  countsIn,
+  notAtIt,
+  operationOf,
+  phaseOf,
+  streamsOf,
+  unplanned,
+  untouched,
+  viewActions,
+  viewLine,
+} from "./view-build.ts";
 
 /** "look": more has happened than can be told from the event; the job is to be looked at again. */
 export type Heard = "told" | "look";
@@ -18,12 +28,14 @@ export class BuildFollower {
   readonly #actions = new Map<string, ActionStatus>();
   readonly #keys = new Map<number, string>();
   readonly #counts = new Map<number, number>();
+  readonly #operation: string;
   #changed = new Set<string>();
   #line: BuildStatus;
 
   constructor(buildId: string, view: JobView, recorded: Recorded | undefined) {
     this.#buildId = buildId;
     this.#recorded = recorded;
+    this.#operation = operationOf(buildId, view);
     this.#line = viewLine(buildId, view);
     this.look(view);
   }
@@ -48,7 +60,7 @@ export class BuildFollower {
   look(view: JobView): void {
     this.#line = viewLine(this.#buildId, view);
     for (const { task, key, planning } of view.tasks) if (!planning) this.#keys.set(task, key);
-    for (const action of viewActions(view, this.#recorded)) {
+    for (const action of viewActions(this.#buildId, view, this.#recorded)) {
       const before = this.#actions.get(action.key);
       if (!before || !isSame(before, action)) this.#set(action);
     }
@@ -63,7 +75,10 @@ export class BuildFollower {
           state: State.ACTION_STATE_RUNNING,
           worker: event.executor,
           attempts: attempts + 1,
+          ...(event.started && streamsOf(this.#operation, event.token)),
         }));
+      case "started":
+        return this.#update(event.task, () => streamsOf(this.#operation, event.token));
       case "committed":
         return this.#update(event.task, () => committed(event));
       case "attempt-ended":
@@ -71,7 +86,7 @@ export class BuildFollower {
       case "task-failed":
         return this.#update(event.task, () => ({
           state: State.ACTION_STATE_FAILED,
-          worker: "",
+          ...notAtIt,
           message: event.reason,
         }));
       case "stage-ended":
@@ -108,7 +123,7 @@ export class BuildFollower {
       if (action?.state === State.ACTION_STATE_WAITING)
         this.#set({ ...action, state: unplanned(phase, true), message: reason });
       else if (phase === "CANCELLED" && action && isOpen(action))
-        this.#set({ ...action, state: State.ACTION_STATE_CANCELLED, worker: "" });
+        this.#set({ ...action, state: State.ACTION_STATE_CANCELLED, ...notAtIt });
     }
     return "told";
   }
@@ -139,17 +154,21 @@ const isOpen = ({ state }: ActionStatus): boolean =>
   state === State.ACTION_STATE_QUEUED || state === State.ACTION_STATE_RUNNING;
 
 const isSame = (a: ActionStatus, b: ActionStatus): boolean =>
-  a.state === b.state && a.worker === b.worker && a.attempts === b.attempts && a.message === b.message;
+  a.state === b.state &&
+  a.worker === b.worker &&
+  a.attempts === b.attempts &&
+  a.message === b.message &&
+  a.stdoutStreamName === b.stdoutStreamName;
 
 function committed({ result }: EventOf<"committed">): Partial<ActionStatus> {
   const outcome = readOutcome(result);
   const state = outcome?.cached === true ? State.ACTION_STATE_CACHED : State.ACTION_STATE_SUCCEEDED;
-  return { state, worker: "", message: "", ...(outcome && { actionDigest: outcome.action }) };
+  return { state, ...notAtIt, message: "", ...(outcome && { actionDigest: outcome.action }) };
 }
 
 function attemptEnded({ next, message }: EventOf<"attempt-ended">): Partial<ActionStatus> {
   const state = ended[next.do];
-  return { worker: "", message: readFailure(message).text, ...(state !== undefined && { state }) };
+  return { ...notAtIt, message: readFailure(message).text, ...(state !== undefined && { state }) };
 }
 
 /** Nothing: another attempt goes on. */

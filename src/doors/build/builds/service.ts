@@ -100,13 +100,13 @@ export class BuildsService {
 
   async get({ buildId, withActions }: GetBuildRequest, call: BuildsCall): Promise<BuildStatus> {
     const { view, recorded } = await this.find(buildId, call);
-    const actions = viewActions(view, recorded);
+    const actions = viewActions(buildId, view, recorded);
     return { ...viewLine(buildId, view), counts: countsOf(actions), actions: withActions ? actions : [] };
   }
 
   async getAction({ buildId, key }: GetActionRequest, call: BuildsCall): Promise<ActionReport> {
     const { view, recorded } = await this.find(buildId, call);
-    const status = viewActions(view, recorded).find((action) => action.key === key);
+    const status = viewActions(buildId, view, recorded).find((action) => action.key === key);
     if (!status) throw notFound(`build ${buildId} has no action ${JSON.stringify(key.slice(0, 200))}`);
     const task = view.tasks.find((one) => !one.planning && one.key === key);
     return await reportOf(status, task, this.#blobs(call));

@@ -8,9 +8,10 @@ import {
   type ActionStatus,
   type BuildStatus,
 } from "#wire/generated/millrace/build/v1/builds.ts";
+import { operationName, streamNameOf } from "#doors/build/operation-names.ts";
 import { readOutcome } from "#doors/build/run-outcome.ts";
 import { readFailure } from "./failure-text.ts";
-import { readJobName } from "./plan-build.ts";
+import { readBuildSpec, readJobName } from "./plan-build.ts";
 import type { Recorded } from "./recorded.ts";
 
 export const phaseOf: Readonly<Record<JobPhase, number>> = {
@@ -40,9 +41,10 @@ export const viewLine = (
 });
 
 /** Of a build that is no longer kept (`recorded` undefined), those actions are told that came to something. */
-export function viewActions(view: JobView, recorded: Recorded | undefined): readonly ActionStatus[] {
+export function viewActions(buildId: string, view: JobView, recorded: Recorded | undefined): readonly ActionStatus[] {
+  const operation = operationOf(buildId, view);
   const tasks = new Map(view.tasks.filter(({ planning }) => !planning).map((task) => [task.key, task]));
-  if (!recorded) return [...tasks.values()].map(viewTask);
+  if (!recorded) return [...tasks.values()].map((task) => viewTask(task, operation));
   const stages = new Map<number, StageView>();
   for (const [group, { actions }] of recorded.groups.entries()) {
     const stage = view.stages[group];
@@ -52,7 +54,7 @@ export function viewActions(view: JobView, recorded: Recorded | undefined): read
   return recorded.build.actions.map(({ key }, place) => {
     const task = tasks.get(key);
     const stage = stages.get(place);
-    if (task) return viewTask(task);
+    if (task) return viewTask(task, operation);
     return { ...untouched(key), state: unplanned(stage?.phase, isOver), message: stage ? planningOf(stage) : "" };
   });
 }
@@ -63,13 +65,28 @@ export function stageOf({ build, groups }: Recorded, key: string): number {
   return groups.findIndex(({ actions }) => actions.includes(place));
 }
 
+/** As operations are called: what actions print is found under it. */
+export const operationOf = (buildId: string, { spec }: Pick<JobView, "spec">): string =>
+  operationName(readBuildSpec(spec)?.instance ?? "", buildId);
+
+type AtIt = Pick<ActionStatus, "worker" | "stdoutStreamName" | "stderrStreamName">;
+
+/** Nobody runs it. */
+export const notAtIt: AtIt = { worker: "", stdoutStreamName: "", stderrStreamName: "" };
+
+/** A claim is unique in its shard, so it says by itself which action is meant. */
+export const streamsOf = (operation: string, token: number): Omit<AtIt, "worker"> => ({
+  stdoutStreamName: streamNameOf(operation, token, "stdout"),
+  stderrStreamName: streamNameOf(operation, token, "stderr"),
+});
+
 export const untouched = (key: string): ActionStatus => ({
   key,
   state: ActionState.ACTION_STATE_WAITING,
   actionDigest: "",
   attempts: 0,
-  worker: "",
   message: "",
+  ...notAtIt,
 });
 
 /** A stage that was planned without an action had nothing to build it from. */
@@ -95,7 +112,11 @@ const states: Readonly<Record<TaskView["phase"], number>> = {
   CANCELLED: ActionState.ACTION_STATE_CANCELLED,
 };
 
-export function viewTask({ key, phase, attempts, claims, result, lastFailure }: TaskView): ActionStatus {
+export function viewTask(
+  { key, phase, attempts, claims, result, lastFailure }: TaskView,
+  operation: string,
+): ActionStatus {
+  const begun = claims.find(({ started }) => started);
   const outcome = readOutcome(result);
   const failure = lastFailure && phase !== "SUCCEEDED" ? readFailure(lastFailure.message) : undefined;
   return {
@@ -103,7 +124,9 @@ export function viewTask({ key, phase, attempts, claims, result, lastFailure }: 
     state: outcome?.cached === true ? ActionState.ACTION_STATE_CACHED : states[phase],
     actionDigest: outcome?.action ?? failure?.action ?? "",
     attempts,
+    ...notAtIt,
     worker: claims[0]?.executor ?? "",
+    ...(begun && streamsOf(operation, begun.token)),
     // Without an attempt that failed, nobody began it in the time that it had.
     message: failure?.text ?? (phase === "FAILED" ? "no worker took it in time" : ""),
   };

@@ -16,13 +16,15 @@ const states = namesOf(ActionState, "ACTION_STATE_");
 
 export const phaseName = (phase: number): string => phases.get(phase) ?? "unknown";
 
-export const actionWords = ({ key, state, actionDigest, attempts, worker, message }: ActionStatus) => ({
+export const actionWords = ({ key, state, actionDigest, attempts, worker, message, ...streams }: ActionStatus) => ({
   key,
   state: states.get(state) ?? "unknown",
   ...(actionDigest !== "" && { action: actionDigest }),
   attempts,
   ...(worker !== "" && { worker }),
   ...(message !== "" && { message }),
+  ...(streams.stdoutStreamName !== "" && { stdoutStream: streams.stdoutStreamName }),
+  ...(streams.stderrStreamName !== "" && { stderrStream: streams.stderrStreamName }),
 });
 
 export const buildWords = ({

@@ -152,7 +152,7 @@ async function whyStep(ports: WhyPorts, job: Job, key: string, call: WhyCall): P
 async function whyUnplanned(ports: WhyPorts, job: Job, key: string, call: WhyCall): Promise<WhyAnswer> {
   const { jobId, view } = job;
   const recorded = await ports.builds.recorded(view, call);
-  const status = viewActions(view, recorded).find((action) => action.key === key);
+  const status = viewActions(jobId, view, recorded).find((action) => action.key === key);
   if (!recorded || !status) throw notFound(`build ${jobId} has no action ${shown(key)}`);
   const stage = stageOf(recorded, key);
   const waits = (await waitsOf(ports, job, { stage }))

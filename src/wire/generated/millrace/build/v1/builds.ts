@@ -705,6 +705,10 @@ export type ActionStatus = {
   readonly worker: string;
   /** What went wrong, or what went wrong last. */
   readonly message: string;
+  /** While it runs: where ByteStream.Read has what it prints, as it does for operations. */
+  readonly stdoutStreamName: string;
+  /** The same for what it complains about. */
+  readonly stderrStreamName: string;
 };
 
 export const ActionStatus: Message<ActionStatus> = {
@@ -728,6 +732,12 @@ export const ActionStatus: Message<ActionStatus> = {
     if (message.message !== "") {
       to.string(50, message.message);
     }
+    if (message.stdoutStreamName !== "") {
+      to.string(58, message.stdoutStreamName);
+    }
+    if (message.stderrStreamName !== "") {
+      to.string(66, message.stderrStreamName);
+    }
   },
   read(from, end, before) {
     let key = before === undefined ? "" : before.key;
@@ -736,6 +746,8 @@ export const ActionStatus: Message<ActionStatus> = {
     let attempts = before === undefined ? 0 : before.attempts;
     let worker = before === undefined ? "" : before.worker;
     let message = before === undefined ? "" : before.message;
+    let stdoutStreamName = before === undefined ? "" : before.stdoutStreamName;
+    let stderrStreamName = before === undefined ? "" : before.stderrStreamName;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -763,11 +775,19 @@ export const ActionStatus: Message<ActionStatus> = {
           message = from.string();
           break;
         }
+        case 58: {
+          stdoutStreamName = from.string();
+          break;
+        }
+        case 66: {
+          stderrStreamName = from.string();
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { key, state, actionDigest, attempts, worker, message };
+    return { key, state, actionDigest, attempts, worker, message, stdoutStreamName, stderrStreamName };
   },
 };
 
