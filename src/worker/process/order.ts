@@ -110,6 +110,7 @@ export const dropWords = (uid: number): readonly string[] => [
   "--bounding-set=-all",
 ];
 
+/** Of CPU a process can be given no share: where no group does that, what is missing is said when the node starts. */
 function limitLines(limits: Limits, { grouped, othersMax }: OrderOptions): readonly string[] {
   const { memoryBytes = 0, pids = 0, fileBytes = 0, openFiles = 0 } = limits;
   return [

@@ -73,7 +73,10 @@ for (const { name, skip, isolation } of modes)
       deepEqual([ran.sandbox, ran.why, ran.exitCode], [kind, "exited", 0]);
       equal(text(join(root, "out")), "made\n");
       equal(text(attempt.folder.stdout), "0022\nPATH=/usr/bin:/bin\n");
-      equal(rig.sandbox.about.kind, kind);
+      const { about } = rig.sandbox;
+      equal(about.kind, kind);
+      // What an action asks for and is not held to is said.
+      equal(/a limit of CPU/.test(about.missing.join()), !about.controllers.includes("cpu"));
     });
 
     test("83: that is not there is 127, that cannot be executed is 126", async () => {
