@@ -1,5 +1,6 @@
 /** What a command left behind, put into the store: what it printed and what it made. */
 import type { Digest, DigestFunction } from "#base/digest.ts";
+import { isFault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import { grpcCode } from "#grpc/status.ts";
 import type { ActionResult, Command } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
@@ -11,7 +12,7 @@ import { boxRoot } from "#worker/sandbox/box.ts";
 import type { Ran } from "#worker/sandbox/command.ts";
 import type { Sandbox } from "#worker/sandbox/sandbox.ts";
 import { wireOf } from "./digests.ts";
-import { failed } from "./view-failure.ts";
+import { failed, retryable } from "./view-failure.ts";
 
 export type Collecting = {
   readonly command: Command;
@@ -31,11 +32,12 @@ export type Collected = {
 };
 
 export async function collectAll(from: Collecting): Promise<Collected> {
-  const { folder, ran, fn, blobs } = from;
-  const printed = new Uploads(fn);
-  const stdout = ran.stdout.bytes > 0 ? await printed.file(Buffer.from(folder.stdout)) : undefined;
-  const stderr = ran.stderr.bytes > 0 ? await printed.file(Buffer.from(folder.stderr)) : undefined;
-  const logs = stdout || stderr ? await printed.send(blobs) : [];
+  const { ran } = from;
+  const { stdout, stderr, logs } = await printedBy(from).catch((error: unknown) => {
+    // The store may be on the disk that is full: that it is full is worth more than what was printed.
+    if (ran.why === "disk-full" && isFault(error)) return { stdout: undefined, stderr: undefined, logs: [] };
+    throw error;
+  });
   const { outputs, status } = await outputsOf(from);
   const { digests, ...told } = outputs;
   const result: ActionResult = {
@@ -49,9 +51,18 @@ export async function collectAll(from: Collecting): Promise<Collected> {
   return { result, status, digests: [...logs, ...digests] };
 }
 
+async function printedBy({ folder, ran, fn, blobs }: Collecting) {
+  const printed = new Uploads(fn);
+  const stdout = ran.stdout.bytes > 0 ? await printed.file(Buffer.from(folder.stdout)) : undefined;
+  const stderr = ran.stderr.bytes > 0 ? await printed.file(Buffer.from(folder.stderr)) : undefined;
+  return { stdout, stderr, logs: stdout || stderr ? await printed.send(blobs) : [] };
+}
+
 /** 55: whatever a command that took too long has made until then is worth a look, and nothing more. */
 async function outputsOf({ command, folder: { root }, ran, fn, timeoutMs, symlinks, sandbox, blobs }: Collecting) {
   const trouble = troubleOf(ran, timeoutMs);
+  // Nobody wants to have back what filled a disk.
+  if (ran.why === "disk-full") return { outputs: noOutputs, status: trouble };
   const seenAs = sandbox.about.kind === "bubblewrap" ? boxRoot : root;
   try {
     const outputs = await collectOutputs(command, blobs, { root, seenAs, digestFunction: fn, symlinks });
@@ -73,8 +84,9 @@ const noOutputs: Outputs = {
 };
 
 /** 84: a command may not notice that a part of it ran out of memory; what it made cannot be trusted all the same. */
-function troubleOf({ why, outOfMemory, exitCode }: Ran, timeoutMs: number): Status | undefined {
+function troubleOf({ why, message, outOfMemory, exitCode }: Ran, timeoutMs: number): Status | undefined {
   if (why === "timed-out") return failed(grpcCode.deadlineExceeded, `the command was ended after ${timeoutMs} ms`);
+  if (why === "disk-full") return retryable(grpcCode.resourceExhausted, message ?? why);
   if (!outOfMemory || exitCode !== 0) return undefined;
-  return failed(grpcCode.resourceExhausted, "a part of the command ran out of the memory it may have");
+  return retryable(grpcCode.resourceExhausted, "a part of the command ran out of the memory it may have");
 }

@@ -18,7 +18,7 @@ import {
   Directory,
   type ExecuteResponse,
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
-import { PreconditionFailure } from "#wire/generated/google/rpc/error_details.ts";
+import { PreconditionFailure, RetryInfo } from "#wire/generated/google/rpc/error_details.ts";
 import { encode } from "#wire/message.ts";
 import { clearAway } from "#test/clear-away.ts";
 import { realClock } from "#test/real-clock.ts";
@@ -170,6 +170,29 @@ describe("an action on a worker", { skip: !isLinux && "needs linux: the sandbox"
     deepEqual([status?.code, /memory/.test(message)], [grpcCode.resourceExhausted, true]);
     const fourth = await response(await run(`${hog}; exit 137`, { memoryBytes: 20e6, attempt: 2 }));
     deepEqual([fourth.status?.code ?? 0, fourth.result?.exitCode], [0, 137]);
+  });
+
+  test("what filled the disk is told with what it printed, a log and when to try again, and nothing of what it made", async () => {
+    const { sandbox } = ports;
+    const filling = {
+      about: sandbox.about,
+      attempt: async (signal: AbortSignal) => {
+        const attempt = await sandbox.attempt(signal);
+        const ran = attempt.run.bind(attempt);
+        const full = { why: "disk-full", exitCode: 137, message: "the disk was nearly full" } as const;
+        return Object.assign(attempt, {
+          run: async (...given: Parameters<typeof ran>) => ({ ...(await ran(...given)), ...full }),
+        });
+      },
+    } as unknown as Sandbox;
+    const trial = { with: { sandbox: filling }, outputPaths: ["o"] };
+    equal((await run("echo so far; echo > o", trial)).kind, "failed", "a second chance");
+    const { status, result, serverLogs } = await response(await run("echo so far; echo > o", { ...trial, attempt: 2 }));
+    ok(status?.code === grpcCode.resourceExhausted && result?.stdoutDigest);
+    equal(detailsOf(new GrpcError(status.code, status.message, status.details), RetryInfo).length, 1);
+    deepEqual([result.outputFiles, result.stdoutDigest.sizeBytes], [[], "so far\n".length]);
+    equal(result.executionMetadata?.worker, "bench");
+    equal(serverLogs.size, 1);
   });
 
   test("52: inputs that go while they are fetched are MISSING, not our failure", async () => {

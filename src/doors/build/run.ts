@@ -5,7 +5,6 @@
 import { Fault } from "#base/fault.ts";
 import type { BlobStore, Store } from "#blobs/store.ts";
 import type { Streams } from "#blobs/streams.ts";
-import { grpcCode } from "#grpc/status.ts";
 import type { Granted } from "#shard/client-executor.ts";
 import type { Command } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { leasesOf } from "#worker/holding.ts";
@@ -32,7 +31,6 @@ import { Times, type Moment } from "./run-times.ts";
 import { runByTool, type ToolNote } from "./run-tool.ts";
 import { usageOf } from "./run-usage.ts";
 import type { TenantTrees } from "./tenant-trees.ts";
-import { failed } from "./view-failure.ts";
 
 export type ActionPorts = {
   readonly store: Store;
@@ -134,7 +132,6 @@ class ActionRun {
         const ran = await this.#ended(running, this.#live(attempt));
         const again = this.#again(ran);
         if (again) return again;
-        if (ran.why === "disk-full") return await this.#tooMuchWritten(ran);
         const made = await this.#collect(read.command, attempt.folder, ran, this.#withoutTool);
         const [outcome] = await Promise.all([this.#done(made), Promise.try(() => attempt.leaveInputs())]);
         return outcome;
@@ -273,13 +270,6 @@ class ActionRun {
     if (outOfMemory) this.#ports.tools?.endIdle();
     if (outOfMemory) return { kind: "failed", reason: "out-of-memory", message };
     return ownEnds.has(why) ? undefined : { kind: "failed", reason: "executor-lost", message };
-  }
-
-  /** Nobody wants to have back what filled a disk. */
-  #tooMuchWritten(ran: Ran): Promise<RunOutcome> {
-    const status = failed(grpcCode.resourceExhausted, ran.message ?? ran.why);
-    const message = messageOf(ran, this.#context, this.#ports.worker);
-    return this.#done({ status, message, result: undefined, digests: [] });
   }
 
   async #collect(command: Command, folder: AttemptFolder, ran: Ran, tool: ToolNote | undefined): Promise<Made> {

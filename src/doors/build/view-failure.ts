@@ -11,6 +11,9 @@ export const abandoned = "nobody waits for it any more";
 export const isAbandoned = ({ phase, reason }: Pick<Ended, "phase" | "reason">): boolean =>
   (phase === "CANCELLED" || phase === "CANCELLING") && reason === abandoned;
 
+/** 57: how the reason begins why a job was ended that no worker can run. */
+export const hopeless = "no worker can run it: ";
+
 export const responseOf = (status: Status, message = ""): ExecuteResponse => ({
   cachedResult: false,
   status,
@@ -33,11 +36,13 @@ export const missingStatus = (message: string, subjects: readonly string[]): Sta
   ]);
 
 /** 58: without it Bazel gives up. */
-const retryable = (code: number, message: string): Status =>
+export const retryable = (code: number, message: string): Status =>
   failed(code, message, [detail(RetryInfo, { retryDelay: { seconds: 1, nanos: 0 } })]);
 
 /** Of a job that ended without a result. */
 export function viewFailure({ phase, reason, failure }: Ended): ExecuteResponse {
+  if (phase === "CANCELLED" && reason.startsWith(hopeless))
+    return responseOf(failed(grpcCode.failedPrecondition, reason));
   if (phase === "CANCELLED") return responseOf(failed(grpcCode.cancelled, reason || "cancelled"));
   const message = failure ? `${failure.reason}: ${failure.message}` : reason;
   // 57: nobody took it in all the time it may wait.
