@@ -254,9 +254,12 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
 
   test("57: what no worker can run is told so, with what is lacking, and waits for nobody", async () => {
     const properties = [{ name: "Pool", value: "moon" }];
-    const { response } = await bench.execute(await bench.sh(salted("true"), {}, {}, { platform: { properties } }));
+    const action = await bench.sh(salted("true"), {}, {}, { platform: { properties } });
+    const { name, response } = await bench.execute(action);
     equal(response.status?.code, grpcCode.failedPrecondition);
     match(response.status?.message ?? "", /pool=moon/);
+    const later = await bench.grpc.unary(Operations.methods.getOperation, { name });
+    deepEqual(responseOf(later).status, response.status, "whoever asks later hears the same");
     deepEqual(missingIn(asError(response.status)), []);
   });
 

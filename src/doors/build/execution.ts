@@ -8,6 +8,7 @@ import { parseDigest } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import { UntilLeaving } from "#base/until-leaving.ts";
 import { grpcCode } from "#grpc/status.ts";
+import { isRejected } from "#shard/rejected.ts";
 import {
   ExecutionStage_Value as Stage,
   type ExecuteRequest,
@@ -30,7 +31,7 @@ import { planAction, planJoin, planOrder, type ActionSpec, type Asked } from "./
 import { notFound } from "./refusals.ts";
 import type { RanBecause } from "./run-outcome.ts";
 import { aboutSpec, ExecutionFollower, viewCached, viewOperation } from "./view.ts";
-import { failed, isAbandoned, responseOf } from "./view-failure.ts";
+import { failed, hopeless as hopelessly, isAbandoned, responseOf } from "./view-failure.ts";
 
 const noInline: Inline = { inlineStdout: false, inlineStderr: false, inlineOutputFiles: [] };
 
@@ -182,7 +183,8 @@ export class ExecutionService {
         const isNews = follower.hear(message);
         if (follower.ended) break;
         const hopeless = message.kind === "heartbeat" ? await this.#hopeless(waiting, follower) : undefined;
-        if (hopeless) return yield viewOperation(about, follower.progress, hopeless);
+        if (hopeless && !(await this.#giveUp(waiting, hopeless, call)))
+          return yield viewOperation(about, follower.progress, hopeless);
         // Nobody between here and the client should take silence for death.
         if (isNews || message.kind === "heartbeat") yield viewOperation(about, follower.progress);
       }
@@ -220,8 +222,24 @@ export class ExecutionService {
     const [why] = await client.why(jobId).catch(() => []);
     if (why?.because.kind !== "no-executor" || why.because.nearest === undefined) return undefined;
     const { nearest, missing } = why.because;
-    const message = `no worker can run it: the nearest, ${nearest}, does not offer ${missing.join(", ")}`;
+    const message = `${hopelessly}the nearest, ${nearest}, does not offer ${missing.join(", ")}`;
     return responseOf(failed(grpcCode.failedPrecondition, message));
+  }
+
+  /** Where nobody else waits for it, so that whoever asks later hears the same. Whether it ends, which is told then. */
+  async #giveUp({ jobId }: Waiting, { status }: ExecuteResponse, { caller, signal }: BuildCall): Promise<boolean> {
+    // Who may only look ends nothing.
+    if (!caller.may("work.submit")) return false;
+    const { client } = this.#execution;
+    try {
+      const { view } = await client.job(jobId, { tasksMax: 0, signal });
+      if (view.subscribers > 1) return false;
+      await client.cancel(jobId, status?.message ?? "", { signal });
+      return true;
+    } catch (error) {
+      if (!isRejected(error)) throw error;
+      return isRejected(error, "job-ended") || isRejected(error, "job-unknown");
+    }
   }
 
   #leave(jobId: string, subscriber: string): void {

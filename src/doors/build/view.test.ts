@@ -12,7 +12,7 @@ import {
 import { RetryInfo } from "#wire/generated/google/rpc/error_details.ts";
 import { decode } from "#wire/message.ts";
 import { ExecutionFollower, timestampOf, viewOperation, type Ended } from "./view.ts";
-import { abandoned, isAbandoned, responseOf, viewFailure } from "./view-failure.ts";
+import { abandoned, hopeless, isAbandoned, responseOf, viewFailure } from "./view-failure.ts";
 
 const stamp = { epoch: 1, seq: 1 };
 const at = 0;
@@ -115,6 +115,7 @@ describe("a job without a result", () => {
 
   test("57, 58, 65, 67: says by its code whether it is worth another try", () => {
     deepEqual(seen(ended("CANCELLED", "cancelled by miller")), [grpcCode.cancelled, false]);
+    deepEqual(seen(ended("CANCELLED", `${hopeless}the nearest lacks it`)), [grpcCode.failedPrecondition, false]);
     deepEqual(seen(ended("FAILED", "no executor took it within 5 ms")), [grpcCode.failedPrecondition, false]);
     deepEqual(seen(ended("FAILED", "", "executor-lost")), [grpcCode.aborted, true]);
     deepEqual(seen(ended("FAILED", "", "preempted")), [grpcCode.aborted, true]);
