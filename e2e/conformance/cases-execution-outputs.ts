@@ -154,7 +154,9 @@ export const outputCases: readonly Case[] = [
   }),
   onWorkers(80, "a tree that says it is sorted is: the root first, parents before their children", async (lab) => {
     const result = await made(lab, nested, { outputPaths: ["d"] });
-    needs(result.outputDirectories[0]?.isTopologicallySorted, "a server that says its trees are sorted");
+    const [directory] = result.outputDirectories;
+    ok(directory, "the output");
+    needs(directory.isTopologicallySorted, "a server that says its trees are sorted");
     const [root, ...children] = partsOf((await treeAt(lab, result, "d")).bytes);
     equal(root?.tag, 0x0a);
     const known = new Set<string>();
@@ -193,7 +195,9 @@ export const outputCases: readonly Case[] = [
   ),
   onWorkers(82, "properties are told only where asked for", async (lab) => {
     const { outputFiles } = await made(lab, "echo > o", { outputPaths: ["o"] });
-    deepEqual(outputFiles[0]?.nodeProperties ?? { properties: [] }, { properties: [] });
+    const [file] = outputFiles;
+    ok(file, "the output");
+    deepEqual(file.nodeProperties ?? { properties: [] }, { properties: [] });
   }),
   onWorkers(82, "properties that are asked for are told, of files, and of files in trees", async (lab) => {
     const known = lab.capabilities.executionCapabilities?.supportedNodeProperties ?? [];
