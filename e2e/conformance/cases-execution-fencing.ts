@@ -1,4 +1,4 @@
-/** Items 46, 65 and 66 from within: a worker that was given up publishes nothing. In Millrace's own work protocol. */
+/** Items 46, 63, 65 and 66 from within: a worker that was given up publishes nothing, and takes nobody with it. In Millrace's own work protocol. */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { digestText } from "#base/digest.ts";
 import { publicationText } from "#doors/build/publish.ts";
@@ -35,11 +35,15 @@ async function resultFor(lab: Lab, action: Digest, text: string) {
   };
 }
 
+type Reserved = { readonly shard: number; readonly grant: Grant };
+
+const claim = ({ grant: { task, token }, shard }: Reserved, executor: string) => ({ shard, executor, task, token });
+
 /** Asks all shards until one has the task. */
-async function reserved(lab: Lab, executor: string, pool: string): Promise<{ shard: number; grant: Grant }> {
+async function reserved(lab: Lab, executor: string, pool: string): Promise<Reserved> {
   const client = needs(lab.executor, "somebody who may do tasks");
   const { shards } = await client.unary(getPartitionMap, {});
-  let found: { shard: number; grant: Grant } | undefined;
+  let found: Reserved | undefined;
   await until(
     "the task is given out",
     async () => {
@@ -66,12 +70,6 @@ export const fencingCases: readonly Case[] = [
     const action = await sh(lab, "never run by a shell", { action: { platform: { properties } } });
     const waiting = run(lab, action);
     const first = await reserved(lab, "worker/slow", pool);
-    const claim = ({ grant: { task, token }, shard }: typeof first, executor: string) => ({
-      shard,
-      executor,
-      task,
-      token,
-    });
     await client.unary(start, claim(first, "worker/slow"));
     // It falls silent. When its lease has run out, another is given the task.
     const second = await reserved(lab, "worker/next", pool);
@@ -95,5 +93,26 @@ export const fencingCases: readonly Case[] = [
       (await codeOf(client.unary(commit, { ...claim(first, "worker/slow"), result: stale }))) !== 0,
       "and still refused",
     );
+  }),
+  onWorkers(63, "those who share a run share the next one when its worker is lost", async (lab) => {
+    const client = needs(lab.executor, "somebody who may do tasks by the work protocol");
+    const pool = `shared-${Date.now()}`;
+    const properties = [{ name: "Pool", value: pool }];
+    const action = await sh(lab, "never run by a shell", { action: { platform: { properties } } });
+    const waiting = [run(lab, action), run(lab, action), run(lab, action)];
+    const first = await reserved(lab, "worker/lost", pool);
+    await client.unary(start, claim(first, "worker/lost"));
+    // It falls silent, and nobody of the three is to ask again.
+    const second = await reserved(lab, "worker/found", pool);
+    equal(second.grant.task, first.grant.task, "one task for all of them");
+    await client.unary(start, claim(second, "worker/found"));
+    const result = await resultFor(lab, action, "found");
+    await client.unary(commit, { ...claim(second, "worker/found"), result });
+    const all = await Promise.all(waiting);
+    equal(new Set(all.map(({ name }) => name)).size, 1, "one operation");
+    for (const { result: heard, response } of all) {
+      equal(heard.outputFiles[0]?.digest?.sizeBytes, "found".length);
+      equal(response.cachedResult, false, "68");
+    }
   }),
 ];

@@ -101,6 +101,13 @@ export const sharingCases: readonly Case[] = [
     equal(await rolled(lab, (await ranWell(lab, action)).result), second);
     equal(await rolled(lab, await resultOf(lab, action)), second);
   }),
+  onWorkers(61, "who skips the cache joins a run that is under way: nothing in the cache is newer", async (lab) => {
+    const action = await sh(lab, `sleep 1.5; ${dice}`, making);
+    const { ended } = await begin(lab, action);
+    const joined = await ranWell(lab, action, { skipCacheLookup: true });
+    equal(joined.response.cachedResult, false);
+    equal(await rolled(lab, joined.result), await rolled(lab, (await ended).result), "one run");
+  }),
   onWorkers(62, "what is not to be cached is not, and is run each time", async (lab) => {
     const action = await sh(lab, dice, { ...making, action: { doNotCache: true } });
     const first = await rolled(lab, (await ranWell(lab, action)).result);

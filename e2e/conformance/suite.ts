@@ -3,6 +3,7 @@ import { assetCases } from "./cases-assets.ts";
 import { blobCases } from "./cases-blobs.ts";
 import { crashCases } from "./cases-execution-crash.ts";
 import { fencingCases } from "./cases-execution-fencing.ts";
+import { functionCases } from "./cases-execution-functions.ts";
 import { inputCases } from "./cases-execution-inputs.ts";
 import { operationCases } from "./cases-execution-operations.ts";
 import { outputCases } from "./cases-execution-outputs.ts";
@@ -34,6 +35,7 @@ export const executionCases: readonly Case[] = [
   ...refusalCases,
   ...sharingCases,
   ...fencingCases,
+  ...functionCases,
   ...inputCases,
   ...outputCases,
   ...processCases,
