@@ -1,4 +1,7 @@
-/** Items 46, 63, 65 and 66 from within: a worker that was given up publishes nothing, and takes nobody with it. In Millrace's own work protocol. */
+/**
+ * Items 46, 63, 65 and 66 from within: a worker that was given up publishes nothing, and takes nobody with it. In
+ * Millrace's own work protocol.
+ */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { digestText } from "#base/digest.ts";
 import { publicationText } from "#doors/build/publish.ts";

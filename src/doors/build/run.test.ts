@@ -172,7 +172,7 @@ describe("an action on a worker", { skip: !isLinux && "needs linux: the sandbox"
     deepEqual([fourth.status?.code ?? 0, fourth.result?.exitCode], [0, 137]);
   });
 
-  test("what filled the disk is told with what it printed, a log and when to try again, and nothing of what it made", async () => {
+  test("what filled the disk is told with what it printed, a log and when to try again", async () => {
     const { sandbox } = ports;
     const filling = {
       about: sandbox.about,
