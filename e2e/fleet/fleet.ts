@@ -117,6 +117,13 @@ export class Fleet implements AsyncDisposable {
     await member.child?.kill();
   }
 
+  /** How many actions it runs just now, by its own word. */
+  async running({ edge }: Member): Promise<number> {
+    const answer = await fetch(`http://${edge}/metrics`, { signal: AbortSignal.timeout(1_000) });
+    const pools = (await answer.text()).matchAll(/^millrace_worker_running\{[^}]*\} (\d+)/gm);
+    return [...pools].reduce((sum, [, count]) => sum + Number(count), 0);
+  }
+
   /** A client of one node, and of no other. */
   client(member: Member): GrpcClient {
     const found = this.#clients.get(member.name);

@@ -9,22 +9,27 @@ import { Random } from "#base/random.ts";
 import { startPostgres, type PostgresServer } from "#test/postgres.ts";
 import { until } from "#test/until.ts";
 import { Bazel, bazelMissing } from "#e2e/bazel/bazel.ts";
+import type { Workspace } from "#e2e/bazel/workspace.ts";
 import { Processes } from "#e2e/chaos/processes.ts";
 import { Balancer } from "./balancer.ts";
 import { judgeReads } from "./bazel-reads.ts";
 import { Fleet, type FleetPlan } from "./fleet.ts";
+import { operationsAt } from "./operations.ts";
 import { actionsIn, makeSacks, sacksTarget, type Sacks } from "./sacks.ts";
 import { Scissors } from "./scissors.ts";
-import { trouble, type Troubles } from "./trouble.ts";
-import { auditNames, findings } from "./verdict.ts";
+import { missed, type Wants } from "./trouble-plan.ts";
+import { noTroubles, trouble } from "./trouble.ts";
+import { auditNames, findings, type Sleep } from "./verdict.ts";
 import { Wires, wiresMissing } from "./wires.ts";
+
+const fullSize: Sacks = { layers: 5, width: 50, seconds: 1 };
 
 const { values: options } = parseArgs({
   options: {
     builds: { type: "string", default: "10" },
     seed: { type: "string", default: String(Date.now() % 100_000) },
-    width: { type: "string", default: "50" },
-    layers: { type: "string", default: "5" },
+    width: { type: "string", default: String(fullSize.width) },
+    layers: { type: "string", default: String(fullSize.layers) },
     /** Each node in a network of its own, which is cut now and then. Needs root. */
     cut: { type: "boolean", default: false },
     /** Of the frames that bring Bazel something, the share after which its connection breaks; such as 0.01. */
@@ -35,7 +40,8 @@ const { values: options } = parseArgs({
 });
 
 const plan: FleetPlan = { nodes: 3, shards: 32, leaseMs: 3_000, slots: 4 };
-const sacks: Sacks = { layers: Number(options.layers), width: Number(options.width), seconds: 1 };
+const sacks: Sacks = { ...fullSize, layers: Number(options.layers), width: Number(options.width) };
+const wants: Wants = { isFullSize: actionsIn(sacks) >= actionsIn(fullSize), cuts: options.cut };
 /** What Bazel may be told about servers that come and go; all of it is in its manual. */
 const patience = ["--remote_retries=100", "--grpc_keepalive_time=2s", "--grpc_keepalive_timeout=3s"];
 
@@ -79,32 +85,25 @@ async function once(build: number, postgres: PostgresServer, processes: Processe
   const end = new AbortController();
   const startedMs = performance.now();
   const violations: string[] = [];
-  const none: Troubles = { kills: 0, stops: 0, outages: 0, cuts: 0 };
+  const isUnderWay = async (): Promise<boolean> => (await operationsAt(fleet.client(fleet.member("n1")))).length > 0;
   const troubled = options.calm
-    ? Promise.resolve(none)
-    : trouble({ fleet, postgres, random, say, wires }, end.signal).catch((error: unknown) => {
-        violations.push(String(error)); // a node that did not come back, for one
-        return none;
-      });
-  try {
-    const flags = [`--remote_executor=grpc://${balancer.address}`, "--spawn_strategy=remote", "--jobs=24"];
-    // Every call that Bazel made, for whoever has to find out what went wrong.
-    const record = `--experimental_remote_grpc_log=${calls}`;
-    const { output, processes: run } = await bazel.build([sacksTarget], [...flags, ...patience, record]);
-    const actions = (run.get("remote") ?? 0) + (run.get("remote cache hit") ?? 0);
-    if (actions !== actionsIn(sacks)) violations.push(`${actions} actions of ${actionsIn(sacks)} were run`);
-    violations.push(...visible(output));
-    const made = readFileSync(join(workspace.root, "bazel-bin/sacks/all_of_them.txt"), "utf8");
-    const lines = made.trimEnd().split("\n").length;
-    if (lines !== sacks.layers * sacks.width) violations.push(`what was built has ${lines} lines`);
-  } catch (error) {
-    violations.push(String(error).slice(-2_000));
-  }
+    ? Promise.resolve(noTroubles())
+    : trouble({ fleet, postgres, balancer, random, wants, isUnderWay, say, wires }, end.signal).catch(
+        (error: unknown) => {
+          violations.push(String(error)); // a node that did not come back, for one
+          return noTroubles();
+        },
+      );
+  violations.push(...(await buildOnce(bazel, workspace, { through: balancer.address, calls })));
   const tookMs = performance.now() - startedMs;
   end.abort();
-  const troubles = await troubled;
-  const found = await untilEnded(database, fleet);
+  const { sleeps, ...troubles } = await troubled;
+  const found = await untilEnded(database, fleet, sleeps);
   violations.push(...found.violations);
+  const { jobs, attempts, commits, claimsLost, writes } = found;
+  // A smaller build may be over sooner than it was thought to be: then it proves less, and says so.
+  const unseen = options.calm ? [] : missed({ ...troubles, claimsLost }, wants);
+  if (wants.isFullSize) violations.push(...unseen.map((what) => `${what}: the build saw none`));
   await bazel.stop().catch(() => {});
   const {
     resumed,
@@ -113,20 +112,46 @@ async function once(build: number, postgres: PostgresServer, processes: Processe
   } = judgeReads(existsSync(calls) ? readFileSync(calls) : Buffer.alloc(0));
   violations.push(...wrong);
   if (violations.length > 0 || options.keep) keep(fleet, build, say);
-  const { jobs, attempts, commits, writes } = found;
   const snips = balancer.cuts;
   const reads = { readsResumed: resumed, readsCalledOff: calledOff };
   const seconds = Math.round(tookMs / 1_000);
-  const figures = { seconds, ...troubles, snips, ...reads, jobs, attempts, commits, writes };
-  const line = Object.entries({ ...figures, violations: violations.length });
-  return { line: line.map(([name, value]) => `${name}=${value}`).join(" "), violations };
+  const figures = { seconds, ...troubles, claimsLost, snips, ...reads, jobs, attempts, commits, writes };
+  const notProven = unseen.length > 0 ? { NOT_SEEN: unseen.join(",") } : {};
+  return { line: lineOf({ ...figures, violations: violations.length, ...notProven }), violations };
+}
+
+const lineOf = (figures: Readonly<Record<string, number | string>>): string =>
+  Object.entries(figures)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(" ");
+
+/** What was wrong with it. `calls` takes every call that Bazel made, for whoever has to find out what went wrong. */
+async function buildOnce(
+  bazel: Bazel,
+  { root }: Workspace,
+  { through, calls }: { readonly through: string; readonly calls: string },
+): Promise<readonly string[]> {
+  const flags = [`--remote_executor=grpc://${through}`, "--spawn_strategy=remote", "--jobs=24"];
+  const record = `--experimental_remote_grpc_log=${calls}`;
+  try {
+    const { output, processes: run } = await bazel.build([sacksTarget], [...flags, ...patience, record]);
+    const wrong = [...visible(output)];
+    const actions = (run.get("remote") ?? 0) + (run.get("remote cache hit") ?? 0);
+    if (actions !== actionsIn(sacks)) wrong.push(`${actions} actions of ${actionsIn(sacks)} were run`);
+    const made = readFileSync(join(root, "bazel-bin/sacks/all_of_them.txt"), "utf8");
+    const lines = made.trimEnd().split("\n").length;
+    if (lines !== sacks.layers * sacks.width) wrong.push(`what was built has ${lines} lines`);
+    return wrong;
+  } catch (error) {
+    return [String(error).slice(-2_000)];
+  }
 }
 
 /** Jobs that nobody waits for any more are cancelled after a grace; then nothing is left open. */
-async function untilEnded(database: string, { shared, plan: { shards } }: Fleet) {
-  let found = await findings(database, shared, shards);
+async function untilEnded(database: string, { shared, plan: { shards } }: Fleet, sleeps: readonly Sleep[]) {
+  let found = await findings(database, shared, { shards, sleeps });
   const isOver = async (): Promise<boolean> => {
-    found = await findings(database, shared, shards);
+    found = await findings(database, shared, { shards, sleeps });
     return !found.violations.some((violation) => violation.includes("has not ended"));
   };
   await until("every job has ended", isOver, { limitMs: 90_000, everyMs: 1_000 }).catch(() => {});

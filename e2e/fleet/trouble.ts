@@ -2,94 +2,134 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Random } from "#base/random.ts";
 import type { PostgresServer } from "#test/postgres.ts";
+import type { Balancer } from "./balancer.ts";
 import type { Fleet, Member } from "./fleet.ts";
+import { planTurn, type Seen, type Turn, type Wants } from "./trouble-plan.ts";
+import type { Sleep } from "./verdict.ts";
 import type { Wires } from "./wires.ts";
 
 export type TroublePorts = {
   readonly fleet: Fleet;
   readonly postgres: PostgresServer;
+  readonly balancer: Pick<Balancer, "carried">;
   readonly random: Random;
+  readonly wants: Wants;
+  /** Whether actions have begun. Before that there is nothing to be cruel to. */
+  readonly isUnderWay: () => Promise<boolean>;
   readonly say: (line: string) => void;
   /** Left out where nodes have no networks of their own to be cut. */
   readonly wires?: Pick<Wires, "cut" | "mend"> | undefined;
 };
 
-export type Troubles = {
-  readonly kills: number;
-  readonly stops: number;
-  readonly outages: number;
-  readonly cuts: number;
-};
+/** Only what lasted as long as it was meant to; the end of the build cuts short whatever goes on. */
+export type Troubles = Omit<Seen, "claimsLost">;
 
+type Done = { -readonly [what in keyof Troubles]: number } & { readonly sleeps: Sleep[] };
+
+export const noTroubles = (): Done => ({ kills: 0, killsCarried: 0, stops: 0, outages: 0, cuts: 0, sleeps: [] });
+
+const firstAfterMs = { least: 500, more: 500 };
 const everyMs = { least: 2_500, more: 2_500 };
+/** Between the beginnings of a turn's troubles. */
+const beatMs = 500;
+/** What a worker that is to sleep is given to begin something. */
+const busyWithinMs = 5_000;
 
 /** Goes on until the signal, and leaves everything running again. The database goes away once. */
-export async function trouble(ports: TroublePorts, signal: AbortSignal): Promise<Troubles> {
-  const { fleet, random } = ports;
-  const done = { kills: 0, stops: 0, outages: 0, cuts: 0 };
-  const rest = (ms: number): Promise<void> => pause(ms, undefined, { signal }).catch(() => {});
+export async function trouble(ports: TroublePorts, signal: AbortSignal): Promise<Readonly<Done>> {
+  const { fleet, balancer, random, wants } = ports;
+  const done = noTroubles();
+  const rest: Rest = (ms) =>
+    pause(ms, undefined, { signal }).then(
+      () => true,
+      () => false,
+    );
+  while (!signal.aborted && !(await ports.isUnderWay())) await rest(100);
   for (let turn = 0; ; turn += 1) {
-    await rest(everyMs.least + random.fraction() * everyMs.more);
-    if (signal.aborted) return done;
-    const victim = random.pick(fleet.members);
-    const other = random.pick(fleet.members.filter((member) => member !== victim));
-    const [killing, stopping] = [kill(ports, victim, rest), turn % 2 === 1 ? stop(ports, other, rest) : undefined];
-    done.kills += 1;
-    if (turn === 2) {
-      await outage(ports, rest);
-      done.outages += 1;
-    }
-    await killing;
-    if (stopping) {
-      await stopping;
-      done.stops += 1;
-    }
-    if (ports.wires && other.net && !signal.aborted) {
-      await cut(ports, other, { wires: ports.wires, wire: other.net.wire }, rest);
-      done.cuts += 1;
-    }
+    const { least, more } = turn === 0 ? firstAfterMs : everyMs;
+    if (!(await rest(least + random.fraction() * more))) return done;
+    const members = fleet.members.map(({ name, edge }) => ({ name, carried: balancer.carried.get(edge) ?? 0 }));
+    await play(planTurn(turn, { members, random, leaseMs: fleet.plan.leaseMs, wants }), ports, { done, rest });
   }
 }
 
-type Rest = (ms: number) => Promise<void>;
+/** False when it was cut short. */
+type Rest = (ms: number) => Promise<boolean>;
 
-/** Killed with -9; started again at once, or when the others have taken over. */
-async function kill({ fleet, random, say }: TroublePorts, victim: Member, rest: Rest): Promise<void> {
-  const awayMs = random.chance(0.5) ? 0 : fleet.plan.leaseMs * 1.5;
-  say(`kill -9 ${victim.name}, away for ${awayMs} ms`);
-  await fleet.kill(victim);
+type Course = { readonly done: Done; readonly rest: Rest };
+
+async function play(turn: Turn, ports: TroublePorts, course: Course): Promise<void> {
+  const { rest } = course;
+  const begun = [kill(turn.kill, ports, course)];
+  if (turn.stop && (await rest(beatMs))) begun.push(stop(turn.stop, ports, course));
+  if (turn.outage && (await rest(beatMs))) begun.push(outage(turn.outage, ports, course));
+  await Promise.all(begun);
+  if (turn.cut) await cut(turn.cut, ports, course);
+}
+
+async function kill(
+  { victim, awayMs }: Turn["kill"],
+  { fleet, balancer, say }: TroublePorts,
+  { done, rest }: Course,
+): Promise<void> {
+  const member = fleet.member(victim);
+  const carried = balancer.carried.get(member.edge) ?? 0;
+  say(`kill -9 ${victim}, which has ${carried} of Bazel's connections, away for ${awayMs} ms`);
+  await fleet.kill(member);
+  done.kills += 1;
+  if (carried > 0) done.killsCarried += 1;
   await rest(awayMs);
-  fleet.up(victim);
-  await fleet.ready(victim, 100);
+  fleet.up(member);
+  await fleet.ready(member, 100);
 }
 
 /** Asleep until long after its leases are over; then it goes on as if nothing had been. */
-async function stop({ fleet, say }: TroublePorts, victim: Member, rest: Rest): Promise<void> {
-  const forMs = fleet.plan.leaseMs * 2;
-  say(`SIGSTOP ${victim.name} for ${forMs} ms`);
-  victim.child?.signal("SIGSTOP");
-  await rest(forMs);
-  victim.child?.signal("SIGCONT");
+async function stop(
+  { victim, forMs }: NonNullable<Turn["stop"]>,
+  { fleet, say }: TroublePorts,
+  { done, rest }: Course,
+): Promise<void> {
+  const member = fleet.member(victim);
+  const { child } = member;
+  await untilBusy(member, fleet, rest);
+  say(`SIGSTOP ${victim} for ${forMs} ms`);
+  const fromMs = Date.now();
+  child?.signal("SIGSTOP");
+  if (await rest(forMs)) done.stops += 1;
+  done.sleeps.push({ name: victim, fromMs, toMs: Date.now() });
+  child?.signal("SIGCONT");
+  say(`SIGCONT ${victim}`);
 }
 
-async function outage({ fleet, postgres, say }: TroublePorts, rest: Rest): Promise<void> {
-  const forMs = fleet.plan.leaseMs * 3;
+/** One that sleeps with nothing in its hands has nothing to lose. */
+async function untilBusy(member: Member, fleet: Fleet, rest: Rest): Promise<void> {
+  for (const untilMs = performance.now() + busyWithinMs; performance.now() < untilMs;) {
+    const running = await fleet.running(member).catch(() => 0);
+    if (running > 0 || !(await rest(20))) return;
+  }
+}
+
+async function outage(
+  { forMs }: NonNullable<Turn["outage"]>,
+  { postgres, say }: TroublePorts,
+  { done, rest }: Course,
+): Promise<void> {
   say(`PostgreSQL is away for ${forMs} ms`);
   await postgres.stop("fast");
-  await rest(forMs);
+  if (await rest(forMs)) done.outages += 1;
   await postgres.start();
 }
 
 /** Nobody is told: what was said on the way is lost, and connections stay open until somebody gives up on them. */
 async function cut(
-  { fleet, say }: TroublePorts,
-  victim: Member,
-  { wires, wire }: { readonly wires: Pick<Wires, "cut" | "mend">; readonly wire: number },
-  rest: Rest,
+  { victim, forMs }: NonNullable<Turn["cut"]>,
+  { fleet, wires, say }: TroublePorts,
+  { done, rest }: Course,
 ): Promise<void> {
-  const forMs = fleet.plan.leaseMs * 2;
-  say(`the network of ${victim.name} is cut for ${forMs} ms`);
-  wires.cut(wire);
-  await rest(forMs);
-  wires.mend(wire);
+  const { net } = fleet.member(victim);
+  if (!wires || !net || !(await rest(0))) return;
+  say(`the network of ${victim} is cut for ${forMs} ms`);
+  wires.cut(net.wire);
+  if (await rest(forMs)) done.cuts += 1;
+  wires.mend(net.wire);
 }

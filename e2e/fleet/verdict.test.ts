@@ -29,3 +29,19 @@ test("attempts are those that were begun, however that was said, and not given b
   ];
   deepEqual(judge(log, []).attempts, 2);
 });
+
+test("a claim is lost asleep if it expired between its worker's falling asleep and waking", () => {
+  const claimed = (token: number, executor: string) => told({ kind: "claimed", task: token, token, executor }, token);
+  const ended = (token: number, at: number, outcome = "expired") =>
+    told({ kind: "attempt-ended", task: token, token, outcome, at }, 10 + token);
+  const log = [
+    ...[1, 2, 3].map((token) => claimed(token, "n1")),
+    claimed(4, "n2"),
+    ended(1, 50),
+    ended(2, 150),
+    ended(3, 150, "failed"),
+    ended(4, 150),
+  ];
+  deepEqual(judge(log, [], [{ name: "n1", fromMs: 100, toMs: 200 }]).claimsLost, 1);
+  deepEqual(judge(log, []).claimsLost, 0);
+});

@@ -9,10 +9,15 @@ export type Findings = {
   readonly jobs: number;
   readonly attempts: number;
   readonly commits: number;
+  /** Claims of workers that slept until these were over. */
+  readonly claimsLost: number;
   /** Names that were written, each time it was. */
   readonly writes: number;
   readonly violations: readonly string[];
 };
+
+/** When a node did not get to run; by the clock of this machine. */
+export type Sleep = { readonly name: string; readonly fromMs: number; readonly toMs: number };
 
 /** Has the database write down every change of a name, from now on. Nodes have to be up: the table is theirs. */
 export async function auditNames(database: string): Promise<void> {
@@ -26,14 +31,18 @@ export async function auditNames(database: string): Promise<void> {
   );
 }
 
-export async function findings(database: string, shared: string, shards: number): Promise<Findings> {
+export async function findings(
+  database: string,
+  shared: string,
+  { shards, sleeps }: { readonly shards: number; readonly sleeps: readonly Sleep[] },
+): Promise<Findings> {
   const told = await allEvents(database, shared, shards);
   const rows = await ask(database, "select space, name, count(*)::int as times from names_written group by 1, 2");
   const names = rows.map(({ space, name, times }) => ({
     name: `${String(space)} ${String(name)}`,
     times: Number(times),
   }));
-  return judge(told, names);
+  return judge(told, names, sleeps);
 }
 
 async function allEvents(database: string, shared: string, shards: number): Promise<readonly Told[]> {
@@ -76,6 +85,7 @@ function begun(told: readonly Told[]): readonly number[] {
 export function judge(
   told: readonly Told[],
   names: readonly { readonly name: string; readonly times: number }[],
+  sleeps: readonly Sleep[] = [],
 ): Findings {
   const count = (kind: Told["event"]["kind"]): number => told.filter(({ event }) => event.kind === kind).length;
   const violations = [
@@ -88,9 +98,23 @@ export function judge(
     jobs: count("job-submitted"),
     attempts: begun(told).length,
     commits: count("committed"),
+    claimsLost: lostAsleep(told, sleeps),
     writes,
     violations,
   };
+}
+
+/** How many claims expired while their worker slept: whatever it says of them when it wakes is too late. */
+function lostAsleep(told: readonly Told[], sleeps: readonly Sleep[]): number {
+  const holders = new Map<string, string>();
+  let lost = 0;
+  for (const { shard, event } of told) {
+    if (event.kind === "claimed") holders.set(`${shard}/${event.token}`, event.executor);
+    if (event.kind !== "attempt-ended" || event.outcome !== "expired") continue;
+    const holder = holders.get(`${shard}/${event.token}`);
+    if (sleeps.some(({ name, fromMs, toMs }) => name === holder && fromMs < event.at && event.at < toMs)) lost += 1;
+  }
+  return lost;
 }
 
 function* committedTwice(told: readonly Told[]): Generator<string> {
