@@ -1,29 +1,25 @@
 /** A workspace, a Bazel and a node that executes for it: each made anew, and all of it gone in the end. */
 import { execFileSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { chmodSync, globSync, mkdirSync, readFileSync } from "node:fs";
+import { chmodSync, mkdirSync } from "node:fs";
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Bazel, type Built } from "./bazel.ts";
 import { Program } from "./program.ts";
+import { Site } from "./site.ts";
 import { addTrials } from "./trials.ts";
-import { makeWorkspace, type Workspace } from "./workspace.ts";
+import { makeWorkspace } from "./workspace.ts";
 import { clearAway } from "#test/clear-away.ts";
 
-export class RemoteBuild implements AsyncDisposable {
-  /** In everything that is built, so that no cache has it. */
-  readonly salt: string;
-  readonly bazel: Bazel;
+export class RemoteBuild extends Site implements AsyncDisposable {
   readonly program: Program;
   readonly #folder: string;
-  readonly #workspace: Workspace;
 
-  private constructor(folder: string, salt: string, workspace: Workspace, program: Program) {
-    this.salt = salt;
+  private constructor(folder: string, salt: string, program: Program) {
+    const workspace = addTrials(makeWorkspace(folder, salt), folder, salt);
+    const flags = [`--remote_executor=grpc://${program.address}`, "--spawn_strategy=remote", "--remote_retries=20"];
+    super({ folder, salt, workspace, flags: () => flags });
     this.#folder = folder;
-    this.#workspace = workspace;
-    this.bazel = new Bazel(workspace, join(folder, "bazel"));
     this.program = program;
   }
 
@@ -32,36 +28,7 @@ export class RemoteBuild implements AsyncDisposable {
     chmodSync(folder, 0o711); // actions run as other users, below it
     const actionsIn = join(folder, "actions");
     mkdirSync(actionsIn, { mode: 0o711 });
-    const salt = randomUUID();
-    const workspace = addTrials(makeWorkspace(folder, salt), folder, salt);
-    return new RemoteBuild(folder, salt, workspace, await Program.open(join(folder, "node"), actionsIn));
-  }
-
-  get flags(): readonly string[] {
-    return [`--remote_executor=grpc://${this.program.address}`, "--spawn_strategy=remote", "--remote_retries=20"];
-  }
-
-  build(...targets: readonly string[]): Promise<Built> {
-    return this.bazel.build(targets, this.flags);
-  }
-
-  test(target: string, ...more: readonly string[]): Promise<Built> {
-    return this.bazel.test([target], [...this.flags, ...more]);
-  }
-
-  /** Where an output is. */
-  at(path: string): string {
-    return join(this.#workspace.root, "bazel-bin", path);
-  }
-
-  made(path: string): string {
-    return readFileSync(this.at(path), "utf8");
-  }
-
-  /** What the node noted of actions that failed, as Bazel has filed it. */
-  serverLogs(): readonly string[] {
-    const files = globSync("bazel/*/bazel-remote-logs/*/*", { cwd: this.#folder });
-    return files.map((file) => readFileSync(join(this.#folder, file), "utf8"));
+    return new RemoteBuild(folder, randomUUID(), await Program.open(join(folder, "node"), actionsIn));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,0 +1,55 @@
+/** What a build has to come to, whoever executes it: the same for one node and for several. */
+import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { createReadStream, readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
+import type { Site } from "./site.ts";
+import { Teller } from "./teller.ts";
+import { inputsCount, largeBytes } from "./trials.ts";
+
+export const links = ["//links:through_links", "//links:linked"];
+export const ofMany = "//large:of_many";
+export const large = ["//large:large", "//large:large_sum"];
+
+/** C++ libraries, a binary of them, what that says, and a tree that it fills. */
+export function wheelsTurned(site: Site): void {
+  match(site.made("flour/said.txt"), new RegExp(`^0 ${site.salt}\n1 ${site.salt}\n`));
+  deepEqual(readdirSync(site.at("flour/sacks")).toSorted(), ["deep", "empty", "grind"]);
+  ok((statSync(site.at("flour/sacks/grind")).mode & 0o100) !== 0);
+  match(readFileSync(site.at("flour/sacks/deep/er/flour"), "utf8"), new RegExp(site.salt));
+}
+
+export function linksLead(site: Site): void {
+  equal(site.made("links/through.txt"), `grain ${site.salt}\n`.repeat(3));
+  const targets = ["near", "deep/back"].map((path) => readlinkSync(site.at(`links/linked/${path}`)));
+  deepEqual(targets, ["deep/real", "../near"]);
+}
+
+export function manyWereRead(site: Site): void {
+  const lines = site.made("large/of_many.txt").trimEnd().split("\n");
+  deepEqual([lines.length, lines.at(-1)], [inputsCount, `${inputsCount - 1} ${site.salt}`]);
+}
+
+/** As it was made: an action that had it for its input has summed it up. */
+export async function largeIsWhole(site: Site): Promise<void> {
+  const file = site.at("large/large.bin");
+  equal(statSync(file).size, largeBytes);
+  const hash = createHash("sha256");
+  for await (const part of createReadStream(file)) hash.update(part as Buffer);
+  equal(hash.digest("hex"), site.made("large/large.sum").trim());
+}
+
+/** All tests at once: each ends in its own way, and what it said is shown. */
+export async function testsEndEachItsWay(site: Site): Promise<void> {
+  await using teller = await Teller.open(["fail", "pass"]);
+  const ways = { pass: "PASSED", fail: "FAILED", flaky: "FLAKY", endless: "TIMEOUT" };
+  const targets = Object.keys(ways).map((name) => `//trials:${name}_test`);
+  const flags = ["--keep_going", "--test_timeout=5", `--test_env=FLAKY_PORT=${teller.port}`, "--test_output=all"];
+  await rejects(site.test(targets, ...flags), (error) => {
+    for (const [name, way] of Object.entries(ways))
+      match(String(error), new RegExp(`^//trials:${name}_test +${way}`, "m"));
+    match(String(error), /the wheel is stuck\nand says so here/);
+    match(String(error), /told to fail[^]*told to pass/);
+    return true;
+  });
+  equal(teller.told, 2);
+}
