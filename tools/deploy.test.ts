@@ -152,13 +152,28 @@ describe("the Kubernetes manifests", () => {
   });
 
   test("give a node longer to leave than it takes, and take one at a time", () => {
-    ok(Number(at(pod, "terminationGracePeriodSeconds")) * 1_000 >= config.node.stopWithin + 30_000);
+    const [program, seconds] = at(container, "lifecycle", "preStop", "exec", "command") as readonly string[];
+    equal(program, "sleep");
+    ok(Number(seconds) >= 5, "endpoints hear of it in time");
+    const givenMs = (Number(at(pod, "terminationGracePeriodSeconds")) - Number(seconds)) * 1_000;
+    ok(givenMs >= config.node.stopWithin + 30_000, "the time before SIGTERM is part of the pod's");
     equal(at(only("PodDisruptionBudget"), "spec", "maxUnavailable"), 1);
     equal(at(only("HorizontalPodAutoscaler"), "spec", "scaleTargetRef", "kind"), "StatefulSet");
   });
 
+  test("are spread over machines, and leave no disks behind but when all is deleted", () => {
+    const [spread] = at(pod, "topologySpreadConstraints") as readonly object[];
+    equal(at(spread, "topologyKey"), "kubernetes.io/hostname");
+    equal(at(spread, "whenUnsatisfiable"), "ScheduleAnyway");
+    deepEqual(at(spread, "labelSelector"), at(only("StatefulSet"), "spec", "selector"));
+    const retention = at(only("StatefulSet"), "spec", "persistentVolumeClaimRetentionPolicy");
+    deepEqual(retention, { whenScaled: "Delete", whenDeleted: "Retain" });
+    ok(config.blobs.kind === "disk" && config.blobs.authoritative, "what is on a disk is elsewhere as well");
+  });
+
   test("run as nobody in particular", () => {
     equal(at(pod, "securityContext", "runAsNonRoot"), true);
+    equal(at(pod, "automountServiceAccountToken"), false);
     deepEqual(at(container, "securityContext", "capabilities", "drop"), ["ALL"]);
     equal(at(container, "securityContext", "allowPrivilegeEscalation"), false);
     equal(at(pod, "securityContext", "fsGroupChangePolicy"), "OnRootMismatch", "modes of files are the node's affair");
