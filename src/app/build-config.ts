@@ -11,6 +11,8 @@ const Prefix = z
 
 const Property = z.string().regex(/^[^=\s]{1,100}$/, "write the name of a platform property");
 
+const Pool = z.string().regex(/^[^\s\p{Cc}]{1,100}$/u, "write the name of a pool");
+
 export const BuildConfig = z.strictObject({
   instances: z
     .array(z.string().max(200))
@@ -42,6 +44,14 @@ export const BuildConfig = z.strictObject({
   noWorkerWithin: Duration({ max: "7d" })
     .prefault("20s")
     .describe("And for how long when no worker offers what it asks for: some may be starting."),
+  pools: z
+    .array(Pool)
+    .max(1_000)
+    .default([])
+    .describe(
+      "Pools that may have no worker just now, such as those that are started when they are needed: their actions wait " +
+        "for `queueWithin`, not for `noWorkerWithin`.",
+    ),
   leaveGrace: Duration({ max: "1d" })
     .prefault("30s")
     .describe("How long an action goes on when nobody waits for it any more."),

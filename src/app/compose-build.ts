@@ -83,7 +83,9 @@ export function executionPorts(
 ): ExecutionPorts | undefined {
   if (!build.execute) return undefined;
   const settings = executionSettings(build, worker.labels);
-  return { client, trees, settings, live, here: parts.here, hasWorkers: workersOf(parts) };
+  // Workers of a pool that is named come when there is work for them.
+  const hasWorkers = settings.pools.length > 0 ? () => true : workersOf(parts);
+  return { client, trees, settings, live, here: parts.here, hasWorkers };
 }
 
 const seenForMs = 5_000;
@@ -113,6 +115,7 @@ export function executionSettings(config: BuildConfig, labels: readonly string[]
     timeoutMsMax: config.actionTimeoutMax,
     queueMs: config.queueWithin,
     noWorkerMs: config.noWorkerWithin,
+    pools: config.pools,
     leaveGraceMs: config.leaveGrace,
     properties: [...new Set([...config.properties, ...offered])],
     ignoredProperties: config.ignoreProperties,

@@ -40,7 +40,13 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
   before(async () => {
     lab = await Lab.open({
       edge: { listen: ["127.0.0.1:0"], identity: { tokens } },
-      build: { ignoreProperties: ["container-image"], leaveGrace: "1s", noWorkerWithin: "1s", actionTimeoutMax: "1h" },
+      build: {
+        ignoreProperties: ["container-image"],
+        leaveGrace: "1s",
+        noWorkerWithin: "1s",
+        actionTimeoutMax: "1h",
+        pools: ["tide"],
+      },
       worker: { slots: 4, labels: ["gpu=yes"] },
     });
     bench = new Bench(lab.client(secrets.mill));
@@ -261,6 +267,18 @@ describe("remote execution", { skip: !isLinux && "needs linux: the sandbox", tim
     const later = await bench.grpc.unary(Operations.methods.getOperation, { name });
     deepEqual(responseOf(later).status, response.status, "whoever asks later hears the same");
     deepEqual(missingIn(asError(response.status)), []);
+  });
+
+  test("57: for a pool that is known to have no worker at times it waits in the queue", async () => {
+    const properties = [{ name: "Pool", value: "tide" }];
+    const action = await bench.sh(salted("true"), {}, {}, { platform: { properties } });
+    const signal = AbortSignal.timeout(4_000);
+    const seen: number[] = [];
+    await rejects(async () => {
+      for await (const operation of bench.stream(action, {}, { signal })) seen.push(metadataOf(operation).stage);
+    });
+    ok(signal.aborted, "until nobody waits any more");
+    ok(seen.every((stage) => stage === Stage.QUEUED));
   });
 
   test("84: a failing command is a result with its exit code and its words, and is not cached", async () => {

@@ -80,11 +80,11 @@ describe("/metrics after real work", { skip: !isLinux && "needs linux: the sandb
 
   test("claims, waits and runs are counted by class", () => {
     // What several shards granted at once, and there was no room for, was given back and granted again.
-    const released = sum("millrace_attempts_total", { class: "door=build", outcome: "released" });
-    equal(sum("millrace_claims_total", { class: "door=build" }), 3 + released);
-    equal(sum("millrace_attempts_total", { class: "door=build", outcome: "committed" }), 3);
-    equal(sum("millrace_task_wait_seconds_count", { class: "door=build" }), 3 + released);
-    equal(sum("millrace_task_run_seconds_count", { class: "door=build" }), 3);
+    const released = sum("millrace_attempts_total", { class: "door=build,pool=default", outcome: "released" });
+    equal(sum("millrace_claims_total", { class: "door=build,pool=default" }), 3 + released);
+    equal(sum("millrace_attempts_total", { class: "door=build,pool=default", outcome: "committed" }), 3);
+    equal(sum("millrace_task_wait_seconds_count", { class: "door=build,pool=default" }), 3 + released);
+    equal(sum("millrace_task_run_seconds_count", { class: "door=build,pool=default" }), 3);
     ok(sum("millrace_task_run_seconds_sum") >= 0.6, "each slept for a fifth of a second");
     // Two slots for three of them: the last had to wait for one of the others.
     ok(sum("millrace_task_wait_seconds_sum") >= 0.15, String(sum("millrace_task_wait_seconds_sum")));
@@ -122,7 +122,7 @@ describe("/metrics after real work", { skip: !isLinux && "needs linux: the sandb
     const waiting = bench.execute(action, {}, { signal: call.signal }).catch(() => undefined);
     const queued = async (count: number) => {
       await scrape();
-      return sum("millrace_queue_tasks", { class: "door=build,gpu=no" }) === count;
+      return sum("millrace_queue_tasks", { class: "door=build,gpu=no,pool=default" }) === count;
     };
     await until("it is queued", () => queued(1), { limitMs: 20_000, everyMs: 50 });
     call.abort();

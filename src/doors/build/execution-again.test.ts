@@ -119,7 +119,12 @@ async function rig(before: { inputs?: () => Promise<void>; join?: () => Promise<
     await shard.request({ kind: "command", shard: 0, command: { kind: "published", ...about } });
   }
   const taken = async (): Promise<Granted> => {
-    const [granted] = await client.reserve(0, { executor: "w", offers: [taskLabel], count: 1, start: true });
+    const [granted] = await client.reserve(0, {
+      executor: "w",
+      offers: [taskLabel, "pool=default"],
+      count: 1,
+      start: true,
+    });
     if (!granted) throw new Error("there is nothing to do");
     return granted;
   };

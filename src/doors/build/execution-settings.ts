@@ -9,6 +9,8 @@ export type ExecutionSettings = {
   readonly queueMs: number;
   /** How long an action may wait that no worker could run: some may be starting. */
   readonly noWorkerMs: number;
+  /** Pools that may have no worker just now: their actions wait for one as long as for a busy one. */
+  readonly pools: readonly string[];
   /** How long an action goes on that nobody waits for any more. */
   readonly leaveGraceMs: number;
   /** Names of platform properties that workers have labels of the same name for. */
@@ -26,6 +28,7 @@ export const executionSettingsDefault: ExecutionSettings = {
   timeoutMsMax: 24 * 60 * minute,
   queueMs: 30 * minute,
   noWorkerMs: 20_000,
+  pools: [],
   leaveGraceMs: 30_000,
   properties: [],
   ignoredProperties: [],

@@ -27,6 +27,7 @@ import { refusalOfWork } from "./execution-refusals.ts";
 import { cachedResponse, readResponse, type Inline } from "./execution-response.ts";
 import { cachedName, operationName } from "./operation-names.ts";
 import { OperationsService, type Found } from "./operations.ts";
+import { poolLabel } from "./plan-platform.ts";
 import { planAction, planJoin, planOrder, type ActionSpec, type Asked } from "./plan.ts";
 import { notFound } from "./refusals.ts";
 import type { RanBecause } from "./run-outcome.ts";
@@ -214,7 +215,10 @@ export class ExecutionService {
       .catch((error: unknown) => report("note an action", error));
   }
 
-  /** 57: what no worker can run is told so, with what the nearest one lacks; with none at all it may wait. */
+  /**
+   * 57: what no worker can run is told so, with what the nearest one lacks. With none at all it may wait, and so it may
+   * for a pool that is known to have none at times.
+   */
   async #hopeless({ jobId, spec }: Waiting, { progress }: ExecutionFollower): Promise<ExecuteResponse | undefined> {
     const { client, settings } = this.#execution;
     if (progress.stage !== Stage.QUEUED || this.#ports.clock.wallMs() - spec.queuedAtMs < settings.noWorkerMs)
@@ -222,6 +226,7 @@ export class ExecutionService {
     const [why] = await client.why(jobId).catch(() => []);
     if (why?.because.kind !== "no-executor" || why.because.nearest === undefined) return undefined;
     const { nearest, missing } = why.because;
+    if (settings.pools.some((pool) => missing.includes(poolLabel(pool)))) return undefined;
     const message = `${hopelessly}the nearest, ${nearest}, does not offer ${missing.join(", ")}`;
     return responseOf(failed(grpcCode.failedPrecondition, message));
   }

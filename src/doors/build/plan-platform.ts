@@ -20,13 +20,19 @@ export type Demands = {
 /** As Bazel says it: a name for the tool with all its files, and how it is spoken to. */
 export type ToolDemand = { readonly key: string; readonly protocol: "proto" | "json" };
 
+const poolDefault = "default";
+
+export function poolLabel(pool: string): string {
+  return `pool=${pool || poolDefault}`;
+}
+
 /** Names that mean the same to everybody, and the labels that workers have for their values. */
 const wellKnown: Readonly<Record<string, (value: string) => string>> = {
   OSFamily: (value) => `os=${value.toLowerCase()}`,
   ISA: (value) => `arch=${architectures[value.toLowerCase()] ?? value.toLowerCase()}`,
   Arch: (value) => `arch=${architectures[value.toLowerCase()] ?? value.toLowerCase()}`,
-  Pool: (value) => `pool=${value}`,
-  pool: (value) => `pool=${value}`,
+  Pool: poolLabel,
+  pool: poolLabel,
   sandbox: (value) => `sandbox=${value}`,
 };
 
@@ -70,9 +76,13 @@ export function demandsOf(platform: Platform | undefined, settings: ExecutionSet
     else if (name === "persistentWorkerProtocol") protocol = protocolOf(value);
     else throw unknownProperty(name, settings);
   }
+  // Who asks for nothing special is not given what others pay for.
+  if (!labels.values().some(isPool)) labels.add(poolLabel(poolDefault));
   const tool = key === "" ? undefined : { key, protocol };
   return { labels: [...labels].toSorted(byCode), network, memoryBytes, cpus, tool };
 }
+
+const isPool = (label: string): boolean => label.startsWith("pool=");
 
 function keyOf(value: string): string {
   if (value.length > labelLengthMax) throw invalid("platform property persistentWorkerKey is longer than keys are");

@@ -108,7 +108,11 @@ describe("an action to be executed", () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom("a", "b", "c"), { maxLength: 5 }), (names) => {
         const requires = order({}, platform(names)).stages[0]?.tasks?.template.requires ?? [];
-        deepEqual(requires, ["door=build", ...[...new Set(names)].toSorted().map((each) => `gpu=${each}`)]);
+        deepEqual(requires, [
+          "door=build",
+          ...[...new Set(names)].toSorted().map((each) => `gpu=${each}`),
+          "pool=default",
+        ]);
       }),
     );
   });

@@ -55,10 +55,10 @@ test("a build becomes a job with a stage for each set of actions that wait alike
   deepEqual(
     recorded.groups.map(({ requires, timeoutMs }) => [requires, timeoutMs]),
     [
-      [["door=build"], 3_600_000],
+      [["door=build", "pool=default"], 3_600_000],
       [["door=build", "pool=large"], 90_000],
-      [["door=build"], 3_600_000],
-      [["door=build"], 3_600_000],
+      [["door=build", "pool=default"], 3_600_000],
+      [["door=build", "pool=default"], 3_600_000],
     ],
   );
   const { door, requestKey, priority, deadlineMs, shardKey } = order;
