@@ -1,5 +1,5 @@
 /** What an executor that is not ours can do with the claims that it is given, and what it cannot. */
-import { deepEqual, equal, fail, match } from "node:assert/strict";
+import { deepEqual, equal, fail, match, rejects } from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import { digestText } from "#base/digest.ts";
@@ -36,7 +36,7 @@ describe("an executor that is not ours", { timeout: 60_000 }, () => {
   let lab: Lab;
   let bench: Bench;
   before(async () => {
-    const tokens = tokensFor(["member", "executor"]);
+    const tokens = tokensFor(["member", "executor"]).map((token) => ({ ...token, pools: ["default"] }));
     lab = await Lab.open({
       edge: { listen: ["127.0.0.1:0"], identity: { tokens } },
       worker: { enabled: false },
@@ -87,6 +87,12 @@ describe("an executor that is not ours", { timeout: 60_000 }, () => {
     const action = await bench.sh("mine");
     equal(await doneFor(action, action), "chaff");
     equal(await cached(action), true);
+  });
+
+  test("takes no work of a pool that it was not given", async () => {
+    const wanted = { start: true, startPure: false, prefer: [], count: 1, nonce: randomUUID() };
+    const asked = { shard: 0, executor, offers: ["door=build", "pool=gpu"], ...wanted };
+    await rejects(bench.grpc.unary(reserve, asked), (error) => isGrpcError(error, grpcCode.permissionDenied));
   });
 
   test("E4: publishes nothing for another action; its job ends all the same, and that is said", async () => {

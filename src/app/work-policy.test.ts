@@ -56,6 +56,16 @@ describe("what a caller may ask of a shard", () => {
     throws(() => policy.request(worker("acme"), one(reserve("other"))), isDenied);
   });
 
+  test("is work of the pools that it was given, where it was given some", () => {
+    const grant = { name: "runner", tenant: "acme", roles: ["executor"], pools: ["gpu"] } as const;
+    const offering = (...offers: readonly string[]) => one({ ...reserve(), offers } as Command);
+    const given = principal(grant, "token");
+    ok(policy.request(given, offering("door=build", "pool=gpu")));
+    ok(policy.request(given, offering("door=build")));
+    throws(() => policy.request(given, offering("pool=gpu", "pool=release")), isDenied);
+    ok(policy.request(worker("acme"), offering("pool=release")), "given none, it is of any");
+  });
+
   test("E4: does not make it a planner of builds, who says what is published and in whose name", () => {
     const asked = { ...reserve(), offers: ["door=build", planLabel] } as Command;
     ok(policy.request(operator, one(asked)));

@@ -169,10 +169,18 @@ function ownDoor(principal: Admitted, door: string): void {
   throw denied(`jobs of the door ${door} are made by its own calls, such as Execute and SubmitBuild`);
 }
 
-/** Who plans a build says what its actions are, and whose: that is the door's word as well. */
+/**
+ * An executor's pools are its principal's, whatever it asks for. And who plans a build says what its actions are, and
+ * whose: that is the door's word as well.
+ */
 function ownOffers(principal: Admitted, offers: readonly string[]): void {
-  if (principal?.roles.has("operator") || !offers.includes(buildPlanLabel)) return;
-  throw denied(`stages of builds are planned by nodes: ${buildPlanLabel} is not for others to offer`);
+  if (principal?.roles.has("operator")) return;
+  if (offers.includes(buildPlanLabel))
+    throw denied(`stages of builds are planned by nodes: ${buildPlanLabel} is not for others to offer`);
+  const pools = principal?.pools;
+  const other = pools && offers.find((label) => label.startsWith("pool=") && !pools.includes(label.slice(5)));
+  if (other !== undefined)
+    throw denied(`${principal?.name} was not given ${other}: its pools are ${pools?.join(", ")}`);
 }
 
 const asTheNode: ReadonlySet<string> = new Set(Object.values(shellKinds));

@@ -100,7 +100,7 @@ describe("the names in a certificate", () => {
 
 describe("certificate rules", () => {
   const rules = certificateRules([
-    { match: "URI:spiffe://acme/worker/*", tenant: "*", roles: ["executor"] },
+    { match: "URI:spiffe://acme/worker/*", tenant: "*", roles: ["executor"], pools: ["gpu"] },
     { match: "CN:build-*", name: "builders", tenant: "acme", roles: ["member"] },
   ]);
   const uri: CertificateName = { kind: "URI", value: "spiffe://acme/worker/7" };
@@ -109,6 +109,7 @@ describe("certificate rules", () => {
   test("make a principal by the first that fits", () => {
     const worker = rules({ trusted: true, names: [cn, uri] });
     ok(worker.ok);
+    deepEqual(worker.principal.pools, ["gpu"]);
     deepEqual(
       [worker.principal.name, worker.principal.tenant, worker.principal.proof],
       [uri.value, "*", "certificate"],

@@ -10,6 +10,7 @@ export type CertificateRule = {
   readonly name?: string | undefined;
   readonly tenant: string;
   readonly roles: readonly Role[];
+  readonly pools?: readonly string[] | undefined;
 };
 
 export type CertificateRules = (certificate: PeerCertificate) => Identified;
@@ -27,6 +28,7 @@ export function certificateRules(rules: readonly CertificateRule[]): Certificate
         name: rule.name ?? fitting.value.slice(0, nameLengthMax),
         tenant: rule.tenant,
         roles: rule.roles,
+        pools: rule.pools,
       };
       return { ok: true, principal: principal(grant, "certificate"), untilMs: Infinity };
     }

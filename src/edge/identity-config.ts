@@ -17,9 +17,16 @@ const Tenant = z.string().refine((tenant) => tenant === allTenants || tenantPatt
   message: `write letters, digits, dots and dashes, or "${allTenants}" for all tenants`,
 });
 
+const Pools = z
+  .array(z.string().regex(/^[^\s\p{Cc}]{1,100}$/u, "write the name of a pool"))
+  .max(1_000)
+  .optional()
+  .describe("The pools that an executor may take work of, as labels `pool=...`. Left out: any.");
+
 const granted = {
   tenant: Tenant.describe('The tenant it belongs to; "*" is all of them, for operators and shared executors.'),
   roles: Roles.min(1).describe("What it may do, by role."),
+  pools: Pools,
 };
 
 function checkGrant(grant: { tenant: string; roles: readonly Role[] }, context: z.RefinementCtx): void {
@@ -136,6 +143,7 @@ const Issuer = z
       .describe("Which claim names the caller, in logs and in the record of who asked."),
     tenant: TenantRule.describe("Which tenant the caller belongs to. Operators are of all tenants by themselves."),
     roles: RoleRule.describe("Which roles the caller has."),
+    pools: Pools,
   })
   .superRefine(({ tenant, roles: rule }, context) => {
     if (!("fixed" in tenant) || tenant.fixed !== allTenants) return;

@@ -76,12 +76,13 @@ function anonymousOf(identity: Identity): Known["anonymous"] {
 }
 
 async function readToken(token: TokenConfig, tokenLengthMax: number): Promise<StaticToken> {
-  const { name, tenant, roles, file } = token;
-  if (token.sha256 !== undefined) return { name, tenant, roles, sha256: token.sha256 };
+  const { name, tenant, roles, pools, file } = token;
+  const grant = { name, tenant, roles, pools };
+  if (token.sha256 !== undefined) return { ...grant, sha256: token.sha256 };
   const secret = (await readSmallFile(file ?? "", "read a token", 64 * 1024)).trim();
   const why = tokenProblem(secret, tokenLengthMax);
   if (why !== undefined) throw new Fault("invalid", "read a token", { name, file, why });
-  return { name, tenant, roles, sha256: tokenSha256(secret) };
+  return { ...grant, sha256: tokenSha256(secret) };
 }
 
 async function readKeys(keys: KeysConfig, remote: ReadonlyMap<string, KeyRing>): Promise<KeyRing> {

@@ -38,15 +38,23 @@ export type Principal = {
   readonly tenant: string;
   readonly roles: ReadonlySet<Role>;
   readonly proof: Proof;
+  /** The pools that it may do tasks for; left out: any. */
+  readonly pools?: readonly string[];
 };
 
 /** What is granted to whoever proves to be the one meant; config and claims are turned into this. */
-export type Grant = { readonly name: string; readonly tenant: string; readonly roles: readonly Role[] };
+export type Grant = {
+  readonly name: string;
+  readonly tenant: string;
+  readonly roles: readonly Role[];
+  readonly pools?: readonly string[] | undefined;
+};
 
 export function principal(grant: Grant, proof: Proof): Principal {
   const problem = grantProblem(grant);
   assert(problem === undefined, `a grant is checked before it becomes a principal: ${problem}`);
-  return { name: grant.name, tenant: grant.tenant, roles: new Set(grant.roles), proof };
+  const { name, tenant, pools } = grant;
+  return { name, tenant, roles: new Set(grant.roles), proof, ...(pools && { pools }) };
 }
 
 /**
