@@ -49,8 +49,8 @@ export const BuildConfig = z.strictObject({
     .max(1_000)
     .default([])
     .describe(
-      "Pools that may have no worker just now, such as those that are started when they are needed: their actions wait " +
-        "for `queueWithin`, not for `noWorkerWithin`.",
+      "Pools that may have no worker just now, such as those that are started when they are needed: their actions " +
+        "wait for `queueWithin`, not for `noWorkerWithin`.",
     ),
   leaveGrace: Duration({ max: "1d" })
     .prefault("30s")
