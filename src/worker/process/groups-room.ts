@@ -48,7 +48,7 @@ function isBelow(pid: number, tops: ReadonlySet<number>): boolean {
   return false;
 }
 
-/** What is ours, with all that it started: this launcher, the node that started it, and the command that started that. */
+/** Ours, with all that they started: this launcher, the node that started it, and the command in front of that. */
 export function oursOf(node: number): ReadonlySet<number> {
   // If it is gone already, whoever has its number is somebody else.
   if (process.ppid !== node) return new Set([process.pid]);

@@ -58,8 +58,8 @@ async function clearRoot(folder: AttemptFolder, known: Known, isSame: boolean): 
     makeRoot(folder, known.uid);
   }
   known.root = stampOf(folder.root);
-  // What is done to it from here on shows when it is taken; what was done to it before has to show now. (Attributes that
-  // another of its user gave it meanwhile do not, where users can reach it: they open nothing to anybody.)
+  // What is done to it from here on shows when it is taken; what was done to it before has to show now. (Attributes
+  // that another of its user gave it meanwhile do not, where users can reach it: they open nothing to anybody.)
   const { mode } = lstatSync(folder.root);
   const names = readdirSync(folder.root, "latin1");
   const isOnly = names.length === staying.size && names.every((name) => staying.has(name));
