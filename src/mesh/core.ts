@@ -80,6 +80,8 @@ export type Core = {
   readonly passedOn: Broadcasts;
   readonly counts: MeshCounts;
   readonly self: Member;
+  /** From the moment that it means to leave. */
+  readonly isLeaving: () => boolean;
   /** From the moment a leave is announced to the members. */
   readonly hasLeft: () => boolean;
   readonly nowMs: () => number;

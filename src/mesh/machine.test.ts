@@ -351,6 +351,23 @@ describe("beside serf", () => {
     deepEqual(alone.said(/left/), ["0 left"]);
   });
 
+  test("a farewell is for the living: those that died just now are told of it no more, nor is it denied", () => {
+    const rig = company(3, { times: { probeIntervalMs: 1e9 } });
+    rig.pass(5_000);
+    for (const dead of ["b", "c"]) rig.hear("a", { kind: "dead", incarnation: 1, node: dead, from: "a" });
+    rig.do((machine, nowMs) => machine.leave(nowMs));
+    hearRaw(rig, intent("leave", 70, "me"));
+    rig.lines.length = 0;
+    rig.pass(20_000);
+    const said = rig.said(/serf leave|me is dead/);
+    equal(said.length, 12, "as often as anything, each of the two, and what was passed on");
+    deepEqual(
+      said.filter((line) => !line.includes(" to a: ")),
+      [],
+    );
+    deepEqual(rig.said(/serf join/), []);
+  });
+
   test("an intent is passed on once, an old one never; clocks follow what was heard", () => {
     const rig = company(2, { times: { probeIntervalMs: 1e9 } });
     rig.pass(5_000);

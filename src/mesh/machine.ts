@@ -120,6 +120,7 @@ export class Machine {
         changedAtMs: nowMs,
         versions: ourVersions,
       },
+      isLeaving: () => this.#phase !== "up",
       hasLeft: () => this.#phase === "left",
       nowMs: () => this.#nowMs,
       effect: (effect) => void this.#effects.push(effect),

@@ -39,9 +39,10 @@ export class Sender {
   }
 
   gossip(): void {
-    const { roster, times, self, passedOn, news, nowMs } = this.#core;
+    const { roster, times, self, passedOn, news, nowMs, isLeaving } = this.#core;
     if (news.size === 0 && passedOn.size === 0) return;
-    const toldAfterMs = nowMs() - times.gossipToDeadMs;
+    // The dead are told so that they can object. A farewell is for the living: it goes out a few times only.
+    const toldAfterMs = isLeaving() ? Number.POSITIVE_INFINITY : nowMs() - times.gossipToDeadMs;
     const hears = (member: Member): boolean =>
       member !== self &&
       (member.state === "alive" ||

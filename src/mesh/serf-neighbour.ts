@@ -70,9 +70,9 @@ export class SerfNeighbour {
   }
 
   #isNews({ kind, time, node }: Intent): boolean {
-    const { name, hasLeft, roster } = this.#core;
+    const { name, isLeaving, roster } = this.#core;
     if (time <= (this.#statusTimes.get(node) ?? 0)) return false;
-    if (kind === "leave" && node === name && !hasLeft()) {
+    if (kind === "leave" && node === name && !isLeaving()) {
       this.announce("join"); // an old intent of ours, or somebody else's: we stay
       return false;
     }
