@@ -24,7 +24,7 @@ type UpValues = {
 
 /**
  * V8 waits for 3,000 calls of a function before it compiles it as well as it can. A node lives for days and does the
- * same few things all day, and what it does is spread over many functions: with fewer calls an action costs it a fifth
+ * same few things all day, and what it does is spread over many functions: with fewer calls an action costs it a sixth
  * less CPU, also after ten thousand actions. A V8 that does not know this flag says so, and goes on.
  */
 const compileSooner = "--invocation-count-for-turbofan=400";
