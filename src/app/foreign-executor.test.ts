@@ -5,6 +5,7 @@ import { after, before, describe, test } from "node:test";
 import { digestText } from "#base/digest.ts";
 import { publicationText } from "#doors/build/publish.ts";
 import { outcomeText } from "#doors/build/run-outcome.ts";
+import { resultPrinting } from "#doors/build/testing.ts";
 import { grpcCode, isGrpcError } from "#grpc/status.ts";
 import {
   ActionCache,
@@ -20,16 +21,7 @@ import { Bench, Lab, secrets, tokensFor } from "./execution-lab.ts";
 const { reserve, commit } = Work.methods;
 const executor = "mill";
 const offers = ["door=build", "pool=default"];
-const made: ActionResult = {
-  outputFiles: [],
-  outputFileSymlinks: [],
-  outputSymlinks: [],
-  outputDirectories: [],
-  outputDirectorySymlinks: [],
-  exitCode: 0,
-  stdoutRaw: Buffer.from("chaff"),
-  stderrRaw: Buffer.alloc(0),
-};
+const made = resultPrinting("chaff");
 const nameOf = ({ hash, sizeBytes }: Digest): string => digestText("sha256", hash, sizeBytes);
 
 describe("an executor that is not ours", { timeout: 60_000 }, () => {

@@ -32,7 +32,7 @@ import { buildPublisher, publicationText } from "./publish.ts";
 import { outcomeText } from "./run-outcome.ts";
 import { buildSettingsDefault } from "./settings.ts";
 import { TenantTrees } from "./tenant-trees.ts";
-import { noCommand } from "./testing.ts";
+import { noCommand, resultPrinting } from "./testing.ts";
 import { TrustRules } from "./trust-rules.ts";
 
 const enough = new AbortController();
@@ -43,16 +43,7 @@ const call: BuildCall = {
   metadata: undefined,
 };
 
-const made: ActionResult = {
-  outputFiles: [],
-  outputFileSymlinks: [],
-  outputSymlinks: [],
-  outputDirectories: [],
-  outputDirectorySymlinks: [],
-  exitCode: 0,
-  stdoutRaw: Buffer.from("flour"),
-  stderrRaw: Buffer.alloc(0),
-};
+const made = resultPrinting("flour");
 
 /** The real kernel and door over stores in memory; `before` is what happens just before a thing is done. */
 async function rig(before: { inputs?: () => Promise<void>; join?: () => Promise<void> } = {}) {

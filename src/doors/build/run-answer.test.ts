@@ -4,22 +4,12 @@ import { ManualClock } from "#base/manual-clock.ts";
 import { createMemoryStore } from "#blobs/memory-store.ts";
 import { grpcCode } from "#grpc/status.ts";
 import { defaultLimits } from "#kernel/limits.ts";
-import type { ActionResult } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import type { ActionSpec } from "./plan.ts";
 import { storeAnswer, type AnswerPorts } from "./run-answer.ts";
 import { readAnswer, readOutcome } from "./run-outcome.ts";
-import { actionClaim } from "./testing.ts";
+import { actionClaim, resultPrinting } from "./testing.ts";
 
-const made: ActionResult = {
-  outputFiles: [],
-  outputFileSymlinks: [],
-  outputSymlinks: [],
-  outputDirectories: [],
-  outputDirectorySymlinks: [],
-  exitCode: 0,
-  stdoutRaw: Buffer.from("flour"),
-  stderrRaw: Buffer.alloc(0),
-};
+const made = resultPrinting("flour");
 const blobsOf = (count: number) => Array.from({ length: count }, (_, i) => `${String(i).padStart(64, "0")}/1`);
 
 async function answered(digests: readonly string[]) {

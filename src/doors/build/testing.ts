@@ -10,7 +10,7 @@ import { GrpcClient } from "#grpc/client.ts";
 import { GrpcServer } from "#grpc/server.ts";
 import { connectH2 } from "#h2/client.ts";
 import { listenH2 } from "#h2/server.ts";
-import type { Command } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
+import type { ActionResult, Command } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { assetSettingsDefault, type AssetSettings } from "./asset-download.ts";
 import type { BuildAction, BuildCaller } from "./caller.ts";
 import { Spool } from "./http/spool.ts";
@@ -20,6 +20,18 @@ import { buildSettingsDefault, type BuildSettings } from "./settings.ts";
 import { Seen } from "./why/seen.ts";
 
 /** To be written over where it matters. */
+/** Of an action that went well, made nothing and printed this. */
+export const resultPrinting = (text: string): ActionResult => ({
+  outputFiles: [],
+  outputFileSymlinks: [],
+  outputSymlinks: [],
+  outputDirectories: [],
+  outputDirectorySymlinks: [],
+  exitCode: 0,
+  stdoutRaw: Buffer.from(text),
+  stderrRaw: Buffer.alloc(0),
+});
+
 export const noCommand: Command = {
   arguments: [],
   environmentVariables: [],
