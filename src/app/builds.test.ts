@@ -14,27 +14,13 @@ import {
 } from "#wire/generated/millrace/build/v1/builds.ts";
 import { ContentAddressableStorage } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { PreconditionFailure } from "#wire/generated/google/rpc/error_details.ts";
-import { Bench, Lab, secrets, tokensFor } from "./execution-lab.ts";
+import { Bench, Lab, secrets, shAction as sh, tokensFor } from "./execution-lab.ts";
 
 const isLinux = process.platform === "linux";
 const tokens = tokensFor(["member"]);
 
 /** So that no two tests meet in the cache. */
 const salted = (line: string): string => `${line} # ${randomUUID()}`;
-const sh = (key: string, line: string, more: Partial<BuildAction> = {}): BuildAction => ({
-  key,
-  arguments: ["/bin/sh", "-c", line],
-  environment: [{ name: "PATH", value: "/usr/bin:/bin" }],
-  workingDirectory: "",
-  outputPaths: [],
-  inputs: [],
-  platform: [],
-  timeoutMs: 0,
-  doNotCache: false,
-  skipCacheLookup: false,
-  after: [],
-  ...more,
-});
 const from = (action: string, path: string, at = path): Input => ({
   path: at,
   isExecutable: false,

@@ -24,6 +24,7 @@ import { startNode, type Running } from "./compose.ts";
 import { Config } from "./config.ts";
 import { dataFolder } from "./data-folder.ts";
 import { systemClock as clock } from "./system-clock.ts";
+import type { BuildAction } from "#wire/generated/millrace/build/v1/builds.ts";
 
 export type Words = Readonly<Record<string, string>>;
 
@@ -225,3 +226,19 @@ export async function play(stream: AsyncIterable<Operation>): Promise<Played> {
     response: responseOf(last),
   };
 }
+
+/** One action of a build, as it is submitted. */
+export const shAction = (key: string, line: string, more: Partial<BuildAction> = {}): BuildAction => ({
+  key,
+  arguments: ["/bin/sh", "-c", line],
+  environment: [{ name: "PATH", value: "/usr/bin:/bin" }],
+  workingDirectory: "",
+  outputPaths: [],
+  inputs: [],
+  platform: [],
+  timeoutMs: 0,
+  doNotCache: false,
+  skipCacheLookup: false,
+  after: [],
+  ...more,
+});

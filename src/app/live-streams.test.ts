@@ -14,7 +14,7 @@ import { Builds } from "#wire/generated/millrace/build/v1/builds.ts";
 import { ByteStream } from "#wire/generated/google/bytestream/bytestream.ts";
 import { clearAway } from "#test/clear-away.ts";
 import { until } from "#test/until.ts";
-import { Bench, Lab, metadataOf, responseOf } from "./execution-lab.ts";
+import { Bench, Lab, metadataOf, responseOf, shAction } from "./execution-lab.ts";
 import { liveCalls, liveSource } from "./live-streams.ts";
 import { systemClock as clock } from "./system-clock.ts";
 
@@ -84,21 +84,11 @@ describe("what an action prints", { skip: !isLinux && "needs linux: the sandbox"
   test("of an action of a build can be read, too, whether it ends well or not", async () => {
     await using lab = await Lab.open({ worker: { slots: 2 } });
     const bench = new Bench(lab.client());
-    const act = (key: string, line: string) => ({
-      key,
-      arguments: ["/bin/sh", "-c", salted(line)],
-      environment: [{ name: "PATH", value: "/usr/bin:/bin" }],
-      workingDirectory: "",
-      outputPaths: [],
-      inputs: [],
-      platform: [],
-      timeoutMs: 0,
-      doNotCache: false,
-      skipCacheLookup: false,
-      after: [],
-    });
     const wait = "while ! test -e go; do sleep 0.05; done";
-    const actions = [act("mill", `echo one; ${wait}; echo two`), act("oven", `echo hot; ${wait}; echo burnt; exit 3`)];
+    const actions = [
+      shAction("mill", salted(`echo one; ${wait}; echo two`)),
+      shAction("oven", salted(`echo hot; ${wait}; echo burnt; exit 3`)),
+    ];
     const value = { name: "bread", instanceName: "", actions, deadlineMs: 0 };
     const { submitBuild, getBuild, watchBuild } = Builds.methods;
     const { buildId } = await bench.grpc.unary(submitBuild, {
