@@ -9,17 +9,19 @@ export const rooms = {
   wire: ["base"],
   h2: ["base", "wire"],
   grpc: ["base", "wire", "h2"],
-  edge: ["base", "wire", "h2", "grpc"],
+  access: ["base"],
+  http: ["base", "access"],
+  edge: ["base", "wire", "h2", "grpc", "access", "http"],
   kernel: ["base"],
   journal: ["base"],
   blobs: ["base", "wire", "h2", "grpc"],
   mesh: ["base"],
   shard: ["base", "wire", "h2", "grpc", "kernel", "journal", "mesh", "blobs"],
   worker: ["base", "wire", "kernel", "blobs", "shard"],
-  "doors/*": ["base", "wire", "h2", "grpc", "kernel", "blobs", "shard", "worker"], // never another door
+  "doors/*": ["base", "wire", "h2", "grpc", "access", "http", "kernel", "blobs", "shard", "worker"], // never another door
   console: ["base"],
   app: ["*", "!sim", "!cli", "!console"],
-  cli: ["base", "wire", "blobs", "app", "shard"],
+  cli: ["base", "wire", "http", "blobs", "app", "shard"],
   sim: ["*"], // and nobody imports sim
 } as const satisfies Record<string, readonly string[]>;
 

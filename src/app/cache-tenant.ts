@@ -1,4 +1,4 @@
-import { allTenants, type Principal } from "#edge/principal.ts";
+import { allTenants, type Principal } from "#access/principal.ts";
 
 const tenantDefault = "default";
 

@@ -8,7 +8,7 @@ import type { Seen } from "#doors/build/why/seen.ts";
 import { startEdge, type Edge } from "#edge/edge.ts";
 import { Log } from "#edge/log.ts";
 import type { MetricsRegistry } from "#edge/metrics-registry.ts";
-import type { Action } from "#edge/policy.ts";
+import type { Action } from "#access/policy.ts";
 import type { Journal } from "#journal/journal.ts";
 import { serveWork } from "#shard/grpc-serve.ts";
 import type { Node } from "#shard/node.ts";

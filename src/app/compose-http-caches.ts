@@ -6,11 +6,11 @@ import type { CallRefusal, HttpCaller, Identified, Need } from "#doors/build/htt
 import { httpCaches, type HttpCachesOptions } from "#doors/build/http/http-caches.ts";
 import type { Admission } from "#edge/admission.ts";
 import type { MetricsRegistry } from "#edge/metrics-registry.ts";
-import { authorize, type Action } from "#edge/policy.ts";
+import { authorize, type Action } from "#access/policy.ts";
 import type { Peer } from "#edge/port.ts";
-import type { Principal } from "#edge/principal.ts";
-import { refusalStatus } from "#edge/refusal-status.ts";
-import type { Refusal } from "#edge/refusal.ts";
+import type { Principal } from "#access/principal.ts";
+import { refusalStatus } from "#access/refusal-status.ts";
+import type { Refusal } from "#access/refusal.ts";
 import type { ServeElsewhere } from "#edge/routes.ts";
 import { cacheTenant } from "./cache-tenant.ts";
 

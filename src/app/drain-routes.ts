@@ -2,7 +2,7 @@
 import { isFault } from "#base/fault.ts";
 import { parseDurationMs } from "#base/units.ts";
 import type { Admission } from "#edge/admission.ts";
-import type { Action } from "#edge/policy.ts";
+import type { Action } from "#access/policy.ts";
 import type { Peer } from "#edge/port.ts";
 import { problem, refused } from "#edge/problem.ts";
 import type { ServeElsewhere } from "#edge/routes.ts";

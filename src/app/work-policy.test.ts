@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import { ManualClock } from "#base/manual-clock.ts";
 import { planLabel } from "#doors/build/builds/plan-build.ts";
 import { Admission } from "#edge/admission.ts";
-import { allTenants, principal, type Principal } from "#edge/principal.ts";
+import { allTenants, principal, type Principal } from "#access/principal.ts";
 import { grpcCode, GrpcError } from "#grpc/status.ts";
 import type { Command } from "#kernel/command.ts";
 import type { ShardRequest } from "#shard/protocol.ts";

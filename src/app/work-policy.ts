@@ -6,8 +6,8 @@ import { buildsDoor, planLabel as buildPlanLabel } from "#doors/build/builds/pla
 import { door as buildDoor } from "#doors/build/plan.ts";
 import { kinds as shellKinds } from "#doors/shell/plan.ts";
 import type { Admission, Admitted } from "#edge/admission.ts";
-import type { Action } from "#edge/policy.ts";
-import { allTenants } from "#edge/principal.ts";
+import type { Action } from "#access/policy.ts";
+import { allTenants } from "#access/principal.ts";
 import type { Command, CommandKind } from "#kernel/command.ts";
 import type { Query } from "#kernel/query.ts";
 import { grpcCode, GrpcError } from "#grpc/status.ts";

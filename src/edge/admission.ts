@@ -7,10 +7,10 @@ import type { Identified } from "./identified.ts";
 import { isLoopbackHost } from "./identity-config.ts";
 import { readPeerCertificate } from "./peer-certificate.ts";
 import type { Peer } from "./port.ts";
-import { authorize, type Action } from "./policy.ts";
-import type { Principal } from "./principal.ts";
-import { refusalStatus } from "./refusal-status.ts";
-import type { Refusal } from "./refusal.ts";
+import { authorize, type Action } from "#access/policy.ts";
+import type { Principal } from "#access/principal.ts";
+import { refusalStatus } from "#access/refusal-status.ts";
+import type { Refusal } from "#access/refusal.ts";
 
 export class Admission {
   readonly #authenticator: Authenticator;

@@ -11,8 +11,8 @@ import { keySet } from "./jwks.ts";
 import { testIssuer, testNowMs } from "./jwt-testing.ts";
 import { jwtVerifier, type JwtVerifier } from "./jwt-verifier.ts";
 import { fixedKeys } from "./key-ring.ts";
-import { principal } from "./principal.ts";
-import { unauthenticatedReasons } from "./refusal.ts";
+import { principal } from "#access/principal.ts";
+import { unauthenticatedReasons } from "#access/refusal.ts";
 import { staticTokens } from "./static-tokens.ts";
 import { VerifiedCache } from "./verified-cache.ts";
 

@@ -13,7 +13,7 @@ import type { Identified } from "./identified.ts";
 import { isLoopbackHost } from "./identity-config.ts";
 import { looksLikeJwt, type JwtVerifier } from "./jwt-verifier.ts";
 import type { PeerCertificate } from "./peer-certificate.ts";
-import { unauthenticated } from "./refusal.ts";
+import { unauthenticated } from "#access/refusal.ts";
 import type { StaticTokens } from "./static-tokens.ts";
 import { VerifiedCache } from "./verified-cache.ts";
 

@@ -3,7 +3,7 @@
  * key. A caller cannot steer a hash, so the time of a look-up by it tells nothing about the tokens that are known.
  */
 import { hash, randomBytes } from "node:crypto";
-import { unauthenticated, type Unauthenticated } from "./refusal.ts";
+import { unauthenticated, type Unauthenticated } from "#access/refusal.ts";
 
 export type Bearer = { readonly ok: true; readonly token: string; readonly sha256: string };
 

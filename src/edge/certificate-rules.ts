@@ -2,8 +2,8 @@
 import { certificatePattern, certificatePatternFits } from "./certificate-pattern.ts";
 import type { Identified } from "./identified.ts";
 import type { PeerCertificate } from "./peer-certificate.ts";
-import { principal, type Role } from "./principal.ts";
-import { unauthenticated } from "./refusal.ts";
+import { principal, type Role } from "#access/principal.ts";
+import { unauthenticated } from "#access/refusal.ts";
 
 export type CertificateRule = {
   readonly match: string;

@@ -21,7 +21,7 @@ import type { Log } from "./log.ts";
 import { edgeMetrics, type MethodMetrics } from "./metrics-edge.ts";
 import { processMetrics } from "./metrics-process.ts";
 import { MetricsRegistry } from "./metrics-registry.ts";
-import type { Action } from "./policy.ts";
+import type { Action } from "#access/policy.ts";
 import { openPort, type Peer, type Port } from "./port.ts";
 import { reflectionHandler } from "./reflection-service.ts";
 import { httpRoutes, type ServeElsewhere } from "./routes.ts";

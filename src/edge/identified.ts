@@ -1,5 +1,5 @@
-import type { Principal } from "./principal.ts";
-import type { Unauthenticated } from "./refusal.ts";
+import type { Principal } from "#access/principal.ts";
+import type { Unauthenticated } from "#access/refusal.ts";
 
 /** Who calls, for how long that may be believed without looking again (wall clock), or why it is not known. */
 export type Identified =

@@ -6,7 +6,7 @@ import { z } from "zod";
 import { certificatePatternProblem } from "./certificate-pattern.ts";
 import { Duration, File, PrincipalName, Size } from "./config-words.ts";
 import { jwtAlgorithms } from "./jwt-algorithms.ts";
-import { allTenants, grantProblem, roles, tenantPattern, type Role } from "./principal.ts";
+import { allTenants, grantProblem, roles, tenantPattern, type Role } from "#access/principal.ts";
 import type { Tls } from "./tls-config.ts";
 
 const Roles = z.array(z.enum(roles)).max(roles.length);

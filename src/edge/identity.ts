@@ -9,7 +9,7 @@ import { isAuthenticating, type Identity, type KeysConfig, type TokenConfig } fr
 import { keySet, keySetOfText } from "./jwks.ts";
 import { jwtVerifier } from "./jwt-verifier.ts";
 import { fixedKeys, RemoteKeys, type KeyRing } from "./key-ring.ts";
-import { allTenants, principal } from "./principal.ts";
+import { allTenants, principal } from "#access/principal.ts";
 import { readSmallFile } from "./small-file.ts";
 import { staticTokens, type StaticToken } from "./static-tokens.ts";
 import { WatchedFiles } from "./watched-files.ts";

@@ -17,7 +17,7 @@ import { testIssuer, testNowMs } from "./jwt-testing.ts";
 import { edgeMetrics } from "./metrics-edge.ts";
 import { MetricsRegistry } from "./metrics-registry.ts";
 import { readPeerCertificate } from "./peer-certificate.ts";
-import { authorize, type Action } from "./policy.ts";
+import { authorize, type Action } from "#access/policy.ts";
 import { Tls } from "./tls-config.ts";
 import { loadTls, tlsServerOptions } from "./tls-files.ts";
 

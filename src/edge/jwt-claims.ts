@@ -1,6 +1,6 @@
 /** From the claims of a token whose signature holds to what is granted; pure. */
 import type { IssuerConfig } from "./identity-config.ts";
-import { allTenants, grantProblem, type Grant, type Role } from "./principal.ts";
+import { allTenants, grantProblem, type Grant, type Role } from "#access/principal.ts";
 
 export type Claims = Readonly<Record<string, unknown>>;
 export type ClaimRules = Pick<IssuerConfig, "name" | "tenant" | "roles" | "pools">;

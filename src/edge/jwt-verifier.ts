@@ -6,8 +6,8 @@ import type { IssuerConfig } from "./identity-config.ts";
 import type { KeySet } from "./jwks.ts";
 import { grantOf } from "./jwt-claims.ts";
 import type { KeyRing } from "./key-ring.ts";
-import { principal } from "./principal.ts";
-import { unauthenticated, type UnauthenticatedReason } from "./refusal.ts";
+import { principal } from "#access/principal.ts";
+import { unauthenticated, type UnauthenticatedReason } from "#access/refusal.ts";
 
 export type JwtIssuer = { readonly config: IssuerConfig; readonly keys: KeyRing };
 

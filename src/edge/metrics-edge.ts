@@ -1,7 +1,7 @@
 /** What the edge counts: one table, and handles that are bound before the first call. */
 import type { Family, MetricsRegistry } from "./metrics-registry.ts";
 import type { Counter, Histogram } from "./metrics-series.ts";
-import { unauthenticatedReasons, type Refusal } from "./refusal.ts";
+import { unauthenticatedReasons, type Refusal } from "#access/refusal.ts";
 
 /** In seconds: from what a synchronous call takes to what a long poll waits. */
 const latencyBounds = [

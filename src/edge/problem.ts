@@ -1,6 +1,6 @@
 /** Errors over plain HTTP, as RFC 9457 has them. */
-import { refusalStatus } from "./refusal-status.ts";
-import type { Refusal } from "./refusal.ts";
+import { refusalStatus } from "#access/refusal-status.ts";
+import type { Refusal } from "#access/refusal.ts";
 
 export const problem = (status: number, title: string, headers: Readonly<Record<string, string>> = {}): Response =>
   Response.json({ status, title }, { status, headers: { "content-type": "application/problem+json", ...headers } });

@@ -5,7 +5,7 @@ import { crossSiteProblem } from "./cross-site.ts";
 import { metricsContentType } from "./metrics-text.ts";
 import type { MetricsRegistry } from "./metrics-registry.ts";
 import type { Peer } from "./port.ts";
-import { allTenants } from "./principal.ts";
+import { allTenants } from "#access/principal.ts";
 import { problem, refused } from "./problem.ts";
 
 export type RoutePorts = {

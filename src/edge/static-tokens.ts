@@ -2,7 +2,7 @@
 import { timingSafeEqual } from "node:crypto";
 import { Fault } from "#base/fault.ts";
 import type { Identified } from "./identified.ts";
-import { principal, type Grant } from "./principal.ts";
+import { principal, type Grant } from "#access/principal.ts";
 
 export type StaticToken = Grant & { readonly sha256: string };
 

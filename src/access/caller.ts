@@ -1,0 +1,27 @@
+/** Who makes a call, as handlers see it, whichever protocol carried the call. */
+import { authorize, policy, type Action } from "./policy.ts";
+import { allTenants, type Principal } from "./principal.ts";
+import type { Refusal } from "./refusal.ts";
+
+/** The tenant of an operator who names none. */
+export const tenantDefault = "default";
+
+export type Caller = {
+  readonly principal: Principal;
+  /** The network address it calls from; "unix" for a Unix socket. */
+  readonly address: string;
+};
+
+/** The tenant that a call without one means. */
+export const homeTenant = ({ tenant }: Principal): string => (tenant === allTenants ? tenantDefault : tenant);
+
+export type TenantChoice =
+  | { readonly ok: true; readonly tenant: string }
+  | { readonly ok: false; readonly refusal: Refusal };
+
+/** Whether the caller may do this in the tenant that it named, or in its own if it named none. */
+export function chooseTenant({ principal }: Caller, action: Action, named: string | undefined): TenantChoice {
+  const tenant = named ?? homeTenant(principal);
+  const judged = authorize(principal, action, policy[action].of === "tenant" ? tenant : undefined);
+  return judged.ok ? { ok: true, tenant } : judged;
+}

@@ -1,0 +1,147 @@
+/**
+ * Serves a table of routes: browser defence, who calls, policy, validation, handler, answer. Every route passes the
+ * same steps in the same order; a handler sees only calls that passed all of them.
+ */
+import type { Clock } from "#base/clock.ts";
+import { chooseTenant, type Caller } from "#access/caller.ts";
+import type { Refusal } from "#access/refusal.ts";
+import { bodyBytes, bodyParts, parseFields, parseJsonBody, requireJson } from "./body.ts";
+import { browserProblem } from "./defence.ts";
+import type { EndpointDeclaration } from "./endpoint.ts";
+import { once, type KeptAnswers } from "./idempotency.ts";
+import { asProblem, Problem, problemResponse, refusalProblem } from "./problem.ts";
+import { respond } from "./respond.ts";
+import type { Call, Route } from "./route.ts";
+import { Router } from "./router.ts";
+
+export type Identify = (
+  request: Request,
+) => Promise<{ readonly ok: true; readonly caller: Caller } | { readonly ok: false; readonly refusal: Refusal }>;
+
+export type HttpPorts = {
+  readonly clock: Clock;
+  readonly kept: KeptAnswers;
+  readonly report: (endpoint: string, error: unknown) => void;
+  /** For metrics: `endpoint` is its name, never the path that was asked for. */
+  readonly ended?: (call: { readonly endpoint: string; readonly status: number; readonly tookMs: number }) => void;
+  readonly heartbeatMs?: number;
+  readonly bodyIdleMs?: number;
+};
+
+const heartbeatMsDefault = 15_000;
+const bodyIdleMsDefault = 60_000;
+
+/** Answers undefined for a path that no route has. */
+export type Serve = (request: Request, identify: Identify) => Promise<Response> | undefined;
+
+export function serveRoutes(routes: readonly Route[], ports: HttpPorts): Serve {
+  const router = new Router(routes);
+  return (request, identify) => {
+    const url = new URL(request.url);
+    const found = router.find(request.method, url.pathname);
+    if (found.kind === "none") return undefined;
+    if (found.kind === "method") return Promise.resolve(problemResponse(wrongMethod(request.method, found.allow)));
+    return timed(found.route, ports, () => answer({ request, url, identify, ...found }, ports));
+  };
+}
+
+type Asked = {
+  readonly request: Request;
+  readonly url: URL;
+  readonly identify: Identify;
+  readonly route: Route;
+  readonly params: Readonly<Record<string, string>>;
+};
+
+async function timed(route: Route, ports: HttpPorts, run: () => Promise<Response>): Promise<Response> {
+  const startedMs = ports.clock.monotonicMs();
+  let response: Response;
+  try {
+    response = await run();
+  } catch (error) {
+    const { problem, isOurs } = asProblem(error);
+    if (isOurs) ports.report(route.name, error);
+    response = problemResponse(problem);
+  }
+  const tookMs = ports.clock.monotonicMs() - startedMs;
+  ports.ended?.({ endpoint: route.name, status: response.status, tookMs });
+  return response;
+}
+
+async function answer(asked: Asked, ports: HttpPorts): Promise<Response> {
+  const { request, url, route } = asked;
+  const who = await asked.identify(request);
+  const isProven = who.ok ? who.caller.principal.proof !== "anonymous" : false;
+  const why = browserProblem({ method: request.method, url, headers: request.headers, isProven });
+  if (why !== undefined) throw new Problem(403, why);
+  if (!who.ok) throw refusalProblem(who.refusal);
+  const { tenant: named, ...rest } = queryOf(url);
+  const chosen = chooseTenant(who.caller, route.action, named);
+  if (!chosen.ok) throw refusalProblem(chosen.refusal);
+  const call: Omit<Call<EndpointDeclaration>, "body"> = {
+    caller: who.caller,
+    tenant: chosen.tenant,
+    params: route.params ? parseFields("path", route.params, asked.params) : {},
+    query: parseQuery(route, rest),
+    headers: request.headers,
+    url,
+    signal: request.signal,
+  };
+  return await handled(call, asked, ports);
+}
+
+async function handled(
+  call: Omit<Call<EndpointDeclaration>, "body">,
+  { request, url, route }: Asked,
+  ports: HttpPorts,
+): Promise<Response> {
+  const { clock, heartbeatMs = heartbeatMsDefault, bodyIdleMs = bodyIdleMsDefault } = ports;
+  const handle = async (body: unknown): Promise<Response> =>
+    respond(route, request, await route.handle({ ...call, body } as Call<EndpointDeclaration>), { clock, heartbeatMs });
+  const key = request.headers.get("idempotency-key");
+  if (route.body?.kind === "bytes") {
+    if (key !== null) throw new Problem(400, "idempotency-key: this call has no key; its effect is the same each time");
+    return await handle(bodyParts(request, { bytesMax: route.body.bytesMax, idleMs: bodyIdleMs }, clock));
+  }
+  const bytesMax = route.body?.bytesMax ?? 0;
+  const bytes = await bodyBytes(request, { bytesMax, idleMs: bodyIdleMs }, clock);
+  if (route.body) requireJson(request.headers);
+  const body = route.body ? parseJsonBody(bytes, route.body.schema) : undefined;
+  if (key === null || request.method === "GET" || request.method === "HEAD") return await handle(body);
+  const keyed = {
+    tenant: call.tenant,
+    principal: call.caller.principal.name,
+    endpoint: route.name,
+    path: `${url.pathname}${url.search}`,
+    body: bytes,
+  };
+  return await once(ports.kept, key, keyed, () => handle(body));
+}
+
+/** `tenant` belongs to every call, so no endpoint declares it. A parameter that is given twice is refused below. */
+function queryOf({ searchParams }: URL): Record<string, string> & { readonly tenant?: string } {
+  const fields: Record<string, string> = {};
+  for (const [name, value] of searchParams) {
+    if (Object.hasOwn(fields, name)) throw new Problem(400, `query.${name.slice(0, 100)}: given twice`);
+    Object.defineProperty(fields, name, { value, enumerable: true });
+  }
+  return fields;
+}
+
+function parseQuery(route: Route, given: Readonly<Record<string, string>>): Record<string, unknown> {
+  const { lastEventId: _resume, ...fields } = given; // for EventSource, which cannot set a header
+  const known = Object.keys(route.query?.shape ?? {});
+  const unknown = Object.keys(fields).find((name) => !known.includes(name));
+  if (unknown !== undefined)
+    throw new Problem(
+      400,
+      `query.${unknown.slice(0, 100)}: not a parameter of this call` +
+        (known.length > 0 ? `; it has ${known.join(", ")}` : ""),
+    );
+  return route.query ? parseFields("query", route.query, fields) : {};
+}
+
+const wrongMethod = (method: string, allow: readonly string[]): Problem =>
+  new Problem(405, `${method.slice(0, 20)} is not served at this address; ${allow.join(", ")} is`, {
+    headers: { allow: [...allow, ...(allow.includes("GET") ? ["HEAD"] : [])].join(", ") },
+  });
