@@ -74,6 +74,7 @@ async function read({ answer }: Endpoint, response: Response): Promise<unknown> 
     case "lines":
       return parsedLines(response, answer.schema);
     case "bytes":
+    case "socket":
       return response;
     default:
       return answer satisfies never;

@@ -20,7 +20,9 @@ export type Answer =
   | { readonly kind: "events"; readonly schema: z.ZodType }
   /** One JSON object a line. */
   | { readonly kind: "lines"; readonly schema: z.ZodType }
-  | { readonly kind: "bytes"; readonly contentType: string };
+  | { readonly kind: "bytes"; readonly contentType: string }
+  /** A WebSocket of JSON messages; the call is a GET that is upgraded. */
+  | { readonly kind: "socket"; readonly receives: z.ZodType; readonly sends: z.ZodType };
 
 /** What a request carries. `bytes` hands the stream to the handler, which must bound what it keeps. */
 export type Body =
@@ -66,6 +68,9 @@ export const jsonBody = <S extends z.ZodType>(schema: S, bytesMax = 1024 * 1024)
 export const events = <S extends z.ZodType>(schema: S) => ({ kind: "events", schema }) as const;
 
 export const lines = <S extends z.ZodType>(schema: S) => ({ kind: "lines", schema }) as const;
+
+export const socket = <R extends z.ZodType, S extends z.ZodType>(receives: R, sends: S) =>
+  ({ kind: "socket", receives, sends }) as const;
 
 export const none = { kind: "none" } as const;
 

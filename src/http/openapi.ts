@@ -91,12 +91,21 @@ function successes(answer: Answer): Readonly<Record<string, object>> {
       return stream(eventsType, "Server-sent events; each event's data is one such object.", answer.schema);
     case "lines":
       return stream(linesType, "One such object a line.", answer.schema);
+    case "socket":
+      return {
+        101: { description: "A WebSocket. Messages to the client have the form of x-sends.", ...socketSchemas(answer) },
+      };
     case "bytes":
       return { 200: { description: "The bytes.", content: { [answer.contentType]: {} } } };
     default:
       return answer satisfies never;
   }
 }
+
+const socketSchemas = ({ receives, sends }: Extract<Answer, { kind: "socket" }>): object => ({
+  "x-receives": schemaOf(receives, "input"),
+  "x-sends": schemaOf(sends, "output"),
+});
 
 const stream = (type: string, description: string, schema: z.ZodType): Readonly<Record<string, object>> => ({
   200: { description, content: { [type]: { schema: schemaOf(schema, "output") } } },

@@ -1,6 +1,7 @@
 /** From what a handler returned to the response, by the endpoint's kind of answer. */
 import type { Clock } from "#base/clock.ts";
 import { etagOf, namesEtag } from "./etag.ts";
+import { Problem } from "./problem.ts";
 import type { Reply, Route } from "./route.ts";
 import { eventBytes, eventsType, type ServerEvent } from "./sse.ts";
 
@@ -12,6 +13,8 @@ const always = {
   "x-content-type-options": "nosniff",
   "cross-origin-resource-policy": "same-origin",
 } as const;
+
+const upgrade = { upgrade: "websocket", connection: "upgrade" } as const;
 
 type RespondPorts = { readonly clock: Clock; readonly heartbeatMs: number };
 
@@ -28,6 +31,8 @@ export function respond(route: Route, request: Request, result: unknown, ports: 
       );
     case "lines":
       return streamed(request, linesType, status, headers, () => lineBytes(body as AsyncIterable<unknown>));
+    case "socket":
+      throw new Problem(426, "this address speaks WebSocket: upgrade the connection", { headers: upgrade });
     case "bytes":
       return streamed(request, answer.contentType, status, headers, () => body as AsyncIterable<Uint8Array>);
     default:

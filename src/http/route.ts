@@ -2,6 +2,7 @@
 import type { z } from "zod";
 import type { Caller } from "#access/caller.ts";
 import type { BodyOf, Endpoint, EndpointDeclaration, ParamsOf, QueryOf } from "./endpoint.ts";
+import type { Conversation } from "./socket.ts";
 import type { ServerEvent } from "./sse.ts";
 
 /** One request, validated and authorised. */
@@ -36,7 +37,13 @@ export type ResultOf<D extends EndpointDeclaration> = D["answer"] extends {
       ? Reply<AsyncIterable<z.input<S>>>
       : D["answer"] extends { readonly kind: "bytes" }
         ? Reply<Uint8Array | AsyncIterable<Uint8Array>>
-        : undefined;
+        : D["answer"] extends {
+              readonly kind: "socket";
+              readonly receives: infer R extends z.ZodType;
+              readonly sends: infer S extends z.ZodType;
+            }
+          ? { readonly body: (conversation: Conversation<z.output<R>, z.input<S>>) => Promise<void> }
+          : undefined;
 
 export type Handler<D extends EndpointDeclaration> = (call: Call<D>) => ResultOf<D> | Promise<ResultOf<D>>;
 

@@ -69,16 +69,24 @@ async function timed(route: Route, ports: HttpPorts, run: () => Promise<Response
 }
 
 async function answer(asked: Asked, ports: HttpPorts): Promise<Response> {
-  const { request, url, route } = asked;
+  return await handled(await judge(asked), asked, ports);
+}
+
+/** Everything before the handler: the call, or the Problem that refuses it. */
+export async function judge(
+  asked: Omit<Asked, "url"> & { readonly isUpgrade?: boolean },
+): Promise<Omit<Call<EndpointDeclaration>, "body">> {
+  const { request, route, isUpgrade = false } = asked;
+  const url = new URL(request.url);
   const who = await asked.identify(request);
   const isProven = who.ok ? who.caller.principal.proof !== "anonymous" : false;
-  const why = browserProblem({ method: request.method, url, headers: request.headers, isProven });
+  const why = browserProblem({ method: request.method, url, headers: request.headers, isProven, isUpgrade });
   if (why !== undefined) throw new Problem(403, why);
   if (!who.ok) throw refusalProblem(who.refusal);
   const { tenant: named, ...rest } = queryOf(url);
   const chosen = chooseTenant(who.caller, route.action, named);
   if (!chosen.ok) throw refusalProblem(chosen.refusal);
-  const call: Omit<Call<EndpointDeclaration>, "body"> = {
+  return {
     caller: who.caller,
     tenant: chosen.tenant,
     params: route.params ? parseFields("path", route.params, asked.params) : {},
@@ -87,7 +95,6 @@ async function answer(asked: Asked, ports: HttpPorts): Promise<Response> {
     url,
     signal: request.signal,
   };
-  return await handled(call, asked, ports);
 }
 
 async function handled(

@@ -1,0 +1,133 @@
+import { deepEqual, equal, match } from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { after, describe, test } from "node:test";
+import { WebSocket } from "ws";
+import { z } from "zod";
+import { principal } from "#access/principal.ts";
+import { unauthenticated } from "#access/refusal.ts";
+import { ManualClock } from "#base/manual-clock.ts";
+import { endpoint, socket } from "./endpoint.ts";
+import { KeptAnswersInMemory } from "./kept-answers-memory.ts";
+import { route } from "./route.ts";
+import type { Identify } from "./serve.ts";
+import { serveUpgrades } from "./upgrade.ts";
+
+const echo = endpoint({
+  method: "GET",
+  path: "/v1/echo/{name}",
+  action: "work.read",
+  about: "Says it back.",
+  params: z.object({ name: z.string().max(5) }),
+  answer: socket(z.object({ say: z.string() }), z.object({ said: z.string() })),
+});
+
+const clock = new ManualClock();
+const reported: unknown[] = [];
+const serve = serveUpgrades(
+  [
+    route(echo, ({ params }) => ({
+      async body({ messages, send }) {
+        for await (const { say } of messages) {
+          if (say === "boom") throw new Error("secret detail");
+          await send({ said: `${params.name}: ${say}` });
+        }
+      },
+    })),
+  ],
+  {
+    clock,
+    kept: new KeptAnswersInMemory({ wallMs: () => 0, keptMs: 1, busyMs: 1, entriesMax: 1 }),
+    report: (_endpoint, error) => reported.push(error),
+    socketsMax: 2,
+  },
+);
+const ann = principal({ name: "ann", tenant: "acme", roles: ["member"] }, "token");
+const identify: Identify = ({ headers }) =>
+  Promise.resolve(
+    headers.get("authorization") === "Bearer good"
+      ? { ok: true, caller: { principal: ann, address: "127.0.0.1" } }
+      : unauthenticated("credentials-missing"),
+  );
+const server = createServer().on("upgrade", (request, stream, head) => serve(request, stream, head, identify));
+await once(server.listen(0, "127.0.0.1"), "listening");
+const { port } = server.address() as AddressInfo;
+after(() => void server.close());
+
+const good = { authorization: "Bearer good" };
+const connect = (path = "/v1/echo/x", headers: Record<string, string> = good) =>
+  new WebSocket(`ws://127.0.0.1:${port}${path}`, { headers });
+
+/** The status of a refused upgrade. */
+async function refusal(client: WebSocket): Promise<number | undefined> {
+  const [, response] = (await once(client, "unexpected-response")) as [unknown, { statusCode?: number }];
+  client.on("error", () => {}).terminate();
+  return response.statusCode;
+}
+
+describe("a WebSocket", { timeout: 10_000 }, () => {
+  test("carries checked JSON messages both ways", async () => {
+    const client = connect();
+    await once(client, "open");
+    client.send('{"say":"a"}');
+    client.send('{"say":"b"}');
+    const seen: string[] = [];
+    for await (const [data] of on(client)) if (seen.push(String(data)) === 2) break;
+    deepEqual(seen, ['{"said":"x: a"}', '{"said":"x: b"}']);
+    client.close();
+    await once(client, "close");
+  });
+
+  const refused: readonly [string, number, string, Record<string, string>][] = [
+    ["without credentials", 401, "/v1/echo/x", {}],
+    ["from a page of another site", 403, "/v1/echo/x", { ...good, origin: "http://evil.example" }],
+    ["at an address that has none", 404, "/v1/other", good],
+    ["with a wrong path field", 400, "/v1/echo/toolong", good],
+    ["in another tenant", 403, "/v1/echo/x?tenant=other", good],
+  ];
+  for (const [what, status, path, headers] of refused)
+    test(`is refused ${what}`, async () => equal(await refusal(connect(path, headers)), status));
+
+  for (const [what, message, code] of [
+    ["no JSON", "nope", 1007],
+    ["another form", '{"shout":1}', 1008],
+    ["what breaks the handler", '{"say":"boom"}', 1011],
+  ] as const)
+    test(`ends when the peer sends ${what}`, async () => {
+      const client = connect();
+      await once(client, "open");
+      client.send(message);
+      const [closed, reason] = (await once(client, "close")) as [number, Buffer];
+      equal(closed, code);
+      equal(String(reason).includes("secret"), false);
+    });
+
+  test("beyond the limit is refused, and a peer that answers no ping makes room", async () => {
+    const [first, second] = [connect(), connect()];
+    await Promise.all([once(first, "open"), once(second, "open")]);
+    equal(await refusal(connect()), 503);
+    first.pong = () => {}; // ws answers pings by calling this
+    second.close();
+    await once(second, "close");
+    const gone = once(first, "close");
+    await clock.advance(30_000);
+    await clock.advance(30_000);
+    await gone;
+    match(String(reported[0]), /secret detail/);
+  });
+});
+
+async function* on(client: WebSocket): AsyncGenerator<readonly [unknown]> {
+  const waiting: unknown[] = [];
+  let wake = Promise.withResolvers<void>();
+  client.on("message", (data) => {
+    waiting.push(data);
+    wake.resolve();
+  });
+  for (;;) {
+    await wake.promise;
+    wake = Promise.withResolvers();
+    for (const data of waiting.splice(0)) yield [data];
+  }
+}
