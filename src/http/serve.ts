@@ -22,6 +22,8 @@ export type HttpPorts = {
   readonly clock: Clock;
   readonly kept: KeptAnswers;
   readonly report: (endpoint: string, error: unknown) => void;
+  /** Errors of the rooms below, which this room does not know. */
+  readonly asProblem?: (error: unknown) => Problem | undefined;
   /** For metrics: `endpoint` is its name, never the path that was asked for. */
   readonly ended?: (call: { readonly endpoint: string; readonly status: number; readonly tookMs: number }) => void;
   readonly heartbeatMs?: number;
@@ -59,7 +61,7 @@ async function timed(route: Route, ports: HttpPorts, run: () => Promise<Response
   try {
     response = await run();
   } catch (error) {
-    const { problem, isOurs } = asProblem(error);
+    const { problem, isOurs } = asProblem(ports.asProblem?.(error) ?? error);
     if (isOurs) ports.report(route.name, error);
     response = problemResponse(problem);
   }

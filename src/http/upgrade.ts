@@ -45,7 +45,7 @@ export function serveUpgrades(routes: readonly Route[], ports: UpgradePorts): Se
         );
       });
     })().catch((error: unknown) => {
-      const { problem, isOurs } = asProblem(error);
+      const { problem, isOurs } = asProblem(ports.asProblem?.(error) ?? error);
       if (isOurs) ports.report("WebSocket upgrade", error);
       refuse(socket, problem);
     });

@@ -1,0 +1,138 @@
+/** Jobs of all doors under /v1/jobs: what may be asked, and the shape of the answers. */
+import { z } from "zod";
+import { pageFields, pageOf } from "#http/cursor.ts";
+import { endpoint, events, json, jsonBody } from "#http/endpoint.ts";
+
+export const jobPhases = ["WAITING", "RUNNING", "CANCELLING", "SUCCEEDED", "FAILED", "CANCELLED"] as const;
+
+const Time = z.iso.datetime();
+const JobId = z.string().max(50).describe("The job's id, such as j0-1.");
+const params = z.object({ job: JobId });
+
+export const JobSummary = z.object({
+  job: JobId,
+  tenant: z.string(),
+  door: z.string(),
+  name: z.string(),
+  phase: z.enum(jobPhases),
+  priority: z.int(),
+  submittedAt: Time,
+  endedAt: Time.optional(),
+  tasks: z.int().optional().describe("Absent where only history remembers the job."),
+  done: z.int().optional(),
+});
+
+const Stage = z.object({
+  name: z.string(),
+  needs: z.array(z.string()),
+  phase: z.string(),
+  reason: z.string(),
+  tasks: z.int(),
+  done: z.int(),
+  failed: z.int(),
+  running: z.int(),
+  waitsForSignals: z.array(z.string()),
+});
+
+const Task = z.object({
+  task: z.string(),
+  stage: z.string(),
+  key: z.string(),
+  kind: z.string(),
+  phase: z.string(),
+  attempts: z.int(),
+  executors: z.array(z.string()).describe("Who runs it now."),
+  failure: z.object({ reason: z.string(), message: z.string() }).optional(),
+  result: z.string().optional().describe("What the task's runner recorded, as text."),
+});
+
+export const JobDetails = JobSummary.omit({ tasks: true, done: true }).extend({
+  reason: z.string(),
+  stages: z.array(Stage),
+  tasks: z.array(Task).describe("The first tasks of the job; a large job has more."),
+});
+
+export const listJobs = endpoint({
+  method: "GET",
+  path: "/v1/jobs",
+  action: "work.read",
+  about: "Lists jobs, newest first.",
+  query: z.object({
+    ...pageFields,
+    phase: z.enum(jobPhases).optional().describe("Only jobs in this phase."),
+    door: z.string().max(100).optional().describe("Only jobs of this door."),
+  }),
+  answer: json(
+    pageOf(JobSummary).extend({
+      unreachable: z.array(z.int()).describe("Shards that did not answer: their running jobs are missing."),
+    }),
+  ),
+});
+
+export const showJob = endpoint({
+  method: "GET",
+  path: "/v1/jobs/{job}",
+  action: "work.read",
+  about: "Shows a job with its stages and tasks.",
+  params,
+  answer: json(JobDetails),
+});
+
+export const watchJob = endpoint({
+  method: "GET",
+  path: "/v1/jobs/{job}/watch",
+  action: "work.read",
+  about: "Sends the job whenever it changes, until it has ended.",
+  params,
+  answer: events(JobDetails),
+});
+
+export const whyJob = endpoint({
+  method: "GET",
+  path: "/v1/jobs/{job}/why",
+  action: "work.read",
+  about: "Says what each unfinished task of a job waits for.",
+  params,
+  answer: json(
+    z.object({
+      tasks: z.array(
+        z.object({
+          task: z.string(),
+          stage: z.string(),
+          key: z.string(),
+          phase: z.string(),
+          because: z.looseObject({ kind: z.string() }),
+        }),
+      ),
+    }),
+  ),
+});
+
+export const cancelJob = endpoint({
+  method: "POST",
+  path: "/v1/jobs/{job}/cancel",
+  action: "work.cancel",
+  about: "Cancels a job: running tasks are stopped, waiting ones never start.",
+  params,
+  body: jsonBody(z.strictObject({ reason: z.string().max(1_000).default("") })),
+  answer: json(z.object({ job: JobId, phase: z.enum(jobPhases) }), 202),
+});
+
+export const signalJob = endpoint({
+  method: "POST",
+  path: "/v1/jobs/{job}/signal",
+  action: "work.signal",
+  about: "Sends a signal to a stage that waits for one, such as approve.",
+  params,
+  body: jsonBody(
+    z.strictObject({
+      stage: z.string().max(200),
+      name: z.string().min(1).max(200),
+      payload: z.string().max(16_384).default(""),
+      id: z.string().max(200).optional().describe("The same id counts once, however often it is sent."),
+    }),
+  ),
+  answer: json(z.object({ job: JobId, recorded: z.boolean() })),
+});
+
+export const jobsEndpoints = [listJobs, showJob, watchJob, whyJob, cancelJob, signalJob] as const;

@@ -1,0 +1,79 @@
+/** Pure: what a shard says of a job, in the shape of /v1/jobs. */
+import type { z } from "zod";
+import { formatTask, parseJob } from "#base/ids.ts";
+import type { ListedJob } from "#shard/client-list.ts";
+import type { JobView, StageView, TaskView } from "#kernel/query.ts";
+import type { JobDetails, JobSummary } from "./jobs-endpoints.ts";
+
+type Summary = z.input<typeof JobSummary>;
+type Details = z.input<typeof JobDetails>;
+
+const time = (ms: number): string => new Date(ms).toISOString();
+
+export const summaryOf = (listed: ListedJob): Summary => {
+  const { jobId, tenant, door, name, phase, priority, submittedAtMs, endedAtMs, tasks, done } = listed;
+  return {
+    job: jobId,
+    tenant,
+    door,
+    name,
+    phase: phase as Summary["phase"],
+    priority,
+    submittedAt: time(submittedAtMs),
+    ...(endedAtMs !== undefined && { endedAt: time(endedAtMs) }),
+    ...(tasks !== undefined && { tasks }),
+    ...(done !== undefined && { done }),
+  };
+};
+
+export function detailsOf(jobId: string, view: JobView): Details {
+  const { tenant, door, name, phase, priority, reason, submittedAtMs, endedAtMs, stages } = view;
+  const shard = parseJob(jobId)?.shard ?? 0;
+  return {
+    job: jobId,
+    tenant,
+    door,
+    name,
+    phase,
+    priority,
+    reason,
+    submittedAt: time(submittedAtMs),
+    ...(endedAtMs !== undefined && { endedAt: time(endedAtMs) }),
+    stages: stages.map((stage) => stageOf(stage, stages)),
+    tasks: view.tasks.filter(({ planning }) => !planning).map((task) => taskOf(shard, task, stages)),
+  };
+}
+
+function stageOf(stage: StageView, all: readonly StageView[]): Details["stages"][number] {
+  const { name, needs, phase, reason, tasks, done, failed, running, waitsForSignals } = stage;
+  const waits = [...waitsForSignals];
+  return {
+    name,
+    needs: needs.map((one) => nameOf(one, all)),
+    phase,
+    reason,
+    tasks,
+    done,
+    failed,
+    running,
+    waitsForSignals: waits,
+  };
+}
+
+function taskOf(shard: number, task: TaskView, stages: readonly StageView[]): Details["tasks"][number] {
+  const { key, kind, phase, attempts, claims, lastFailure, result } = task;
+  return {
+    task: formatTask(shard, task.task),
+    stage: nameOf(task.stage, stages),
+    key,
+    kind,
+    phase,
+    attempts,
+    executors: claims.map(({ executor }) => executor),
+    ...(lastFailure && { failure: { ...lastFailure } }),
+    ...(result && { result: result.payload }),
+  };
+}
+
+export const nameOf = (stage: number, all: readonly StageView[]): string =>
+  all.find((one) => one.stage === stage)?.name ?? String(stage);
