@@ -11,6 +11,7 @@ export const rooms = {
   grpc: ["base", "wire", "h2"],
   access: ["base"],
   http: ["base", "access"],
+  api: ["base", "access", "http"],
   edge: ["base", "wire", "h2", "grpc", "access", "http"],
   kernel: ["base"],
   journal: ["base"],
@@ -19,9 +20,9 @@ export const rooms = {
   shard: ["base", "wire", "h2", "grpc", "kernel", "journal", "mesh", "blobs"],
   worker: ["base", "wire", "kernel", "blobs", "shard"],
   "doors/*": ["base", "wire", "h2", "grpc", "access", "http", "kernel", "blobs", "shard", "worker"], // never another door
-  console: ["base"],
+  console: ["base", "api"], // types only: nothing of the server is shipped to browsers
   app: ["*", "!sim", "!cli", "!console"],
-  cli: ["base", "wire", "http", "blobs", "app", "shard"],
+  cli: ["base", "wire", "http", "api", "blobs", "app", "shard"],
   sim: ["*"], // and nobody imports sim
 } as const satisfies Record<string, readonly string[]>;
 

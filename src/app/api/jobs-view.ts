@@ -3,7 +3,7 @@ import type { z } from "zod";
 import { formatTask, parseJob } from "#base/ids.ts";
 import type { ListedJob } from "#shard/client-list.ts";
 import type { JobView, StageView, TaskView } from "#kernel/query.ts";
-import type { JobDetails, JobSummary } from "./jobs-endpoints.ts";
+import type { JobDetails, JobSummary } from "#api/jobs.ts";
 
 type Summary = z.input<typeof JobSummary>;
 type Details = z.input<typeof JobDetails>;

@@ -5,7 +5,9 @@ import { route, type Route } from "#http/route.ts";
 import type { ServerEvent } from "#http/sse.ts";
 import type { Job, WorkClient } from "#shard/client.ts";
 import { isRejected } from "#shard/rejected.ts";
-import { cancelJob, listJobs, showJob, signalJob, watchJob, whyJob } from "./jobs-endpoints.ts";
+import type { JobPhase } from "#kernel/model.ts";
+import { LiveLists, type LiveListOptions } from "./live-lists.ts";
+import { cancelJob, listJobs, showJob, signalJob, watchJob, watchJobs, whyJob } from "#api/jobs.ts";
 import { detailsOf, nameOf, summaryOf } from "./jobs-view.ts";
 
 export type JobsPorts = { readonly work: WorkClient; readonly clock: Clock };
@@ -16,19 +18,13 @@ const tasksShown = 200;
 const quietMs = 200;
 
 export function jobsRoutes({ work, clock }: JobsPorts): readonly Route[] {
+  const newest = new LiveLists(async (key) => ({ data: await page(work, JSON.parse(key) as Wanted) }), clock, live);
   const find = (job: string, tenant: string, signal: AbortSignal): Promise<Job> => jobOf(work, job, tenant, signal);
   return [
-    route(listJobs, async ({ query: { limit, cursor, phase, door }, tenant }) => {
-      const page = await work.jobs({
-        tenant,
-        limit,
-        ...(cursor !== undefined && { cursor }),
-        ...(phase && { phase }),
-        ...(door !== undefined && { door }),
-      });
-      const items = page.jobs.map(summaryOf);
-      return { body: { items, unreachable: [...page.unreachable], ...(page.cursor && { next: page.cursor }) } };
-    }),
+    route(listJobs, async ({ query, tenant }) => ({ body: await page(work, { tenant, ...query }) })),
+    route(watchJobs, ({ query, tenant, signal }) => ({
+      body: newest.follow(JSON.stringify({ tenant, ...query }), signal),
+    })),
     route(showJob, async ({ params: { job }, tenant, signal }) => {
       const { view } = await find(job, tenant, signal);
       return { body: detailsOf(job, view) };
@@ -55,6 +51,31 @@ export function jobsRoutes({ work, clock }: JobsPorts): readonly Route[] {
       return { body: { job, recorded } };
     }),
   ];
+}
+
+type Wanted = {
+  readonly tenant: string;
+  readonly limit: number;
+  readonly cursor?: string | undefined;
+  readonly phase?: JobPhase | undefined;
+  readonly door?: string | undefined;
+};
+
+const live: LiveListOptions = { everyMs: 1_000, listsMax: 200, viewersMax: 2_000 };
+
+async function page(work: WorkClient, { tenant, limit, cursor, phase, door }: Wanted) {
+  const {
+    jobs,
+    cursor: next,
+    unreachable,
+  } = await work.jobs({
+    tenant,
+    limit,
+    ...(cursor !== undefined && { cursor }),
+    ...(phase && { phase }),
+    ...(door !== undefined && { door }),
+  });
+  return { items: jobs.map(summaryOf), unreachable: [...unreachable], ...(next !== undefined && { next }) };
 }
 
 async function jobOf(work: WorkClient, jobId: string, tenant: string, signal: AbortSignal): Promise<Job> {

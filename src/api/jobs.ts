@@ -52,21 +52,31 @@ export const JobDetails = JobSummary.omit({ tasks: true, done: true }).extend({
   tasks: z.array(Task).describe("The first tasks of the job; a large job has more."),
 });
 
+const JobsPage = pageOf(JobSummary).extend({
+  unreachable: z.array(z.int()).describe("Shards that did not answer: their running jobs are missing."),
+});
+
+const filters = {
+  phase: z.enum(jobPhases).optional().describe("Only jobs in this phase."),
+  door: z.string().max(100).optional().describe("Only jobs of this door."),
+} as const;
+
 export const listJobs = endpoint({
   method: "GET",
   path: "/v1/jobs",
   action: "work.read",
   about: "Lists jobs, newest first.",
-  query: z.object({
-    ...pageFields,
-    phase: z.enum(jobPhases).optional().describe("Only jobs in this phase."),
-    door: z.string().max(100).optional().describe("Only jobs of this door."),
-  }),
-  answer: json(
-    pageOf(JobSummary).extend({
-      unreachable: z.array(z.int()).describe("Shards that did not answer: their running jobs are missing."),
-    }),
-  ),
+  query: z.object({ ...pageFields, ...filters }),
+  answer: json(JobsPage),
+});
+
+export const watchJobs = endpoint({
+  method: "GET",
+  path: "/v1/jobs/watch",
+  action: "work.read",
+  about: "Sends the newest jobs, and again whenever one of them has changed.",
+  query: z.object({ limit: pageFields.limit, ...filters }),
+  answer: events(JobsPage),
 });
 
 export const showJob = endpoint({
@@ -135,4 +145,4 @@ export const signalJob = endpoint({
   answer: json(z.object({ job: JobId, recorded: z.boolean() })),
 });
 
-export const jobsEndpoints = [listJobs, showJob, watchJob, whyJob, cancelJob, signalJob] as const;
+export const jobsEndpoints = [listJobs, watchJobs, showJob, watchJob, whyJob, cancelJob, signalJob] as const;

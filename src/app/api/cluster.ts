@@ -1,0 +1,28 @@
+/** Serves /v1/cluster. */
+import { route, type Route } from "#http/route.ts";
+import type { WorkClient } from "#shard/client.ts";
+import { showCluster } from "#api/cluster.ts";
+
+export type ClusterPorts = {
+  readonly name: string;
+  readonly work: Pick<WorkClient, "cluster" | "nodes" | "shards">;
+};
+
+export const clusterRoutes = ({ name, work }: ClusterPorts): readonly Route[] => [
+  route(showCluster, async () => {
+    const [{ clusterId }, nodes, shards] = await Promise.all([work.cluster(), work.nodes(), work.shards()]);
+    return {
+      body: {
+        cluster: clusterId,
+        node: name,
+        nodes: nodes.map(({ node, address, state, alive, seenAgoMs, facts }) => {
+          return { node, address, state, alive, seenAgoMs, facts: { ...facts } };
+        }),
+        shards: shards.map(({ shard, owner, epoch, remainingMs }) => {
+          const isOwned = owner !== undefined && remainingMs > 0;
+          return { shard, epoch, leaseMs: Math.max(0, remainingMs), ...(isOwned && { owner }) };
+        }),
+      },
+    };
+  }),
+];
