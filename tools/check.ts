@@ -16,6 +16,11 @@ const steps: readonly Step[] = [
   { name: "generated files", command: [join("tools", "generate.ts"), "--check"], repair: "npm run generate" },
   { name: "lint", command: [binOf("oxlint"), "--format=unix"], repair: lintRepair },
   { name: "types", command: [binOf("typescript", "tsc")], repair: "see the messages above" },
+  {
+    name: "types of the console",
+    command: [binOf("typescript", "tsc"), "-p", join("src", "console")],
+    repair: "see the messages above",
+  },
 ];
 
 /** The JavaScript file behind an npm package's command, so that it runs on this very Node. */

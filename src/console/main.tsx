@@ -1,0 +1,37 @@
+/** The console: finds the page for an address, and shows the login page when the server wants one. */
+import { render } from "preact";
+import { address, followLinks } from "./address.ts";
+import { ClusterPage } from "./pages/cluster.tsx";
+import { JobPage } from "./pages/job.tsx";
+import { JobsPage } from "./pages/jobs.tsx";
+import { LoginPage } from "./pages/login.tsx";
+import { loginWanted } from "./server.ts";
+
+function Page() {
+  if (loginWanted.value) return <LoginPage />;
+  const [path = "/"] = address.value.split("?");
+  const job = /^\/console\/jobs\/([^/]+)$/.exec(path)?.[1];
+  if (job !== undefined) return <JobPage key={job} job={decodeURIComponent(job)} />;
+  if (path === "/console/cluster") return <ClusterPage />;
+  if (path === "/" || path === "/console/" || path === "/console/jobs") return <JobsPage />;
+  return <p>There is no page at this address.</p>;
+}
+
+const Shell = () => (
+  <>
+    <header>
+      <strong>Millrace</strong>
+      <nav aria-label="pages">
+        <a href="/console/jobs">Jobs</a>
+        <a href="/console/cluster">Cluster</a>
+      </nav>
+    </header>
+    <main>
+      <Page />
+    </main>
+  </>
+);
+
+followLinks();
+const root = document.querySelector("#app");
+if (root) render(<Shell />, root);
