@@ -20,6 +20,7 @@ import { composeHttpBuilds } from "./compose-builds.ts";
 import { composeCacheAdmin } from "./compose-cache-admin.ts";
 import { composeHttpCaches } from "./compose-http-caches.ts";
 import type { PeersView } from "./compose-mesh.ts";
+import { composeApi, type ApiParts } from "./compose-api.ts";
 import type { ComposedStore } from "./compose-store.ts";
 import type { Config } from "./config.ts";
 import type { Drain } from "./drain.ts";
@@ -47,6 +48,8 @@ export type EdgeParts = {
   readonly drain?: Drain | undefined;
   /** What the node counts of its work; left out: only what the edge counts is shown. */
   readonly metrics?: EdgeMetricsPart | undefined;
+  /** What the HTTP API under /v1 asks; left out: there is none. */
+  readonly api?: Pick<ApiParts, "name" | "work"> | undefined;
   readonly log: (line: string) => void;
 };
 
@@ -102,6 +105,7 @@ async function serve({ edge, build }: Config, listen: readonly string[], parts: 
     report: trouble,
   };
   const counted = (door: string) => (cache && metrics ? metrics.countedFor(cache, door) : cache);
+  const api = parts.api && (await composeApi({ ...parts.api, clock, log: edgeLog }));
   const opened = await startEdge({
     clock,
     listen: listen.map(parseEdgeAddress),
@@ -137,7 +141,9 @@ async function serve({ edge, build }: Config, listen: readonly string[], parts: 
       metrics?.show(registry);
       const drainServed = parts.drain ? drainRoute(admission, parts.drain) : () => undefined;
       const peersAlone = peersRoute(admission, peers);
-      const peersServed: typeof peersAlone = (...asked) => peersAlone(...asked) ?? drainServed(...asked);
+      const apiServed = api?.(admission, registry) ?? (() => undefined);
+      const peersServed: typeof peersAlone = (...asked) =>
+        peersAlone(...asked) ?? drainServed(...asked) ?? apiServed(...asked);
       meshMetrics(registry, peers);
       if (!cache) return peersServed;
       const limits = { bytesMax: build.blobMax, idleMs: idleMsDefault };

@@ -198,7 +198,18 @@ async function serveEdge(ground: Ground, working: Working, drain: Drain, undo: A
   const show = (registry: MetricsRegistry): void =>
     watching.show(registry, { node, worker: () => worker, labels, upkeep: stored.upkeep, tools });
   const shown = { show, stored: metrics.stored, countedFor: metrics.countedFor.bind(metrics) };
-  const edge = await composeEdge(config, { clock, node, routed, journal, cache, peers, drain, metrics: shown, log });
+  const edge = await composeEdge(config, {
+    clock,
+    node,
+    routed,
+    journal,
+    cache,
+    peers,
+    drain,
+    metrics: shown,
+    api: { name, work: client },
+    log,
+  });
   if (!edge) return undefined;
   undo.defer(() => edge.close());
   undo.use(await tellWhereEdgeIs(folder, edge, { isTls: config.edge.tls !== undefined, log }));

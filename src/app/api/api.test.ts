@@ -1,0 +1,158 @@
+// The HTTP API of a real node: jobs, watching, tenants, the OpenAPI document, and the console's files.
+import { deepEqual, equal, match, ok } from "node:assert/strict";
+import { mkdtemp } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, describe, test } from "node:test";
+import { cancelJob, listJobs, showJob, signalJob, watchJob, watchJobs, whyJob } from "#api/jobs.ts";
+import { showCluster } from "#api/cluster.ts";
+import { startNode } from "#app/compose.ts";
+import { Config } from "#app/config.ts";
+import { dataFolder } from "#app/data-folder.ts";
+import { orderFromCommand, orderFromFile } from "#app/shell-job.ts";
+import { isFault } from "#base/fault.ts";
+import { tokenSha256 } from "#edge/bearer.ts";
+import { callEndpoint, type Fetch } from "#http/client.ts";
+import { clearAway } from "#test/clear-away.ts";
+import { writeFile } from "node:fs/promises";
+
+const folder = await mkdtemp(join(tmpdir(), "millrace-api-"));
+const [ops, ann, eve] = ["ops", "ann", "eve"].map((name) => `${name}-${"0123456789".repeat(4)}`);
+const tokens = [
+  { name: "ops", tenant: "*", roles: ["operator"], sha256: tokenSha256(ops ?? "") },
+  { name: "ann", tenant: "default", roles: ["member"], sha256: tokenSha256(ann ?? "") },
+  { name: "eve", tenant: "other", roles: ["member"], sha256: tokenSha256(eve ?? "") },
+];
+const config = Config.parse({
+  cluster: { shards: 2 },
+  journal: { kind: "memory" },
+  edge: { listen: ["127.0.0.1:0"], identity: { tokens } },
+});
+const node = await startNode(config, dataFolder(folder), { log: () => {} });
+after(async () => {
+  await node.stop();
+  await clearAway(folder);
+});
+
+const base = `http://${node.edgeAddresses[0]}`;
+const as =
+  (token: string | undefined): Fetch =>
+  (path, init) =>
+    fetch(base + path, {
+      ...init,
+      headers: { ...(init.headers as object), ...(token && { authorization: `Bearer ${token}` }) },
+    });
+const [member, stranger, operator] = [as(ann), as(eve), as(ops)];
+const submit = async (...command: readonly string[]): Promise<string> =>
+  (await node.client.submit(orderFromCommand(command, { tenant: "default" }))).jobId;
+const statusOf = async (call: Promise<unknown>): Promise<unknown> =>
+  call.then(
+    () => 200,
+    (error: unknown) => (isFault(error) ? error.facts["status"] : error),
+  );
+
+describe("the HTTP API", { timeout: 30_000 }, () => {
+  test("shows a job to its tenant, live until it has ended", async () => {
+    const job = await submit("echo", "hello");
+    const seen = [];
+    for await (const { data } of await callEndpoint(member, watchJob, { params: { job } })) seen.push(data);
+    equal(seen.at(-1)?.phase, "SUCCEEDED");
+    match(seen.at(-1)?.tasks[0]?.result ?? "", /hello/);
+    const shown = await callEndpoint(member, showJob, { params: { job } });
+    deepEqual([shown.job, shown.phase, shown.stages.length], [job, "SUCCEEDED", 1]);
+    deepEqual(await callEndpoint(member, whyJob, { params: { job } }), { tasks: [] });
+  });
+
+  test("lists jobs in pages, and sends the list again when it has changed", async () => {
+    for (let n = 0; n < 3; n += 1) await submit("true");
+    const stop = new AbortController();
+    const live = await callEndpoint(member, watchJobs, { query: { limit: 100 }, signal: stop.signal });
+    const first = await live.next();
+    const job = await submit("true");
+    ok(first.done !== true && !first.value.data.items.some((one) => one.job === job));
+    for await (const { data } of live) if (data.items.some((one) => one.job === job)) break;
+    stop.abort();
+    const ids: string[] = [];
+    for (let cursor: string | undefined, first = true; first || cursor !== undefined; first = false) {
+      const page = await callEndpoint(member, listJobs, {
+        query: { limit: 2, ...(cursor !== undefined && { cursor }) },
+      });
+      ids.push(...page.items.map((one) => one.job));
+      cursor = page.next;
+    }
+    equal(new Set(ids).size, ids.length);
+    ok(ids.includes(job));
+  });
+
+  test("signals and cancels", async () => {
+    const file = join(folder, "gate.yaml");
+    await writeFile(
+      file,
+      "stages:\n  - { name: ship, gate: {}, run: 'true' }\n  - { name: wait, needs: [ship], sleep: 60s }\n",
+    );
+    const { jobId: job } = await node.client.submit(await orderFromFile(file, { tenant: "default" }));
+    const approve = { params: { job }, body: { stage: "ship", name: "approve", id: "once" } };
+    deepEqual(await callEndpoint(member, signalJob, approve), { job, recorded: true });
+    equal(
+      await statusOf(callEndpoint(member, signalJob, { ...approve, body: { stage: "none", name: "approve" } })),
+      404,
+    );
+    for await (const { data } of await callEndpoint(member, watchJob, { params: { job } }))
+      if (data.stages[1]?.phase === "RUNNING") break;
+    equal((await callEndpoint(member, whyJob, { params: { job } })).tasks[0]?.stage, "wait");
+    await callEndpoint(member, cancelJob, { params: { job }, body: { reason: "enough" } });
+    let last = "";
+    for await (const { data } of await callEndpoint(member, watchJob, { params: { job } })) last = data.phase;
+    equal(last, "CANCELLED");
+  });
+
+  test("answers for another tenant's job as for none", async () => {
+    const job = await submit("sleep", "30");
+    const said = async (fetching: Fetch, id: string): Promise<string> =>
+      JSON.stringify(await (await fetching(`/v1/jobs/${id}`, {})).json()).replaceAll(id, "ID");
+    equal(await said(stranger, job), await said(stranger, "j0-zzz"));
+    for (const path of ["", "/watch", "/why"]) equal((await stranger(`/v1/jobs/${job}${path}`, {})).status, 404, path);
+    for (const call of [
+      callEndpoint(stranger, cancelJob, { params: { job }, body: {} }),
+      callEndpoint(stranger, signalJob, { params: { job }, body: { stage: "job", name: "approve" } }),
+    ])
+      equal(await statusOf(call), 404);
+    equal(await statusOf(callEndpoint(stranger, listJobs, { tenant: "default" })), 403);
+    deepEqual((await callEndpoint(stranger, listJobs, {})).items, []);
+    equal((await callEndpoint(operator, showJob, { params: { job }, tenant: "default" })).job, job);
+    await callEndpoint(member, cancelJob, { params: { job }, body: {} });
+  });
+
+  test("shows the cluster to operators only", async () => {
+    const { nodes, shards } = await callEndpoint(operator, showCluster, {});
+    deepEqual([nodes.length, shards.length, shards[0]?.owner], [1, 2, nodes[0]?.node]);
+    equal(await statusOf(callEndpoint(member, showCluster, {})), 403);
+    equal(await statusOf(callEndpoint(as(undefined), showCluster, {})), 401);
+  });
+
+  test("describes itself", async () => {
+    const { paths } = (await (await member("/v1/openapi.json", {})).json()) as { paths: Record<string, object> };
+    ok("/v1/jobs/{job}/watch" in paths && "/v1/cluster" in paths);
+  });
+
+  test("counts its calls by endpoint, never by path", async () => {
+    const text = await (await operator("/metrics", {})).text();
+    match(text, /millrace_http_requests_total\{endpoint="GET \/v1\/jobs\/\{job\}",status="404"\}/);
+  });
+});
+
+describe("the console's files", () => {
+  test("are served without credentials, under a strict policy", async () => {
+    const page = await fetch(`${base}/`);
+    match(page.headers.get("content-security-policy") ?? "", /default-src 'none'.*trusted-types 'none'/);
+    const text = await page.text();
+    for (const asset of text.match(/\/console\/assets\/[^"]+/g) ?? []) {
+      const response = await fetch(base + asset);
+      equal(response.status, 200);
+      match(response.headers.get("cache-control") ?? "", /immutable/);
+      await response.body?.cancel();
+    }
+    equal((await fetch(`${base}/console/jobs/j0-1`)).status, page.status);
+    equal((await fetch(`${base}/console/assets/js-0000000000000000.js`)).status, 404);
+  });
+});
