@@ -15,7 +15,10 @@ export class ServerError extends Error {
 export const loginWanted = signal(false);
 
 export async function ask<T>(path: string, init: RequestInit = {}): Promise<T> {
-  const response = await fetch(path, { ...init, headers: { "content-type": "application/json", ...init.headers } });
+  const response = await fetch(path, {
+    ...init,
+    headers: { "content-type": "application/json", ...(init.headers as Record<string, string> | undefined) },
+  });
   if (response.status === 401) loginWanted.value = true;
   if (!response.ok) {
     const { title = response.statusText } = (await response.json().catch(() => ({}))) as { title?: string };
@@ -33,18 +36,20 @@ export type Live<T> = { readonly value: T | undefined; readonly problem: string 
  * Follows a stream of server-sent events; every event replaces the value. EventSource reconnects by itself, and tells
  * nothing of why it failed, so the same address is asked once to learn the reason.
  */
-export function useLive<T>(path: string): Live<T> {
+export function useLive<T>(path: string, isLast: (value: T) => boolean = () => false): Live<T> {
   const [live, setLive] = useState<Live<T>>({ value: undefined, problem: undefined, isLive: false });
   useEffect(() => {
     setLive({ value: undefined, problem: undefined, isLive: false });
     const source = new EventSource(path);
-    source.addEventListener("message", ({ data }: MessageEvent<string>) =>
-      setLive({ value: JSON.parse(data) as T, problem: undefined, isLive: true }),
-    );
+    source.addEventListener("message", ({ data }: MessageEvent<string>) => {
+      const value = JSON.parse(data) as T;
+      setLive({ value, problem: undefined, isLive: true });
+      if (isLast(value)) source.close(); // or it would connect again and hear the same
+    });
     source.addEventListener("error", () => {
       setLive((before) => ({ ...before, isLive: false }));
       if (source.readyState !== EventSource.CLOSED) return;
-      reasonOf(path).then((problem) => setLive((before) => ({ ...before, problem })));
+      void reasonOf(path).then((problem) => setLive((before) => ({ ...before, problem })));
     });
     return () => source.close();
   }, [path]);

@@ -1,5 +1,5 @@
 /** Reads what a request carries: never more than allowed, and never waiting without end. */
-import { z } from "zod";
+import type { z } from "zod";
 import { Problem } from "./problem.ts";
 
 export type BodyClock = { after(ms: number, run: () => void): () => void };

@@ -1,5 +1,5 @@
 /** Calls endpoints by their declarations: what may be sent and what comes back has the endpoint's own types. */
-import { z } from "zod";
+import type { z } from "zod";
 import { Fault, type FaultCode } from "#base/fault.ts";
 import type { Endpoint, EndpointDeclaration } from "./endpoint.ts";
 import { fillPath } from "./path.ts";
@@ -46,7 +46,7 @@ export async function callEndpoint<D extends EndpointDeclaration>(
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries({ ...query, ...(tenant !== undefined && { tenant }) }))
     if (value !== undefined) search.set(name, String(value));
-  const path = `${fillPath(endpoint.pattern, params ?? {})}${search.size > 0 ? `?${search}` : ""}`;
+  const path = `${fillPath(endpoint.pattern, params ?? {})}${search.size > 0 ? `?${search.toString()}` : ""}`;
   const isJson = endpoint.body?.kind === "json";
   const response = await fetch(path, {
     method: endpoint.method,

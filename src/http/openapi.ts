@@ -127,5 +127,5 @@ const problemResponse = {
 
 function schemaOf(schema: z.ZodType, io: "input" | "output"): { readonly description?: string } {
   const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: "any" });
-  return rest as { readonly description?: string };
+  return rest;
 }

@@ -53,4 +53,4 @@ export type Route = Endpoint & {
 };
 
 export const route = <D extends EndpointDeclaration>(declared: Endpoint<D>, handle: Handler<D>): Route =>
-  ({ ...declared, handle }) as unknown as Route;
+  ({ ...declared, handle });

@@ -13,7 +13,7 @@ import type { Clock } from "#base/clock.ts";
 export type Conversation<Received = unknown, Sent = unknown> = {
   /** Ends when the peer closes. */
   readonly messages: AsyncIterable<Received>;
-  send(message: Sent): Promise<void>;
+  readonly send: (message: Sent) => Promise<void>;
   /** Aborted when the connection has gone. */
   readonly signal: AbortSignal;
 };

@@ -31,7 +31,7 @@ const config = Config.parse({
 const node = await startNode(config, dataFolder(folder), { log: () => {} });
 after(async () => {
   await node.stop();
-  await clearAway(folder);
+  clearAway(folder);
 });
 
 const base = `http://${node.edgeAddresses[0]}`;

@@ -7,9 +7,11 @@ import { post, useLive } from "#console/server.ts";
 
 type Job = z.output<typeof JobDetails>;
 
+const hasEnded = ({ endedAt }: Job): boolean => endedAt !== undefined;
+
 export function JobPage({ job: id }: { readonly job: string }) {
   const path = `/v1/jobs/${encodeURIComponent(id)}`;
-  const { value: job, problem, isLive } = useLive<Job>(`${path}/watch`);
+  const { value: job, problem, isLive } = useLive(`${path}/watch`, hasEnded);
   const [failed, setFailed] = useState<string>();
   const act = (to: string, body: object): void =>
     void post(`${path}/${to}`, body).then(
