@@ -19,7 +19,8 @@ export const rooms = {
   mesh: ["base"],
   shard: ["base", "wire", "h2", "grpc", "kernel", "journal", "mesh", "blobs"],
   worker: ["base", "wire", "kernel", "blobs", "shard"],
-  "doors/*": ["base", "wire", "h2", "grpc", "access", "http", "kernel", "blobs", "shard", "worker"], // never another door
+  // never another door
+  "doors/*": ["base", "wire", "h2", "grpc", "access", "http", "kernel", "blobs", "shard", "worker"],
   console: ["base", "api"], // types only: nothing of the server is shipped to browsers
   app: ["*", "!sim", "!cli", "!console"],
   cli: ["base", "wire", "http", "api", "blobs", "app", "shard"],

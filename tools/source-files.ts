@@ -4,7 +4,7 @@ import { repoRoot } from "./generate.ts";
 
 /** Paths below the repository, with forward slashes, of every file that is ours. */
 export function ourFiles(...patterns: readonly string[]): readonly string[] {
-  const skip = new Set(["node_modules", ".git", ".millrace", "coverage"]);
+  const skip = new Set(["node_modules", ".git", ".millrace", "coverage", "dist"]);
   return globSync(patterns, { cwd: repoRoot, exclude: (entry) => skip.has(entry.name), withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name).slice(repoRoot.length + 1))

@@ -8,7 +8,7 @@ const tests = code.filter((file) => file.endsWith(".test.ts"));
 const thisFile = "tools/tidy.test.ts"; // it names the things it forbids
 
 /** Programs and worker threads: started by path, imported by nobody. */
-const entries = new Set(["src/cli/main.ts", "src/sim/main.ts"]);
+const entries = new Set(["src/cli/main.ts", "src/sim/main.ts", "src/console/main.tsx"]);
 
 /** Tests that may sleep, each with the reason why waiting for a state is not possible there. */
 const sleepersAllowed: Readonly<Record<string, string>> = {

@@ -61,5 +61,5 @@ test("an OpenAPI document names every endpoint, its fields, its policy row and i
   equal(get?.["x-millrace-action"], "work.read");
   equal(get?.["operationId"], "get_jobs_job");
   deepEqual(Object.keys(post?.["responses"] as object), ["200", "202", "default"]);
-  deepEqual(Object.keys((document.paths["/v1/drain"]?.["delete"]?.["responses"] ?? {})), ["204", "default"]);
+  deepEqual(Object.keys(document.paths["/v1/drain"]?.["delete"]?.["responses"] ?? {}), ["204", "default"]);
 });

@@ -52,5 +52,7 @@ export type Route = Endpoint & {
   readonly handle: (call: Call<EndpointDeclaration>) => unknown;
 };
 
-export const route = <D extends EndpointDeclaration>(declared: Endpoint<D>, handle: Handler<D>): Route =>
-  ({ ...declared, handle });
+export const route = <D extends EndpointDeclaration>(declared: Endpoint<D>, handle: Handler<D>): Route => ({
+  ...declared,
+  handle,
+});

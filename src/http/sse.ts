@@ -11,7 +11,7 @@ export type HeartbeatClock = { after(ms: number, run: () => void): () => void };
 
 export type EventStreamOptions = {
   readonly clock: HeartbeatClock;
-  /** A comment line is sent after so long without an event, so that proxies keep the connection and ends are noticed. */
+  /** After so long without an event a comment is sent: proxies keep the connection, and a dead one is noticed. */
   readonly heartbeatMs: number;
 };
 

@@ -6,7 +6,7 @@ import { must } from "#base/assert.ts";
 import { Fault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import { chosenCoding, type Coding } from "./coding.ts";
-import { askedRange } from "./range.ts";
+import { readRange } from "#http/range.ts";
 
 export type BlobAnswer = {
   readonly request: Request;
@@ -53,10 +53,10 @@ export async function blobResponse(answer: BlobAnswer): Promise<Response> {
   return new Response(await bodyIn(coding, answer, range), { status, headers });
 }
 
-function rangeOf(request: Request, sizeBytes: number, tag: string): ReturnType<typeof askedRange> {
+function rangeOf(request: Request, sizeBytes: number, tag: string): ReturnType<typeof readRange> {
   const condition = request.headers.get("if-range");
   if (request.method !== "GET" || (condition !== null && condition !== tag)) return "all";
-  return askedRange(request.headers.get("range"), sizeBytes);
+  return readRange(request.headers.get("range"), sizeBytes);
 }
 
 const namesTag = (header: string | null, hash: string): boolean =>
