@@ -12,6 +12,8 @@ export type DatabaseOptions = {
   /** From each version to the next, the first one's first. */
   readonly upgrades?: readonly (string | ((db: DatabaseSync) => void))[];
   readonly busyTimeoutMs: number;
+  /** Opened after a commit that failed: what the file seems to hold may not be on the disk. */
+  readonly isDoubtful: boolean;
 };
 
 /** The log file of SQLite is cut back to this after a checkpoint. */
@@ -31,6 +33,8 @@ export function openDatabase(options: DatabaseOptions): DatabaseSync {
     db.exec(`pragma journal_size_limit = ${walBytesMax}`);
     db.exec("pragma foreign_keys = off");
     transaction(db, "immediate", () => migrate(db, options));
+    if (!writtenAnew(db) && options.isDoubtful)
+      throw new Fault("unavailable", "open database", { why: "it is in use, and cannot be synced anew yet", path });
     return db;
   } catch (error) {
     db.close();
@@ -43,6 +47,16 @@ export function settingsOf(db: DatabaseSync): { readonly journalMode: string; re
   const { journal_mode: journalMode } = db.prepare("pragma journal_mode").get() as { journal_mode: string };
   const { synchronous } = db.prepare("pragma synchronous").get() as { synchronous: number };
   return { journalMode, synchronous: ["off", "normal", "full", "extra"][synchronous] ?? String(synchronous) };
+}
+
+/**
+ * Writes and syncs anew all that the write-ahead log holds. After a sync that failed the kernel takes the pages for
+ * written: they are read back from memory, a second sync succeeds, and a loss of power takes them away, with all that
+ * was committed behind them. False when another connection is in the way.
+ */
+export function writtenAnew(db: DatabaseSync): boolean {
+  const { busy } = db.prepare("pragma wal_checkpoint(truncate)").get() as { busy: number };
+  return busy === 0;
 }
 
 function migrate(db: DatabaseSync, wanted: DatabaseOptions): void {

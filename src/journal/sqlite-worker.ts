@@ -31,6 +31,8 @@ export type Answer =
   | { readonly id: number; readonly value: unknown }
   | { readonly id: number; readonly code: FaultCode; readonly doing: string; readonly facts: FaultFacts };
 
+type RoleSetup = WorkerSetup & { readonly isDoubtful: boolean };
+
 /** Runs one operation to its end. */
 type Role = {
   run(op: string, offsetMs: number, args: readonly unknown[]): unknown;
@@ -46,8 +48,8 @@ const historyReadOps = new Set("cursor job jobs".split(" "));
 /** These write to the cluster's rows anyway: the clock's high-water mark is kept along with them. */
 const leaseOps = new Set("open acquire renew release announce raiseFeatureLevel".split(" "));
 
-function logRole({ path, busyTimeoutMs }: WorkerSetup, offsetMs: number): Role {
-  const db = openDatabase({ path, busyTimeoutMs, schema: logSchema, upgrades: logUpgrades, version: logVersion });
+function logRole(setup: RoleSetup, offsetMs: number): Role {
+  const db = openDatabase({ ...setup, schema: logSchema, upgrades: logUpgrades, version: logVersion });
   const tables = sqliteTables(db);
   const engine = engineOver(tables);
   const operations = engine as unknown as Readonly<Record<string, Operation>>;
@@ -76,14 +78,9 @@ function logRole({ path, busyTimeoutMs }: WorkerSetup, offsetMs: number): Role {
   };
 }
 
-function historyRole({ path, logPath, busyTimeoutMs }: WorkerSetup): Role {
-  const db = openDatabase({
-    path,
-    busyTimeoutMs,
-    schema: historySchema,
-    upgrades: historyUpgrades,
-    version: historyVersion,
-  });
+function historyRole(setup: RoleSetup): Role {
+  const { logPath, busyTimeoutMs } = setup;
+  const db = openDatabase({ ...setup, schema: historySchema, upgrades: historyUpgrades, version: historyVersion });
   const log = new DatabaseSync(logPath, { readOnly: true, timeout: busyTimeoutMs });
   const epochOf = log.prepare("select epoch from shards where shard = ?");
   const history = sqliteHistory(db, (shard) => (epochOf.get(shard) as { epoch: number } | undefined)?.epoch);
@@ -110,7 +107,8 @@ if (parentPort) {
     const found = identityOf(setup.path);
     if (identity === undefined ? setup.isRestart && found === undefined : found !== identity)
       throw fileGone("unavailable", op, setup.path);
-    const role = setup.role === "log" ? logRole(setup, offsetMs) : historyRole(setup);
+    const wanted = { ...setup, isDoubtful: setup.isRestart || identity !== undefined };
+    const role = setup.role === "log" ? logRole(wanted, offsetMs) : historyRole(wanted);
     identity = identityOf(setup.path);
     return { role, files: new OpenFiles(setup.path) };
   };
