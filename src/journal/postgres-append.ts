@@ -7,10 +7,10 @@
  * and everywhere, so that two statements never wait for each other.
  */
 import { must } from "#base/assert.ts";
+import { confirmation } from "#base/postgres-session.ts";
 import type { ShardId } from "#base/ids.ts";
 import { notNext, unknownShard } from "./guards.ts";
 import type { AppendResult, Batch, Tail } from "./journal.ts";
-import { confirmation } from "./postgres-confirmation.ts";
 import type { Lane } from "./postgres-lane.ts";
 import { byteaArray, float8Array, int4Array, int8Array, utf8Array } from "./postgres-values.ts";
 import { encodeRecord, recordHash } from "./record.ts";

@@ -6,7 +6,7 @@
 import pg from "pg";
 import { AssertionFailed } from "#base/assert.ts";
 import { Fault, isFault } from "#base/fault.ts";
-import { endLostWaits, isDoubt, refuseStandby, waitForStandby } from "./postgres-confirmation.ts";
+import { isDoubt, notConfirmed, prepareSession } from "#base/postgres-session.ts";
 import { resultTypes } from "./postgres-values.ts";
 
 export type LaneOptions = {
@@ -24,12 +24,6 @@ export type LaneOptions = {
 export type Statement = { readonly name?: string; readonly text: string; readonly values?: readonly unknown[] };
 export type Row = Readonly<Record<string, unknown>>;
 export type Run = <R extends object = Row>(statement: Statement) => Promise<R[]>;
-
-/**
- * Every statement of ours has an index to go by and is prepared once. A plan made while the tables were empty would
- * scan them, and be kept when they are full.
- */
-const sessionSettings = "set enable_seqscan = off; set plan_cache_mode = force_generic_plan; set jit = off";
 
 const beginnings = {
   read: undefined,
@@ -51,10 +45,7 @@ export class Lane {
     // The pool waits for it, though its types do not say so.
     const onConnect: (client: pg.ClientBase) => unknown = async (client) => {
       this.#live.add(pidOf(client));
-      await client.query(sessionSettings);
-      await refuseStandby(client);
-      await waitForStandby(client);
-      await endLostWaits(client, name, this.#live);
+      await prepareSession((text, values) => client.query(text, values), name, this.#live);
       await prepare?.(client);
     };
     this.#pool = new pg.Pool({
@@ -127,7 +118,7 @@ export class Lane {
       const result = await steps(run);
       committing = commits;
       if (begin) await run({ text: "commit" });
-      if (this.#doubtful.has(client)) throw new Error("the synchronous standby did not confirm the commit");
+      if (this.#doubtful.has(client)) throw new Error(notConfirmed);
       return result;
     } catch (error) {
       if (error instanceof AssertionFailed) {

@@ -5,12 +5,12 @@
  * and every further round trip would wait for its turn once more, with rows locked that others wait for.
  */
 import { assert, must } from "#base/assert.ts";
+import { confirmation } from "#base/postgres-session.ts";
 import { notOpened } from "./engine-rows.ts";
 import { unknownShard } from "./guards.ts";
 import type { Cluster, Journal, NodeSeen } from "./journal.ts";
 import * as lease from "./ownership.ts";
 import { storeNow } from "./postgres-append.ts";
-import { confirmation } from "./postgres-confirmation.ts";
 import type { Lane, Row, Run } from "./postgres-lane.ts";
 import { seenRowOf, shardRowOf } from "./postgres-rows.ts";
 import { int4Array, int8Array } from "./postgres-values.ts";

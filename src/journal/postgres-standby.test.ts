@@ -3,10 +3,10 @@ import { deepEqual, equal, fail, match, ok } from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import pg from "pg";
 import { isFault } from "#base/fault.ts";
+import { isDoubt, waitForStandby } from "#base/postgres-session.ts";
 import { startPostgresPair } from "#test/postgres-pair.ts";
 import { batch, faults, fill, only, own, readAll, seqs } from "./exercise-support.ts";
 import type { Journal } from "./journal.ts";
-import { isDoubt, waitForStandby } from "./postgres-confirmation.ts";
 import { postgresJournal } from "./postgres.ts";
 
 const postgres = await startPostgresPair();
@@ -135,7 +135,7 @@ describe("journal in PostgreSQL, with a synchronous standby", { skip: postgres.s
     const waited: string[] = [];
     for (const weak of ["off", "local", "remote_write", "on", "remote_apply"]) {
       await client.query(`set synchronous_commit = ${weak}`);
-      await waitForStandby(client);
+      await waitForStandby((text) => client.query(text));
       const { rows } = await client.query<{ synchronous_commit: string }>("show synchronous_commit");
       waited.push(rows[0]?.synchronous_commit ?? "");
     }
