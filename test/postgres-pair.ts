@@ -15,7 +15,8 @@ export type StartedPair = {
 
 export async function startPostgresPair(): Promise<StartedPair> {
   const postgres = await startPostgres();
-  if (postgres.skip) return { skip: postgres.skip, pair: () => postgres.server() as never, stop: postgres.stop };
+  if (postgres.skip)
+    return { skip: postgres.skip, pair: () => postgres.server() as never, stop: () => postgres.stop() };
   const pair = await PostgresPair.create(postgres).catch(async (error: unknown) => {
     await postgres.stop();
     throw error;

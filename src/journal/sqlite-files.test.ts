@@ -169,7 +169,8 @@ else {
 
     test("the files' names in their folder, and the folder's in those above", () => {
       const begun = before("begun").split("\n");
-      for (const folder of ["deep/store", "deep", ""]) ok(begun.includes(join(root, folder)), `${folder} in ${begun}`);
+      for (const folder of ["deep/store", "deep", ""])
+        ok(begun.includes(join(root, folder)), `${folder} in ${begun.join(", ")}`);
     });
 
     test("after a sync that failed all is written and synced anew before anything is read back", async () => {
