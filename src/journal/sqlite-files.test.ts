@@ -9,6 +9,7 @@ import { after, describe, test } from "node:test";
 import { isFault } from "#base/fault.ts";
 import { batch, fill, own } from "./exercise-support.ts";
 import type { Journal } from "./journal.ts";
+import { whileThere } from "./sqlite-files.ts";
 import { sqliteJournal } from "./sqlite.ts";
 
 const variable = "MILLRACE_TEST_SYNC_DIRECTORY";
@@ -142,6 +143,20 @@ else {
         await rm(join(directory, "journal.db-wal"));
         await refusesAll(journal, epoch);
       }));
+
+    test("J2 what was written while the files were removed is in doubt, and what was read counts for nothing", () => {
+      const outcome = (isRead: boolean, ...missing: (string | undefined)[]): string => {
+        try {
+          return whileThere({ missing: () => missing.shift() }, { doing: "append", isRead }, () => "done");
+        } catch (error) {
+          return isFault(error) ? error.code : String(error);
+        }
+      };
+      equal(outcome(false, undefined, undefined), "done");
+      equal(outcome(false, "journal.db"), "unavailable");
+      equal(outcome(false, undefined, "journal.db"), "unknown-outcome");
+      equal(outcome(true, undefined, "journal.db"), "unavailable");
+    });
 
     test("the connection that appends says itself how it is synced", () =>
       withJournal(async (journal) => {

@@ -30,6 +30,21 @@ export class OpenFiles {
   }
 }
 
+/** The value counts only if the files are there before and after. */
+export function whileThere<T>(
+  files: Pick<OpenFiles, "missing">,
+  { doing, isRead }: { readonly doing: string; readonly isRead: boolean },
+  run: () => T,
+): T {
+  const gone = files.missing();
+  if (gone !== undefined) throw fileGone("unavailable", doing, gone);
+  const value = run();
+  const goneSince = files.missing();
+  // What was written may count after all, should somebody put the file back.
+  if (goneSince !== undefined) throw fileGone(isRead ? "unavailable" : "unknown-outcome", doing, goneSince);
+  return value;
+}
+
 export const fileGone = (code: "unavailable" | "unknown-outcome", doing: string, path: string): Fault =>
   new Fault(code, doing, {
     why: "the file was removed or replaced while it was in use: stop the node, put the file back, start it again",

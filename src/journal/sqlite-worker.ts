@@ -5,7 +5,7 @@ import { must } from "#base/assert.ts";
 import { Fault, type FaultCode, type FaultFacts } from "#base/fault.ts";
 import { engineOver } from "./engine.ts";
 import { CommitFailed, faultOf, openDatabase, settingsOf, transaction } from "./sqlite-database.ts";
-import { fileGone, identityOf, OpenFiles, type FileIdentity } from "./sqlite-files.ts";
+import { fileGone, identityOf, OpenFiles, whileThere, type FileIdentity } from "./sqlite-files.ts";
 import { historySchema, historyUpgrades, historyVersion, sqliteHistory } from "./sqlite-history.ts";
 import { unpackBatches, type Packed } from "./sqlite-packing.ts";
 import { logSchema, logUpgrades, logVersion, sqliteTables } from "./sqlite-tables.ts";
@@ -114,12 +114,7 @@ if (parentPort) {
   };
   const perform = ({ op, offsetMs, args }: Request): unknown => {
     const { role, files } = (opened ??= open(op, offsetMs));
-    const gone = files.missing();
-    if (gone !== undefined) throw fileGone("unavailable", op, gone);
-    const value = role.run(op, offsetMs, args);
-    const goneSince = files.missing();
-    if (goneSince === undefined) return value;
-    throw fileGone(role.reads.has(op) ? "unavailable" : "unknown-outcome", op, goneSince);
+    return whileThere(files, { doing: op, isRead: role.reads.has(op) }, () => role.run(op, offsetMs, args));
   };
   port.on("message", (request: Request) => {
     const { id, op } = request;
