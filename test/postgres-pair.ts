@@ -111,6 +111,7 @@ export class PostgresPair {
   /** Kills the primary for good; the standby serves from now on. Answers with the same database there. */
   async failOver(url: string): Promise<string> {
     await this.primary.stop("kill");
+    if (!this.standby.isRunning) await this.standby.start();
     const { pathname } = new URL(url);
     const client = new pg.Client(this.standby.url());
     await client.connect();

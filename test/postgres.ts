@@ -85,6 +85,10 @@ export class PostgresServer {
     }
   }
 
+  get isRunning(): boolean {
+    return this.#process !== undefined;
+  }
+
   /** Connection string of a database; without a name, of one that always exists. */
   url(database: string = "postgres"): string {
     const { port, password } = this.#setup;

@@ -18,7 +18,7 @@ export const confirmation = `(select case when current_setting('synchronous_stan
 /** What is said where `isDoubt` made the outcome of a commit unknown. */
 export const notConfirmed = "the synchronous standby did not confirm the commit";
 
-/** Warnings that transaction numbers run out: they come with every transaction for weeks, and say nothing of this one. */
+/** Warnings that transaction numbers run out. They come with every transaction for weeks, whatever becomes of it. */
 const harmless: ReadonlySet<string | undefined> = new Set(["GetNewTransactionId", "GetNewMultiXactId"]);
 
 type Notice = { readonly code?: string | undefined; readonly routine?: string | undefined };
@@ -51,10 +51,10 @@ export async function prepareSession(query: Query, name: string, live: ReadonlyS
  * Every statement of ours has an index to go by and is prepared once: a plan made while the tables were empty would
  * scan them, and be kept when they are full. And warnings are sent, whatever the server's default is: see `isDoubt`.
  */
-const settings =
-  "set enable_seqscan = off; set plan_cache_mode = force_generic_plan; set jit = off; set client_min_messages = warning";
+const settings = `set enable_seqscan = off; set plan_cache_mode = force_generic_plan; set jit = off;
+  set client_min_messages = warning`;
 
-/** Defaults of the role, the database or the server must not weaken it. "remote_apply" waits for even more, and stays. */
+/** Defaults of the role, the database or the server must not weaken it. "remote_apply" waits for more, and stays. */
 export async function waitForStandby(query: Query): Promise<void> {
   await query(`select set_config('synchronous_commit', 'on', false)
     where current_setting('synchronous_commit') <> 'remote_apply'`);

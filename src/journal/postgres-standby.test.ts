@@ -13,12 +13,18 @@ const postgres = await startPostgresPair();
 if (postgres.skip) console.error(`a synchronous standby is NOT tested: ${postgres.skip}`);
 after(() => postgres.stop());
 
+/** The node gives up on a call after 2.5 s instead of 7 s. */
+const impatient = { statementTimeoutMs: 500 };
+
 type Scene = { readonly journal: Journal; readonly url: string; readonly epoch: number };
 
 /** A journal with one record in shard 0, on both servers. */
-async function scene(play: (scene: Scene) => Promise<void>): Promise<void> {
+async function scene(
+  play: (scene: Scene) => Promise<void>,
+  options: { readonly statementTimeoutMs?: number } = {},
+): Promise<void> {
   const url = await postgres.pair().freshDatabase();
-  const journal = postgresJournal({ url, statementTimeoutMs: 500 });
+  const journal = postgresJournal({ url, ...options });
   try {
     await journal.open({ shards: 2, clusterId: "standby" });
     const epoch = await own(journal, 0);
@@ -97,7 +103,7 @@ describe("journal in PostgreSQL, with a synchronous standby", { skip: postgres.s
       const { length } = await pair.waiters();
       ok(length <= 5, `${length} sessions wait`);
       equal((await waitsForStandby(() => journal.tail(0))).seq, 2);
-    }));
+    }, impatient));
 
   test("K8 epochs are confirmed, leases renewed and snapshots saved only when the standby answers", () =>
     scene(async ({ journal, epoch }) => {
@@ -164,21 +170,25 @@ describe("journal in PostgreSQL, with a synchronous standby", { skip: postgres.s
   test("K7 nothing that was acknowledged is lost when the primary dies and the standby takes over", () =>
     scene(async ({ journal, url, epoch }) => {
       const acknowledged = [1];
-      for (let seq = 2; seq <= 20; seq += 1) if (await isAppended(journal, epoch, seq)) acknowledged.push(seq);
+      for (let seq = 2; seq <= 9; seq += 1) {
+        const isMeddled = seq % 2 === 0;
+        if (isMeddled) await pair.freeze();
+        const append = isAppended(journal, epoch, seq);
+        if (isMeddled) await pair.interrupt(seq % 4 === 0 ? "pg_terminate_backend" : "pg_cancel_backend");
+        pair.thaw();
+        ok(await append);
+        acknowledged.push(seq);
+      }
       await pair.standby.stop("immediate");
-      const last = isAppended(journal, epoch, 21);
+      const last = isAppended(journal, epoch, 10);
       await pair.interrupt("pg_cancel_backend");
       await Promise.race([pair.waiting(), last]); // for what the tail says
       equal(await isSettled(last), false, "acknowledged without the standby");
-      await pair.standby.start();
-      const dying = isAppended(journal, epoch, 22);
-      dying.catch(() => undefined);
       const promoted = await pair.failOver(url);
-      if (await last) acknowledged.push(21);
-      await journal.close();
+      equal(await last, false);
       const next = postgresJournal({ url: promoted });
-      const found = seqs(await readAll(next, 0));
-      deepEqual(found.slice(0, acknowledged.length), acknowledged);
+      deepEqual(seqs(await readAll(next, 0)), acknowledged);
+      await fill(next, { shard: 0, epoch: await own(next, 0), from: 10, count: 1 });
       await next.close();
     }));
 });
@@ -194,13 +204,16 @@ async function* one(): AsyncGenerator<Uint8Array> {
 
 /** As a shard's host does it: what is in doubt is looked for at the tail. False when the server has gone. */
 async function isAppended(journal: Journal, epoch: number, seq: number): Promise<boolean> {
-  try {
-    return only(await journal.append([batch(0, epoch, seq)])) === "appended";
-  } catch (error) {
-    if (!isFault(error, "unknown-outcome")) return false;
-    return await journal.tail(0).then(
-      (tail) => tail.seq === seq,
-      () => false,
-    );
+  let isDoubtful = false;
+  for (let tries = 0; tries < 100; tries += 1) {
+    try {
+      if (isDoubtful && (await journal.tail(0)).seq === seq) return true;
+      if (only(await journal.append([batch(0, epoch, seq)])) === "appended") return true;
+    } catch (error) {
+      if (!isFault(error)) throw error;
+      isDoubtful ||= error.code === "unknown-outcome";
+      if (/ECONNREFUSED/.test(error.message)) return false;
+    }
   }
+  return false;
 }

@@ -1,7 +1,7 @@
 // What SQLite's journal does to its files, and what it says when somebody takes them away.
-import { equal, match, ok } from "node:assert/strict";
+import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { writeSync } from "node:fs";
+import { existsSync, rmSync, writeSync } from "node:fs";
 import { mkdir, mkdtemp, readFile, rename, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,7 +13,19 @@ import { whileThere } from "./sqlite-files.ts";
 import { sqliteJournal } from "./sqlite.ts";
 
 const variable = "MILLRACE_TEST_SYNC_DIRECTORY";
+const removeVariable = "MILLRACE_TEST_SYNC_REMOVE";
 const appends = 5;
+
+/** The files are opened again after a failure: nothing is made where they were. */
+async function removeAndTell(journal: Journal, directory: string): Promise<void> {
+  rmSync(directory, { recursive: true });
+  const code = await journal.tail(0).then(
+    () => "answered",
+    (error: unknown) => (isFault(error) ? error.code : String(error)),
+  );
+  writeSync(1, `${existsSync(directory) ? "made" : code} 0\n`);
+  await journal.close();
+}
 
 /** The child: a journal in a folder that is not there yet, then appends. Says so after each that was acknowledged. */
 async function appendAndTell(directory: string): Promise<void> {
@@ -27,6 +39,7 @@ async function appendAndTell(directory: string): Promise<void> {
       await journal.append([batch(0, epoch, seq)]);
     } catch (error) {
       writeSync(1, `${isFault(error) ? error.code.replace("-", "_") : "no fault"} ${seq}\n`);
+      if (process.env[removeVariable] !== undefined) return await removeAndTell(journal, directory);
       const tail = await journal.tail(0);
       writeSync(1, `tail ${tail.seq}\n`);
       if (tail.seq < seq) await journal.append([batch(0, epoch, seq)]);
@@ -46,13 +59,17 @@ async function* one(): AsyncGenerator<Uint8Array> {
 
 type Syncs = { readonly paths: string; readonly ofThread: number };
 
-/** For each line that the child wrote: what was synced since the line before, and how many syncs the log's thread made. */
-async function syncsOfChild(root: string, ...more: readonly string[]): Promise<ReadonlyMap<string, Syncs>> {
+/** For each line of the child: what was synced since the line before, and how many syncs the log's thread had made. */
+async function syncsOfChild(
+  root: string,
+  { failing = 0, remove = false }: { readonly failing?: number; readonly remove?: boolean } = {},
+): Promise<ReadonlyMap<string, Syncs>> {
   const trace = join(root, "trace");
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
-  const calls = ["-f", "-y", "-e", "trace=fsync,fdatasync,write", "-e", "signal=none", "-o", trace, ...more];
+  const calls = ["-f", "-y", "-e", "trace=fsync,fdatasync,write", "-e", "signal=none", "-o", trace];
+  if (failing > 0) calls.push("-e", `inject=fdatasync,fsync:error=EIO:when=${failing}`);
   const child = spawnSync("strace", [...calls, process.execPath, import.meta.filename], {
-    env: { ...env, [variable]: join(root, "deep", "store") },
+    env: { ...env, [variable]: join(root, "deep", "store"), ...(remove && { [removeVariable]: "yes" }) },
     encoding: "utf8",
     timeout: 60_000,
   });
@@ -192,12 +209,19 @@ else {
       const other = await mkdtemp(join(root, "failing-"));
       // The kernel forgets what it could not write: another sync of the same file succeeds and proves nothing.
       const third = syncs.get("acknowledged 3")?.ofThread ?? 0;
-      const failing = await syncsOfChild(other, "-e", `inject=fdatasync,fsync:error=EIO:when=${third}`);
+      const failing = await syncsOfChild(other, { failing: third });
       const said = [...failing.keys()];
       match(said.slice(3, 5).join(), /^unknown_outcome 3,tail [23]$/);
       const since = said.slice(3, 5).map((line) => failing.get(line)?.paths ?? "");
       match(since.join(""), /journal\.db$/m);
       ok(said.includes(`acknowledged ${appends}`), "it goes on");
+    });
+
+    test("no empty journal is made in its place when the files go after a sync that failed", async () => {
+      const other = await mkdtemp(join(root, "failing-"));
+      const failing = syncs.get("acknowledged 3")?.ofThread ?? 0;
+      const said = [...(await syncsOfChild(other, { failing, remove: true })).keys()];
+      deepEqual(said.slice(3), ["unknown_outcome 3", "unavailable 0"]);
     });
   });
 }
