@@ -158,7 +158,7 @@ export class PostgresServer {
     if (user) giveTo(user, folder);
     await this.start();
     const from = `host=127.0.0.1 port=${port} user=postgres password=${password} application_name=${name}`;
-    const settings = { ...this.#setup.settings, primary_conninfo: from };
+    const settings = { ...this.#setup.settings, primary_conninfo: from, wal_retrieve_retry_interval: "100ms" };
     const standby = new PostgresServer({ ...this.#setup, folder, port: await freePort(), settings });
     try {
       await standby.start();
