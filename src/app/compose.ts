@@ -32,6 +32,7 @@ import { lockFolder, nodeName, publishAddress, type DataFolder } from "./data-fo
 import { Drain, type DrainPorts } from "./drain.ts";
 import { tellWhereEdgeIs } from "./edge-notice.ts";
 import { checkAlone, whyAlone } from "./join-check.ts";
+import { watchJournal } from "./journal-watch.ts";
 import { factsFor } from "./mesh-facts.ts";
 import { liveSource } from "./live-streams.ts";
 import { peerEdges } from "./peer-edges.ts";
@@ -113,6 +114,7 @@ async function openGround(
   const random = new Random(randomUUID());
   const journal = await openJournal(config, folder, clock);
   undo.defer(() => journal.close());
+  undo.use(watchJournal(journal, { clock, log }));
   const mesh: { joined?: RunningMesh } = {}; // the edge is asked about it, and it tells where the edge is
   const peers = (): PeersView | undefined => mesh.joined?.peers();
   const otherEdges = () => peerEdges(peers(), config.cluster.name, config.edge.tls !== undefined);

@@ -70,4 +70,22 @@ describe("a tenant's running quota over several shards", () => {
     ok(tenantIn(1).slice.slots > 0);
     ok(lentUntilMs - tenantIn(1).slice.untilMs >= 2 * broker.everyMs);
   });
+
+  test("counts from before it was asked for, however long the answer takes", async () => {
+    const rig = new Rig();
+    const broker = { sliceMs: 10_000, everyMs: 1_000 };
+    const a = await (await rig.node("a", { cluster, broker })).serving([0, 1]);
+    await withTenant(a, [0, 1]);
+    a.journal.fail("append", "answered late"); // the loan is made, and its answer is late
+    const appends = a.journal.count("append");
+    while (a.journal.count("append") === appends) await rig.clock.advance(10);
+    await rig.clock.advance(3_000);
+    a.journal.deliver();
+    await rig.clock.advance(100);
+    const tenantIn = (shard: number) =>
+      must(must(a.node.host.shards.get(shard), "shard").state.tenants.get("t"), "tenant");
+    const lentUntilMs = Math.max(...must(tenantIn(0).lent.get(1), "slices").map(({ untilMs }) => untilMs));
+    ok(tenantIn(1).slice.slots > 0);
+    ok(lentUntilMs - tenantIn(1).slice.untilMs >= 2 * broker.everyMs);
+  });
 });
