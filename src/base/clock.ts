@@ -3,6 +3,7 @@
  * The simulator gives every node clocks of its own, skewed and jumping.
  */
 export type Clock = {
+  /** Never goes backwards, and counts the time when the machine slept: a lease goes on running out meanwhile. */
   monotonicMs(): number;
   wallMs(): number;
   /** Resolves after `ms`, or rejects with the signal's reason when it is aborted first. */
