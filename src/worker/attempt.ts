@@ -92,7 +92,8 @@ async function runTask(
     if (await refused) holding.stop("lost");
     signal.throwIfAborted();
   };
-  return await runner({ task, signal, blobs, clock, started, report: (step) => reports.add(step), afterwards });
+  const leftMs = (): number => holding.leftMs;
+  return await runner({ task, signal, blobs, clock, leftMs, started, report: (step) => reports.add(step), afterwards });
 }
 
 async function plan(holding: Holding, { planners, client, blobs, clock }: AttemptPorts): Promise<Ending> {

@@ -7,6 +7,7 @@
  */
 import type { Clock } from "#base/clock.ts";
 import type { ClaimRef, Granted } from "#shard/client-executor.ts";
+import { slew } from "#shard/kernel-clock.ts";
 
 /** Why an attempt is stopped before it ends by itself. */
 export type StopReason =
@@ -91,8 +92,7 @@ export class Holding {
 
   get #untilMs(): number {
     const { effects, graceMs, leaseMs } = this.granted;
-    // Work that changes the world ends a little before the lease: killing takes time, and clocks differ.
-    return this.#leaseUntilMs + (effects === "outside" ? -Math.min(1_000, leaseMs / 10) : graceMs);
+    return this.#leaseUntilMs + (effects === "outside" ? -marginMsOf(leaseMs) : graceMs);
   }
 
   #arm(): void {
@@ -102,13 +102,20 @@ export class Holding {
 }
 
 /**
- * W1 for a node that hangs or dies: how long what an attempt runs may go on by itself. Claims are renewed every third
- *    of their lease, so that at half of it nobody else can have the task yet. What changes the world dies with its
- *    node; what does not goes on for a lease, in which the node's next life may come back for it.
+ * How long before its lease ends here an attempt with outside effects is stopped. The owner counts the lease in kernel
+ * time, which may run faster than the clock here by `slew`; besides, killing takes time, and clocks drift.
  */
-export const leasesOf = ({ effects, leaseMs }: Pick<Granted, "effects" | "leaseMs">) => ({
+export const marginMsOf = (leaseMs: number): number => leaseMs - leaseMs / (1 + slew) + Math.min(1_000, leaseMs / 20);
+
+/**
+ * W1 for a node that hangs, sleeps or dies: how long what an attempt runs may go on by itself. What changes the world
+ *    ends when `leftMs` said that its claim would, and dies with its node; what does not goes on for a lease, in which
+ *    the node's next life may come back for it.
+ */
+export const leasesOf = ({ effects, leaseMs }: Pick<Granted, "effects" | "leaseMs">, leftMs?: () => number) => ({
   leaseMs: leaseMs / 2,
   orphanMs: effects === "outside" ? 0 : leaseMs,
+  ...(effects === "outside" && leftMs ? { leftMs } : {}),
 });
 
 export const keyOf = ({ taskId, token }: { readonly taskId: string; readonly token: number }): string =>

@@ -17,7 +17,12 @@ export type ProcessRequest = {
   readonly outputBytesMax: number;
   readonly signal: AbortSignal;
   /** How long it may go on when this process hangs, or dies; not every runner lets it go on at all. */
-  readonly leases?: { readonly leaseMs: number; readonly orphanMs: number };
+  readonly leases?: {
+    readonly leaseMs: number;
+    readonly orphanMs: number;
+    /** How long its claim is good, for what changes the world outside. */
+    readonly leftMs?: () => number;
+  };
 };
 
 export type ProcessResult = {
