@@ -82,7 +82,8 @@ export function bootClock(machine: MachineClocks, lookEveryMs = lookEveryMsDefau
       timer.cancel();
     };
   };
-  return { monotonicMs, wallMs: () => machine.wallMs(), after, sleep: sleeper(after) };
+  const afterAwake = (ms: number, run: () => void): (() => void) => machine.after(ms, run);
+  return { monotonicMs, wallMs: () => machine.wallMs(), after, afterAwake, sleep: sleeper(after) };
 }
 
 /** How far the boot clock is ahead of the awake clock. */

@@ -10,4 +10,6 @@ export type Clock = {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
   /** Calls back once after `ms`; the returned function cancels it. */
   after(ms: number, run: () => void): () => void;
+  /** The same, but a machine that sleeps puts it off: for limits on work that sleeps with it. Undefined: as `after`. */
+  afterAwake?(ms: number, run: () => void): () => void;
 };

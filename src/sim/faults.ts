@@ -73,8 +73,10 @@ export const faults: Readonly<Record<FaultKind, FaultSpec>> = {
   },
   "wall-clock-jump": {
     everyMs: 3_000,
-    strike({ nodes }, random) {
-      random.pick(nodes).machine.setWallClock(random.pick([-86_400_000, -3_600_000, -5_000, 5_000, 3_600_000]));
+    strike({ nodes, executors }, random) {
+      random
+        .pick([...nodes, ...executors])
+        .machine.setWallClock(random.pick([-86_400_000, -3_600_000, -5_000, 5_000, 3_600_000]));
       return undefined;
     },
   },

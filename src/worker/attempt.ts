@@ -41,7 +41,9 @@ export async function endingOf(holding: Holding, ports: AttemptPorts): Promise<E
   const runner = runnerOf(holding, ports);
   const early = runner?.prepares ? undefined : await refused;
   if (early) return early;
-  const cancelTimer = ports.clock.after(granted.attemptMs, () => holding.stop("timed-out"));
+  // Nothing was done while the machine slept; the shard does not count that either.
+  const after = ports.clock.afterAwake ?? ports.clock.after;
+  const cancelTimer = after.call(ports.clock, granted.attemptMs, () => holding.stop("timed-out"));
   const reports = new Reports(ports.client, ports.clock, holding);
   try {
     const run = granted.planning ? plan(holding, ports) : runTask(holding, { runner, reports, refused }, ports);

@@ -1,6 +1,9 @@
 import { equal, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
+import { bootClock } from "#base/boot-clock.ts";
+import type { Clock } from "#base/clock.ts";
 import { ManualClock } from "#base/manual-clock.ts";
+import { ManualMachine } from "#base/manual-machine.ts";
 import { createMemoryBlobs } from "#blobs/memory.ts";
 import type { ExecutorClient, Granted } from "#shard/client-executor.ts";
 import { KernelClock, StoreClock } from "#shard/kernel-clock.ts";
@@ -32,6 +35,35 @@ const granted = (more: Partial<Granted>): Granted => ({
   ...more,
 });
 
+function portsOf(
+  clock: Clock,
+  run: (signal: AbortSignal) => Promise<void>,
+  beforeAnswer = () => Promise.resolve(),
+): AttemptPorts {
+  const client: Partial<ExecutorClient> = {
+    start: async () => {
+      await beforeAnswer();
+      return { leaseMs: 30_000 } as Awaited<ReturnType<ExecutorClient["start"]>>;
+    },
+  };
+  return {
+    client: client as ExecutorClient,
+    blobs: createMemoryBlobs({ clock, sizeBytesMax: 1_000 }),
+    clock,
+    runners: {
+      k: async ({ signal }) => {
+        await run(signal);
+        return { kind: "failed", reason: "user-failure", message: "enough" };
+      },
+    },
+    planners: {},
+    log: () => {},
+    stopMsMax: 1_000,
+    tellMsMax: 1_000,
+    signal: new AbortController().signal,
+  };
+}
+
 describe("W1: an attempt with outside effects", () => {
   // Each lease is renewed never again: its owner cannot be reached.
   for (const leaseMs of [100, 2_000, 10_000, 30_000, 600_000])
@@ -59,6 +91,49 @@ test("W1: an attempt without outside effects goes on through its grace", async (
   equal(holding.stopped, undefined);
   await clock.advance(1);
   equal(holding.stopped, "lease-ran-out");
+});
+
+describe("when the machine sleeps past the lease", () => {
+  test("W1: an attempt with outside effects is stopped when it wakes", async () => {
+    const machine = new ManualMachine();
+    const holding = new Holding(granted({}), "e", bootClock(machine), machine.awakeMs());
+    await machine.awake.advance(1_000);
+    machine.sleptMs += 600_000;
+    ok(holding.leftMs < 0, "known at once");
+    await machine.awake.advance(100);
+    equal(holding.stopped, "lease-ran-out");
+  });
+
+  test("one without goes on, and has what was left of lease and grace to hear from its shard", async () => {
+    const machine = new ManualMachine();
+    const pure = granted({ effects: "pure", graceMs: 60_000 });
+    const holding = new Holding(pure, "e", bootClock(machine), machine.awakeMs());
+    await machine.awake.advance(1_000);
+    machine.sleptMs += 600_000;
+    await machine.awake.advance(68_000);
+    equal(holding.stopped, undefined);
+    await machine.awake.advance(1_000);
+    equal(holding.stopped, "lease-ran-out");
+  });
+
+  test("the sleep does not count as time that the attempt took", async () => {
+    const machine = new ManualMachine();
+    const clock = bootClock(machine);
+    const pure = granted({ effects: "pure", graceMs: 60_000, attemptMs: 30_000 });
+    const holding = new Holding(pure, "e", clock, clock.monotonicMs());
+    const ending = endingOf(
+      holding,
+      portsOf(clock, (signal) => clock.sleep(3_600_000, signal)),
+    );
+    await machine.awake.advance(10_000);
+    machine.sleptMs += 600_000;
+    await machine.awake.advance(19_000);
+    equal(holding.stopped, undefined);
+    await machine.awake.advance(1_000);
+    equal(holding.stopped, "timed-out");
+    await ending;
+    holding[Symbol.dispose]();
+  });
 });
 
 describe("a lease counts from the question that was answered, not from the answer", () => {
@@ -101,29 +176,12 @@ describe("a lease counts from the question that was answered, not from the answe
     const clock = new ManualClock();
     // Spares wait before they are started, so this lease is nearly over.
     const holding = new Holding(granted({ leaseMs: 30_000 }), "e", clock, clock.monotonicMs() - 20_000);
-    const client: Partial<ExecutorClient> = {
-      start: async () => {
-        await clock.sleep(answerMs);
-        return { leaseMs: 30_000 } as Awaited<ReturnType<ExecutorClient["start"]>>;
-      },
-    };
     let leftMs = 0;
-    const ports: AttemptPorts = {
-      client: client as ExecutorClient,
-      blobs: createMemoryBlobs({ clock, sizeBytesMax: 1_000 }),
+    const ports = portsOf(
       clock,
-      runners: {
-        k: async () => {
-          leftMs = holding.leftMs;
-          return { kind: "failed", reason: "user-failure", message: "enough" };
-        },
-      },
-      planners: {},
-      log: () => {},
-      stopMsMax: 1_000,
-      tellMsMax: 1_000,
-      signal: new AbortController().signal,
-    };
+      async () => void (leftMs = holding.leftMs),
+      () => clock.sleep(answerMs),
+    );
     const ending = endingOf(holding, ports);
     await clock.advance(answerMs);
     await ending;

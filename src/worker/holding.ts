@@ -97,7 +97,10 @@ export class Holding {
 
   #arm(): void {
     this.#stopTimer();
-    this.#stopTimer = this.#clock.after(Math.max(0, this.leftMs), () => this.stop("lease-ran-out"));
+    const after = this.granted.effects === "outside" ? undefined : this.#clock.afterAwake;
+    const stop = (): void => this.stop("lease-ran-out");
+    // The owner may have slept on the same machine, and renew the claim of work that is done twice at worst.
+    this.#stopTimer = (after ?? this.#clock.after).call(this.#clock, Math.max(0, this.leftMs), stop);
   }
 }
 
