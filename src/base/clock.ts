@@ -10,6 +10,10 @@ export type Clock = {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
   /** Calls back once after `ms`; the returned function cancels it. */
   after(ms: number, run: () => void): () => void;
-  /** The same, but a machine that sleeps puts it off: for limits on work that sleeps with it. Undefined: as `after`. */
+  /** Use `afterAwake` below. Left out where the machine never sleeps. */
   afterAwake?(ms: number, run: () => void): () => void;
 };
+
+/** As `clock.after`, but put off while the machine sleeps: for limits on work that sleeps with it. */
+export const afterAwake = (clock: Clock, ms: number, run: () => void): (() => void) =>
+  clock.afterAwake ? clock.afterAwake(ms, run) : clock.after(ms, run);

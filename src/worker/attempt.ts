@@ -4,7 +4,7 @@
  * W2 Nothing is said of an attempt that is still running: its ending goes out when its runner has returned.
  * W3 A result is committed only after its bytes are in the store.
  */
-import type { Clock } from "#base/clock.ts";
+import { afterAwake, type Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import type { FailReason, Plan } from "#kernel/model.ts";
@@ -42,8 +42,7 @@ export async function endingOf(holding: Holding, ports: AttemptPorts): Promise<E
   const early = runner?.prepares ? undefined : await refused;
   if (early) return early;
   // Nothing was done while the machine slept; the shard does not count that either.
-  const after = ports.clock.afterAwake ?? ports.clock.after;
-  const cancelTimer = after.call(ports.clock, granted.attemptMs, () => holding.stop("timed-out"));
+  const cancelTimer = afterAwake(ports.clock, granted.attemptMs, () => holding.stop("timed-out"));
   const reports = new Reports(ports.client, ports.clock, holding);
   try {
     const run = granted.planning ? plan(holding, ports) : runTask(holding, { runner, reports, refused }, ports);

@@ -43,7 +43,7 @@ function portsOf(
   const client: Partial<ExecutorClient> = {
     start: async () => {
       await beforeAnswer();
-      return { leaseMs: 30_000 } as Awaited<ReturnType<ExecutorClient["start"]>>;
+      return { leaseMs: 30_000 };
     },
   };
   return {

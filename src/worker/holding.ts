@@ -5,7 +5,7 @@
  * W1 An attempt whose claim can no longer be good is stopped: with the lease for tasks that change the world, after
  *    the task's grace for the others.
  */
-import type { Clock } from "#base/clock.ts";
+import { afterAwake, type Clock } from "#base/clock.ts";
 import type { ClaimRef, Granted } from "#shard/client-executor.ts";
 import { slew } from "#shard/kernel-clock.ts";
 
@@ -97,10 +97,11 @@ export class Holding {
 
   #arm(): void {
     this.#stopTimer();
-    const after = this.granted.effects === "outside" ? undefined : this.#clock.afterAwake;
+    const leftMs = Math.max(0, this.leftMs);
     const stop = (): void => this.stop("lease-ran-out");
-    // The owner may have slept on the same machine, and renew the claim of work that is done twice at worst.
-    this.#stopTimer = (after ?? this.#clock.after).call(this.#clock, Math.max(0, this.leftMs), stop);
+    // Work without outside effects is done twice at worst. Its owner may have slept on the same machine, and renews it.
+    const isOutside = this.granted.effects === "outside";
+    this.#stopTimer = isOutside ? this.#clock.after(leftMs, stop) : afterAwake(this.#clock, leftMs, stop);
   }
 }
 

@@ -44,7 +44,7 @@ async function askedFor(effects: Granted["effects"], clock: ManualClock, holding
     env: {},
   });
   const client: Partial<ExecutorClient> = {
-    start: async () => ({ leaseMs: 10_000 }) as Awaited<ReturnType<ExecutorClient["start"]>>,
+    start: async () => ({ leaseMs: 10_000 }),
     report: async () => {},
   };
   await endingOf(holding, {
