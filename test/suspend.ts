@@ -13,6 +13,7 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 
 export type Suspend = {
   /** False, or why processes cannot be suspended here: the `skip` of every test that needs it. */
@@ -21,6 +22,8 @@ export type Suspend = {
   readonly env: Readonly<Record<string, string>>;
   /** Suspends them, the first first. The result wakes them in the same order. */
   begin(pids: readonly number[]): () => void;
+  /** The same for so long. Resolves with the time of day when they woke. */
+  sleep(pids: readonly number[], ms: number): Promise<number>;
   close(): void;
 };
 
@@ -30,17 +33,25 @@ export function openSuspend(): Suspend {
   let stoodNs = 0n;
   const write = (): void => writeFileSync(file, new BigInt64Array([stoodNs]), { flag: "r+" });
   writeFileSync(file, new BigInt64Array(1));
+  const begin = (pids: readonly number[]): (() => void) => {
+    const beganNs = process.hrtime.bigint();
+    for (const pid of pids) process.kill(pid, "SIGSTOP");
+    return () => {
+      stoodNs += process.hrtime.bigint() - beganNs;
+      write();
+      for (const pid of pids) process.kill(pid, "SIGCONT");
+    };
+  };
   return {
     skip: whyNot(library),
     env: { LD_PRELOAD: library, STANDING_CLOCK: file },
-    begin(pids) {
-      const beganNs = process.hrtime.bigint();
-      for (const pid of pids) process.kill(pid, "SIGSTOP");
-      return () => {
-        stoodNs += process.hrtime.bigint() - beganNs;
-        write();
-        for (const pid of pids) process.kill(pid, "SIGCONT");
-      };
+    begin,
+    async sleep(pids, ms) {
+      const wake = begin(pids);
+      await pause(ms);
+      const wokeAtMs = Date.now();
+      wake();
+      return wokeAtMs;
     },
     close: () => rmSync(folder, { recursive: true, force: true }),
   };

@@ -4,7 +4,6 @@ import { spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { setTimeout as pause } from "node:timers/promises";
 import { ManualClock } from "#base/manual-clock.ts";
 import { endChild } from "#test/end-child.ts";
 import { openSuspend } from "#test/suspend.ts";
@@ -54,10 +53,7 @@ test(
     const stdout = join(running.attempt, "stdout");
     await until("it has effects", () => text(stdout).split("\n").length > 3);
     const { launcherPid } = rig.spawner;
-    const wake = suspend.begin([launcherPid, ...descendants(launcherPid)]);
-    await pause(leaseMs + 200);
-    const wokeAtMs = Date.now();
-    wake();
+    const wokeAtMs = await suspend.sleep([launcherPid, ...descendants(launcherPid)], leaseMs + 200);
     const { why } = await running.end;
     const afterwardsMs = (linesOf(stdout).at(-1) ?? 0) - wokeAtMs;
     equal(why, "lease-ran-out");
@@ -76,9 +72,7 @@ test(
     const running = await rig.start(["/bin/sh", "-c", script], { leaseMs: 1_500, orphanMs: 1_500 });
     const { launcherPid } = rig.spawner;
     await until("it runs", () => descendants(launcherPid).some((pid) => text(`/proc/${pid}/comm`) === "sleep\n"));
-    const wake = suspend.begin([launcherPid, ...descendants(launcherPid)]);
-    await pause(1_700);
-    wake();
+    await suspend.sleep([launcherPid, ...descendants(launcherPid)], 1_700);
     const { why, exitCode } = await running.end;
     equal(`${why} ${exitCode}`, "exited 0");
   },
