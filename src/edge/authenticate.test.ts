@@ -125,6 +125,21 @@ describe("authentication", () => {
     equal(verifications(), 5, "a refusal is not remembered");
   });
 
+  test("believes it no longer when the wall clock was set back", async () => {
+    const { clock, authenticator, ask, verifications } = rig();
+    const authorization = `Bearer ${await issuer.sign()}`;
+    const caller = new Caller(authenticator, clock, { certificate: undefined, address: "10.0.0.7" });
+    await ask({ authorization });
+    equal(now(caller.identify(authorization)), "ada by jwt");
+    clock.wallAheadMs -= 3_600_000;
+    await clock.advance(299_000);
+    equal(now(caller.identify(authorization)), "ada by jwt");
+    equal(verifications(), 1);
+    await clock.advance(2_000);
+    ok(caller.identify(authorization) instanceof Promise);
+    equal(verifications(), 2);
+  });
+
   test("verifies only so many at once, and says so to the rest (I3)", async () => {
     const gate = Promise.withResolvers<Identified>();
     const { ask } = rig({ verifyJwt: () => gate.promise }, { verifyingMax: 2 });
@@ -229,14 +244,15 @@ describe("what was verified", () => {
     const entry = anonymous as Identified & { ok: true };
     cache.put("a", entry);
     cache.put("b", entry);
-    cache.get("a", 0);
+    const clock = new ManualClock(0);
+    cache.get("a", clock);
     cache.put("c", entry);
     deepEqual(
-      ["a", "b", "c"].map((key) => cache.get(key, 0) !== undefined),
+      ["a", "b", "c"].map((key) => cache.get(key, clock) !== undefined),
       [true, false, true],
     );
     cache.put("d", { ...entry, untilMs: 5 });
-    equal(cache.get("d", 5), undefined);
+    equal(cache.get("d", new ManualClock(5)), undefined);
     equal(cache.size, 1);
   });
 });

@@ -85,7 +85,7 @@ export class Authenticator {
     const bearer = readBearer(authorization, this.#limits.tokenLengthMax);
     if (!bearer.ok) return bearer;
     const { token, sha256 } = bearer;
-    const known = this.#known.tokens(sha256) ?? this.#verified.get(sha256, this.#clock.wallMs());
+    const known = this.#known.tokens(sha256) ?? this.#verified.get(sha256, this.#clock);
     if (known) return known;
     const { verifyJwt } = this.#known;
     if (!verifyJwt || !looksLikeJwt(token)) return unauthenticated("token-unknown");
@@ -95,11 +95,11 @@ export class Authenticator {
   #verify(token: string, sha256: string, verifyJwt: JwtVerifier): Identified | Promise<Identified> {
     if (this.#verifying.size >= this.#limits.verifyingMax) return unauthenticated("verifier-busy");
     const generation = this.#generation;
+    const verifiedUntilMono = this.#clock.monotonicMs() + this.#limits.verifiedForMs;
     const verifying = verifyJwt(token, this.#clock.wallMs())
       .then((outcome) => {
         if (!outcome.ok) return outcome;
-        const untilMs = Math.min(outcome.untilMs, this.#clock.wallMs() + this.#limits.verifiedForMs);
-        const kept = { ...outcome, untilMs };
+        const kept = { ...outcome, verifiedUntilMono };
         if (generation === this.#generation) this.#verified.put(sha256, kept);
         return kept;
       })

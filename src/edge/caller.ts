@@ -5,7 +5,7 @@
  */
 import type { Clock } from "#base/clock.ts";
 import type { Authenticator } from "./authenticate.ts";
-import type { Identified } from "./identified.ts";
+import { stillCounts, type Identified } from "./identified.ts";
 import type { PeerCertificate } from "./peer-certificate.ts";
 
 export class Caller {
@@ -43,7 +43,7 @@ export class Caller {
       last &&
       last.authorization === authorization &&
       last.generation === this.#authenticator.generation &&
-      (last.outcome.untilMs === Infinity || this.#clock.wallMs() < last.outcome.untilMs)
+      stillCounts(last.outcome, this.#clock)
     )
       return last.outcome;
     const outcome = this.#authenticator.authenticate({

@@ -6,6 +6,7 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, closeSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
 import { dirname, join } from "node:path";
+import { ClaimWatch } from "./claim-watch.ts";
 import { fillerAmong, shortOf, type Suspect } from "./disk-guard.ts";
 import { Ends } from "./ends.ts";
 import { FrameReader, frameOf } from "./frame.ts";
@@ -45,6 +46,7 @@ class Launcher {
   #peer: Socket | undefined;
   #aloneSinceMono = performance.now();
   #ticker: NodeJS.Timeout | undefined;
+  readonly #claims = new ClaimWatch();
   #looks = 0;
   #freeBytesMin = 0;
   #lanesWanted = 1;
@@ -109,6 +111,8 @@ class Launcher {
         return;
       case "lease":
         return request.ids.forEach((id) => this.#runs.get(id)?.renew(request.leaseMs));
+      case "claims":
+        return Object.entries(request.untilMs).forEach(([id, untilMs]) => this.#runs.get(id)?.claimed(untilMs));
       case "signal":
         return this.#runs.get(request.id)?.signal(request.signal);
       case "kill":
@@ -157,8 +161,10 @@ class Launcher {
     this.#runs.set(start.id, run);
     this.#busy.add(start.lane);
     this.#ticker ??= setInterval(() => this.#look(), lookMs);
+    this.#claims.add(run);
     void run.whole().then((end) => {
       this.#busy.delete(start.lane);
+      this.#claims.delete(run);
       if (end.note !== undefined || !this.#fits(run.lane)) this.#close(start.lane, run.lane);
       const next = hasRoomForBox(start.limits) ? start.box?.next : undefined;
       const isMakingNext = next !== undefined && this.#boxes !== undefined;

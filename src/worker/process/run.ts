@@ -7,6 +7,7 @@ import { Capped } from "./capped.ts";
 import type { Lane } from "./lane.ts";
 import { orderText, toldText, type BoxOrders } from "./order.ts";
 import type { GroupUse } from "./group.ts";
+import { machineMs } from "./machine-time.ts";
 import { namespaceDepth, type ChildrenUse } from "./proc.ts";
 import type { End, EndReason, Network, StartRequest, Usage } from "./protocol.ts";
 
@@ -29,6 +30,7 @@ export class Run {
   #startedMono: number | undefined;
   #startedAtMs = 0;
   #leaseUntilMono: number;
+  #claimUntilMs: number;
   #stopped: EndReason | undefined;
   #stoppedMono = 0;
   readonly #streams: readonly Capped[];
@@ -41,6 +43,7 @@ export class Run {
     this.lane = lane;
     this.#machine = machine;
     this.#leaseUntilMono = this.#askedMono + start.leaseMs;
+    this.#claimUntilMs = start.claimUntilMs ?? Number.POSITIVE_INFINITY;
     const { stdout, stderr } = start;
     this.#streams = (stderr.path === stdout.path ? [stdout] : [stdout, stderr]).map((file) => new Capped(file));
   }
@@ -60,6 +63,20 @@ export class Run {
 
   renew(leaseMs: number): void {
     this.#leaseUntilMono = Math.max(this.#leaseUntilMono, performance.now() + leaseMs);
+  }
+
+  /** It has a claim, which was renewed. */
+  claimed(untilMs: number): void {
+    this.#claimUntilMs = untilMs;
+  }
+
+  /** Ends it with its claim. */
+  lookAtClaim(): void {
+    if (!this.end && this.#isClaimOver && this.#stopped === undefined) this.stop("lease-ran-out");
+  }
+
+  get #isClaimOver(): boolean {
+    return this.#claimUntilMs < Number.POSITIVE_INFINITY && machineMs() >= this.#claimUntilMs;
   }
 
   /** Nobody is there who could stop it, should its claim be lost. */
@@ -139,6 +156,8 @@ export class Run {
     const { group } = lane;
     group?.begin(start.limits, 1);
     const before = lane.usedBefore;
+    // To get a lane ready takes time, and the machine may have slept meanwhile.
+    this.lookAtClaim();
     if (this.#stopped) return this.#ended(this.#stopped, 137, {});
     this.#startedMono = performance.now();
     this.#startedAtMs = Date.now();
