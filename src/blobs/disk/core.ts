@@ -5,7 +5,7 @@ import type { Clock } from "#base/clock.ts";
 import type { DigestParts } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import { BlobFiles, fileName } from "./blob-files.ts";
-import { asDiskFault } from "./disk-fault.ts";
+import { asDiskFault, noRoom } from "./disk-fault.ts";
 import { HashThread } from "./file-hashing.ts";
 import { type Holdings, keyBytes, type Place } from "./holdings.ts";
 import { InlineGate } from "./inline-gate.ts";
@@ -189,6 +189,18 @@ export class Core {
       return await work();
     } catch (error) {
       return await this.#onceMore(error, bytes, work);
+    }
+  }
+
+  /** While a blob is kept twice, its second copy has room of its own. */
+  async borrowRoom(bytes: number, work: () => Promise<void>): Promise<void> {
+    const { room } = this;
+    if (!room.take(bytes) && !((await this.makeRoom(bytes)) && room.take(bytes)))
+      throw noRoom("write blob", { neededBytes: bytes });
+    try {
+      await work();
+    } finally {
+      room.give(bytes);
     }
   }
 

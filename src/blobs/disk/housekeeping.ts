@@ -51,11 +51,12 @@ export class Housekeeping {
     this.#round += 1;
     this.#core.lookAtClock();
     await this.touches.flush();
+    if (this.#janitor.isDue) await this.#partials.reclaim(true);
     if (this.#janitor.isDue || this.#round % seldom === 0) await this.#janitor.tidy();
     await this.#checkpoints.writeIfDue();
     if (this.#lookForStrays) this.#lookForStrays = !(await this.strays.lookOn());
     if (this.#round % seldom !== 0) return;
-    await this.#partials.reclaim();
+    await this.#partials.reclaim(false);
     this.#core.measureDisk();
     this.#core.spare.layBy();
   }

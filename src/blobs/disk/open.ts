@@ -15,6 +15,7 @@ import type { Clock } from "#base/clock.ts";
 import type { ActionIndex } from "#blobs/action-index.ts";
 import type { BlobStore, Store, TenantStore } from "#blobs/store.ts";
 import type { Streams } from "#blobs/streams.ts";
+import type { UploadOwner } from "#blobs/upload-limits.ts";
 import type { Upkeep } from "#blobs/upkeep.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import { Core } from "./core.ts";
@@ -28,7 +29,7 @@ import { Housekeeping } from "./housekeeping.ts";
 import { Janitor } from "./janitor.ts";
 import { lockStore } from "./lock.ts";
 import { diskOptions, type DiskOptions } from "./options.ts";
-import { PartialUploads } from "./partials.ts";
+import { ownerOf, PartialUploads } from "./partials.ts";
 import { suspectAfterReboot } from "./power-loss.ts";
 import { recover, type Recovered } from "./recovery.ts";
 import { Room } from "./room.ts";
@@ -78,7 +79,10 @@ function openLocked(root: string, { clock, options, unlock }: Locked): DiskStore
   const core = new Core({ root, options, clock, holdings, segments, room, recovered }, join(root, "files"));
   const partials = new PartialUploads(core);
   const janitor = new Janitor(core);
-  core.makeRoom = (bytes) => janitor.makeRoom(bytes);
+  core.makeRoom = async (bytes) => {
+    await partials.reclaim(true);
+    return room.fits(bytes) || (await janitor.makeRoom(bytes));
+  };
   const checkpoints = new Checkpoints(core, recovered, suspects > 0);
   const housekeeping = new Housekeeping(core, { janitor, partials, checkpoints });
   const index = createDiskIndex(core);
@@ -96,7 +100,7 @@ function openLocked(root: string, { clock, options, unlock }: Locked): DiskStore
 
   return {
     forTenant,
-    all: createDiskBlobs(core, nodeView, writerOf(core, partials, nodeView)),
+    all: createDiskBlobs(core, nodeView, writerOf(core, partials, { view: nodeView, owner: undefined })),
     index,
     streams,
     recovered,
@@ -131,17 +135,21 @@ function countAll(holdings: Holdings, segments: Segments): number {
 function tenantStore(core: Core, partials: PartialUploads, tenant: string): TenantStore {
   const view = viewOf(core, tenant);
   return {
-    blobs: createDiskBlobs(core, view, writerOf(core, partials, view)),
+    blobs: createDiskBlobs(core, view, writerOf(core, partials, { view, owner: ownerOf(tenant, undefined) })),
     uploads: createDiskUploads(core, partials, tenant, view),
   };
 }
 
 /** A large blob that comes in one go is an upload that nobody else knows of. */
 const writerOf =
-  (core: Core, partials: PartialUploads, view: TenantView): WriteLarge =>
+  (
+    core: Core,
+    partials: PartialUploads,
+    whose: { readonly view: TenantView; readonly owner: UploadOwner | undefined },
+  ): WriteLarge =>
   async (parts, source) => {
     const name = `once-${randomUUID()}`;
-    const upload = await openUpload(core, partials, { name, parts, view, offset: 0, form: "plain" });
+    const upload = await openUpload(core, partials, { name, parts, ...whose, offset: 0, form: "plain" });
     try {
       for await (const part of source) await upload.append(part);
       await upload.finish();

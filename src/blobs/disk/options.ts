@@ -1,4 +1,5 @@
 import type { FaultFacts } from "#base/fault.ts";
+import { uploadSharesDefault, type UploadShares } from "#blobs/upload-limits.ts";
 
 const MiB = 1024 * 1024;
 
@@ -19,6 +20,9 @@ export type DiskOptions = {
   readonly segmentBytes: number;
   /** How long an upload may rest before what came of it is forgotten. */
   readonly uploadKeptMs: number;
+  /** The same while room is short, or while its owner has reached a limit. */
+  readonly uploadIdleMs: number;
+  readonly uploadShares: UploadShares;
   /** When a write is acknowledged: when it outlives the process, or when it outlives a loss of power. */
   readonly sync: "written" | "synced";
   /** Told of what people should know. */
@@ -35,6 +39,8 @@ export const diskOptionsDefault: DiskOptions = {
   packedBytesMax: 64 * 1024,
   segmentBytes: 64 * MiB,
   uploadKeptMs: 24 * 3_600_000,
+  uploadIdleMs: 5 * 60_000,
+  uploadShares: uploadSharesDefault,
   sync: "written",
   report: () => {},
 };
