@@ -39,7 +39,11 @@ export type EdgeParts = {
   /** What the build cache is kept in; left out: there is none. */
   readonly cache?:
     | (Pick<BuildParts, "store" | "index" | "execution"> &
-        Pick<ComposedStore, "observe" | "upkeep"> & { readonly spoolFolder: string; readonly seen: Seen })
+        Pick<ComposedStore, "observe" | "upkeep"> & {
+          readonly spoolFolder: string;
+          readonly spoolBytesMax: number;
+          readonly seen: Seen;
+        })
     | undefined;
   /** Who is in the mesh; undefined when there is none. */
   readonly peers?: (() => PeersView | undefined) | undefined;
@@ -140,7 +144,7 @@ async function serve({ edge, build }: Config, listen: readonly string[], parts: 
       const peersServed: typeof peersAlone = (...asked) => peersAlone(...asked) ?? drainServed(...asked);
       meshMetrics(registry, peers);
       if (!cache) return peersServed;
-      const limits = { bytesMax: build.blobMax, idleMs: idleMsDefault };
+      const limits = { bytesMax: build.blobMax, idleMs: idleMsDefault, spoolBytesMax: cache.spoolBytesMax };
       const report = (error: unknown): void => trouble("serve an HTTP cache", error);
       const cachesServed = composeHttpCaches(
         { ...cache, ...counted("http"), clock, report, limits },

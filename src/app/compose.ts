@@ -194,7 +194,13 @@ async function serveEdge(ground: Ground, working: Working, drain: Drain, undo: A
     here: runsActions ? name : undefined,
   });
   const traced = execution && { ...execution, traces: watching.calls };
-  const cache = { ...stored, seen, spoolFolder: await spoolFolder(folder), execution: traced };
+  const cache = {
+    ...stored,
+    seen,
+    spoolFolder: await spoolFolder(folder),
+    spoolBytesMax: spoolBytesMax(config),
+    execution: traced,
+  };
   const show = (registry: MetricsRegistry): void =>
     watching.show(registry, { node, worker: () => worker, labels, upkeep: stored.upkeep, tools });
   const shown = { show, stored: metrics.stored, countedFor: metrics.countedFor.bind(metrics) };
@@ -246,6 +252,10 @@ async function spoolFolder({ path }: DataFolder): Promise<string> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   return folder;
 }
+
+/** They are on the same disk as the store, which should not have to evict for bytes that nobody has finished. */
+const spoolBytesMax = ({ blobs }: Config): number =>
+  blobs.kind === "disk" ? Math.max(64 * 1024 ** 2, Math.floor(blobs.sizeMax / 4)) : 16 * 1024 ** 3;
 
 /** Before the node is one of them: what it keeps to itself would be missing to the others. */
 async function checkOthers({ config, name, journal, log }: Ground): Promise<void> {

@@ -57,7 +57,10 @@ test("one tenant's uploads in memory leave room for those of others", async () =
   const half = await all("greedy", blobs).open({ uuid: "1", digest }, 0);
   await half.append(Buffer.alloc(450));
   const more = await all("greedy", blobs).open({ uuid: "2", digest }, 0);
-  await rejects(more.append(Buffer.alloc(51)), (e) => isFault(e, "exhausted") && e.facts["limit"] === "uploads-per-tenant");
+  await rejects(
+    more.append(Buffer.alloc(51)),
+    (e) => isFault(e, "exhausted") && e.facts["limit"] === "uploads-per-tenant",
+  );
   const other = await all("other", blobs).open({ uuid: "1", digest }, 0);
   await other.append(Buffer.alloc(200));
   await half.suspend();

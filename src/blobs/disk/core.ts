@@ -3,9 +3,9 @@ import { statfsSync } from "node:fs";
 import { must } from "#base/assert.ts";
 import type { Clock } from "#base/clock.ts";
 import type { DigestParts } from "#base/digest.ts";
-import { Fault, isFault } from "#base/fault.ts";
+import { Fault, isFault, type FaultFacts } from "#base/fault.ts";
 import { BlobFiles, fileName } from "./blob-files.ts";
-import { asDiskFault, noRoom } from "./disk-fault.ts";
+import { asDiskFault, noRoomBecause } from "./disk-fault.ts";
 import { HashThread } from "./file-hashing.ts";
 import { type Holdings, keyBytes, type Place } from "./holdings.ts";
 import { InlineGate } from "./inline-gate.ts";
@@ -196,7 +196,7 @@ export class Core {
   async borrowRoom(bytes: number, work: () => Promise<void>): Promise<void> {
     const { room } = this;
     if (!room.take(bytes) && !((await this.makeRoom(bytes)) && room.take(bytes)))
-      throw noRoom("write blob", { neededBytes: bytes });
+      throw this.noRoom("write blob", { neededBytes: bytes });
     try {
       await work();
     } finally {
@@ -206,8 +206,13 @@ export class Core {
 
   async #onceMore<T>(error: unknown, bytes: number, work: () => Promise<T>): Promise<T> {
     const fault = asDiskFault(error, "write");
-    if (fault.code !== "exhausted" || !(await this.makeRoom(bytes))) throw fault;
-    return await work();
+    if (fault.code !== "exhausted") throw fault;
+    if (await this.makeRoom(bytes)) return await work();
+    throw fault.facts["errno"] === undefined ? this.noRoom(fault.doing, { neededBytes: bytes }) : fault;
+  }
+
+  noRoom(doing: string, facts: FaultFacts): Fault {
+    return noRoomBecause(doing, this.options.promisedMs, { ...facts, usedBytes: this.room.usedBytes });
   }
 
   /** The limit is what was configured, or what the disk has if that is less: all but a twentieth of what is free. */

@@ -13,7 +13,7 @@ import type { BlobStore } from "#blobs/store.ts";
 import type { StreamKey, Streams } from "#blobs/streams.ts";
 import { syncFolder } from "#blobs/sync-folder.ts";
 import type { Core } from "./core.ts";
-import { asDiskFault, noRoom } from "./disk-fault.ts";
+import { asDiskFault } from "./disk-fault.ts";
 import { closeFile, openFile, piecesOf } from "./read-file.ts";
 import { StreamCounts } from "./stream-counts.ts";
 import { Turns } from "./turns.ts";
@@ -100,7 +100,7 @@ class DiskStreams {
     const growth = Math.max(0, at + bytes.length - state.sizeBytes);
     const { room } = this.#core;
     if (!room.take(growth) && !((await this.#core.makeRoom(growth)) && room.take(growth)))
-      throw noRoom("append to stream", { neededBytes: growth });
+      throw this.#core.noRoom("append to stream", { neededBytes: growth });
     try {
       const isNew = state.sizeBytes === 0;
       if (isNew) await mkdir(task.folder, { recursive: true, mode: 0o700 });

@@ -230,14 +230,16 @@ class DiskUpload implements Upload {
   /** One thing after the other. Bytes that are wrong leave nothing behind; a disk that fails leaves what it has. */
   async #inTurn(work: () => Promise<void>): Promise<void> {
     const partial = this.#partial;
-    const mine = partial.turn.catch(() => {}).then(async () => {
-      partial.isBusy = true;
-      try {
-        await work();
-      } finally {
-        partial.isBusy = false;
-      }
-    });
+    const mine = partial.turn
+      .catch(() => {})
+      .then(async () => {
+        partial.isBusy = true;
+        try {
+          await work();
+        } finally {
+          partial.isBusy = false;
+        }
+      });
     partial.turn = mine;
     try {
       await mine;

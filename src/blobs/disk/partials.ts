@@ -11,7 +11,7 @@ import { partsOf } from "#blobs/hashing.ts";
 import { beyondLimit, isWithin, UploadLedger, type Excess, type UploadOwner } from "#blobs/upload-limits.ts";
 import type { UploadKey } from "#blobs/uploads.ts";
 import type { Core } from "./core.ts";
-import { noRoom, retryAfterMs } from "./disk-fault.ts";
+import { retryAfterMs } from "./disk-fault.ts";
 
 export type Partial = {
   readonly name: string;
@@ -137,7 +137,7 @@ export class PartialUploads {
       if (this.#partials.get(name) === there) return there;
     }
     if (totalBytes > this.#core.room.offeredBytes)
-      throw noRoom("upload", { neededBytes: totalBytes, storeBytes: this.#core.room.offeredBytes });
+      throw this.#core.noRoom("upload", { neededBytes: totalBytes, storeBytes: this.#core.room.offeredBytes });
     if (owner) {
       const never = this.#ledger.excessOfWhole(owner, totalBytes);
       if (never) throw beyondLimit(never);
@@ -161,7 +161,7 @@ export class PartialUploads {
       if (owner) await this.#checkLimit(owner, "bytes", more);
     }
     if (partial.isForgotten) return; // its writer is told so when it goes on
-    if (!room.take(more)) throw noRoom("upload", { neededBytes: more, usedBytes: room.usedBytes });
+    if (!room.take(more)) throw this.#core.noRoom("upload", { neededBytes: more });
     partial.reservedBytes += more;
     if (owner) this.#ledger.add(owner, more, 0);
   }

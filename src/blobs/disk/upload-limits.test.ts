@@ -60,8 +60,10 @@ test("announcing a large blob evicts nothing", async () => {
   const rig = await diskRig({ clock, sizeBytesMax: 64 * MiB, promisedMs: 1_000 });
   try {
     const { blobs } = rig.store.forTenant("mill");
-    const old = Buffer.alloc(30 * MiB, "old");
-    await blobs.write(digestOf(old), old);
+    for (const text of ["old", "older"]) {
+      const old = Buffer.alloc(15 * MiB, text);
+      await blobs.write(digestOf(old), old);
+    }
     await clock.advance(60_000);
     const { uploads } = rig.store.forTenant("greedy");
     const upload = await uploads.open({ uuid: "u", digest: announced(27 * MiB) }, 0);
