@@ -34,7 +34,7 @@ export type MemoryUploads = (tenant: string, blobs: BlobStore) => Uploads;
 /** Uploads under way, in memory (B6). Gone with the process, so only for stores that are, too. */
 export function createMemoryUploads(options: MemoryUploadsOptions): MemoryUploads {
   const { clock, storeBytes, checkRoom, keptForMs = keptForMsDefault } = options;
-  const ledger = new UploadLedger(uploadSharesDefault, () => storeBytes);
+  const ledger = new UploadLedger(uploadSharesDefault, storeBytes);
   const partials = new Map<string, Partial>();
   const drop = (name: string, partial: Partial): void => {
     if (partials.get(name) !== partial) return;

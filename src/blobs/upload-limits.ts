@@ -42,11 +42,13 @@ const scopes = ["caller", "tenant", "all"] as const;
 export class UploadLedger {
   readonly #shares: UploadShares;
   readonly #storeBytes: () => number;
+  readonly #wholeBytes: number;
   readonly #uses = new Map<string, Use>();
 
-  /** `storeBytes`: what the shares are shares of; it may change. */
-  constructor(shares: UploadShares, storeBytes: () => number) {
+  /** `storeBytes`: what the shares are shares of; it may change, up to `wholeBytes`. */
+  constructor(shares: UploadShares, wholeBytes: number, storeBytes: () => number = () => wholeBytes) {
     this.#shares = shares;
+    this.#wholeBytes = wholeBytes;
     this.#storeBytes = storeBytes;
   }
 
@@ -63,7 +65,7 @@ export class UploadLedger {
   /** A blob that could never be finished is refused before its first byte. */
   excessOfWhole(owner: UploadOwner, sizeBytes: number): Excess | undefined {
     for (const scope of scopes) {
-      const max = this.#max(scope, "bytes");
+      const max = Math.floor(this.#shares[scope] * this.#wholeBytes);
       if (keyOf(owner, scope) !== undefined && sizeBytes > max) return { scope, what: "bytes", max };
     }
     return undefined;

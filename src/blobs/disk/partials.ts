@@ -61,7 +61,8 @@ export class PartialUploads {
 
   constructor(core: Core) {
     this.#core = core;
-    this.#ledger = new UploadLedger(core.options.uploadShares, () => core.room.offeredBytes);
+    const { uploadShares, sizeBytesMax } = core.options;
+    this.#ledger = new UploadLedger(uploadShares, sizeBytesMax, () => core.room.offeredBytes);
     core.unwrittenBytes = () => this.#sum(({ reservedBytes, keptBytes }) => reservedBytes - keptBytes);
     this.#folder = join(core.root, "uploads");
     mkdirSync(this.#folder, { recursive: true, mode: 0o700 });

@@ -39,7 +39,7 @@ export class Spool {
 
   constructor(options: SpoolOptions) {
     this.#options = options;
-    this.#ledger = new UploadLedger(uploadSharesDefault, () => options.bytesMax);
+    this.#ledger = new UploadLedger(uploadSharesDefault, options.bytesMax);
   }
 
   async take(
