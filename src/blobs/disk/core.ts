@@ -4,6 +4,7 @@ import { must } from "#base/assert.ts";
 import type { Clock } from "#base/clock.ts";
 import type { DigestParts } from "#base/digest.ts";
 import { Fault, isFault, type FaultFacts } from "#base/fault.ts";
+import { DurableNames } from "#blobs/durable-names.ts";
 import { BlobFiles, fileName } from "./blob-files.ts";
 import { asDiskFault, noRoomBecause } from "./disk-fault.ts";
 import { HashThread } from "./file-hashing.ts";
@@ -11,7 +12,6 @@ import { type Holdings, keyBytes, type Place } from "./holdings.ts";
 import { InlineGate } from "./inline-gate.ts";
 import { comingKeys, keyText } from "./coming.ts";
 import { functionNumber, keyFromHex, keyWords, wordsOfBytes, type Key } from "./key.ts";
-import { dataSynced } from "./log-writes.ts";
 import { PackedLog, type Appending, type Written } from "./packed-log.ts";
 import { Pace } from "./pace.ts";
 import { RecordReader, type ReadRecord } from "./read-record.ts";
@@ -54,6 +54,7 @@ export class Core {
   readonly log: PackedLog;
   readonly reader: RecordReader;
   readonly files: BlobFiles;
+  readonly names: DurableNames;
   readonly hashing = new HashThread();
   readonly spare: Spare;
   readonly pace = new Pace();
@@ -86,17 +87,18 @@ export class Core {
     this.gate = new InlineGate(() => clock.monotonicMs());
     this.slabs = new Slabs(holdings.table, options.memoryBytesMax);
     this.reader = new RecordReader(segments, this.gate);
-    this.files = new BlobFiles(filesFolder);
+    this.names = new DurableNames(root, options.syncs);
+    this.files = new BlobFiles(filesFolder, this.names, options.syncs);
     this.spare = new Spare(root, Math.min(options.segmentBytes / 4, options.sizeBytesMax / 64));
     const onWritten = ({ slab, at, lengthBytes, segment, offset }: Written): void => {
       for (let from = at; from < at + lengthBytes;)
         from += this.#applyWritten(slab, from, { segment, offset: offset + from - at });
     };
     const { gate, slabs } = this;
-    const { segmentBytes } = options;
-    const makeDurable = options.sync === "synced" ? dataSynced : undefined;
+    const { segmentBytes, syncs } = options;
+    const isSynced = options.sync === "synced";
     this.measureDisk();
-    this.log = new PackedLog({ segments, slabs, room, gate, segmentBytes, makeDurable, onWritten }, recovered);
+    this.log = new PackedLog({ segments, slabs, room, gate, segmentBytes, syncs, isSynced, onWritten }, recovered);
   }
 
   /** One record; says how long it is. */

@@ -4,14 +4,13 @@
  */
 import { createHash } from "node:crypto";
 import { constants } from "node:fs";
-import { mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { digestText, type Digest } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
 import { createHasher } from "#blobs/hashing.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import type { StreamKey, Streams } from "#blobs/streams.ts";
-import { syncFolder } from "#blobs/sync-folder.ts";
 import type { Core } from "./core.ts";
 import { asDiskFault } from "./disk-fault.ts";
 import { closeFile, openFile, piecesOf } from "./read-file.ts";
@@ -103,12 +102,12 @@ class DiskStreams {
       throw this.#core.noRoom("append to stream", { neededBytes: growth });
     try {
       const isNew = state.sizeBytes === 0;
-      if (isNew) await mkdir(task.folder, { recursive: true, mode: 0o700 });
+      if (isNew) await this.#core.names.makeFolder(task.folder);
       await using file = await open(join(task.folder, name), constants.O_WRONLY | constants.O_CREAT, 0o600);
       for (let done = 0; done < bytes.length;)
         done += (await file.write(bytes, done, bytes.length - done, at + done)).bytesWritten;
-      await file.datasync();
-      if (isNew) await syncFolder(task.folder);
+      await this.#core.options.syncs.file(file.fd, join(task.folder, name));
+      if (isNew) await this.#core.names.sync(task.folder);
     } catch (error) {
       room.give(growth);
       throw error;
@@ -173,9 +172,9 @@ class DiskStreams {
       for await (const piece of this.#pieces(path, 0, state.sizeBytes)) hasher.update(piece);
       const digest = digestText("sha256", hasher.hex(), state.sizeBytes);
       await this.#blobsOf(key.tenant).write(digest, this.#pieces(path, 0, state.sizeBytes));
-      await mkdir(task.folder, { recursive: true, mode: 0o700 });
-      await writeDurably(`${path}.sealed`, digest);
-      await syncFolder(task.folder);
+      await this.#core.names.makeFolder(task.folder);
+      await this.#writeDurably(`${path}.sealed`, digest);
+      await this.#core.names.sync(task.folder);
       task.newestToken = Math.max(task.newestToken, key.token);
       state.sealed = digest;
       wake(state);
@@ -224,6 +223,15 @@ class DiskStreams {
     }
   }
 
+  async #writeDurably(path: string, text: string): Promise<void> {
+    {
+      await using file = await open(`${path}.new`, "w", 0o600);
+      await file.writeFile(text);
+      await this.#core.options.syncs.file(file.fd, `${path}.new`);
+    }
+    await rename(`${path}.new`, path);
+  }
+
   async #load(folder: string, isFirst: boolean): Promise<Task> {
     const task: Task = { folder, newestToken: 0, states: new Map() };
     for (const { name, token, sizeBytes } of await filesIn(folder)) {
@@ -268,12 +276,3 @@ function wake(state: State): void {
 const hashOf = (value: unknown): string => createHash("sha256").update(JSON.stringify(value)).digest("hex");
 const taskHash = ({ tenant, task }: StreamKey): string => hashOf([tenant, task]);
 const nameOf = ({ token, name }: StreamKey): string => `${token}-${hashOf(name)}`;
-
-async function writeDurably(path: string, text: string): Promise<void> {
-  {
-    await using file = await open(`${path}.new`, "w", 0o600);
-    await file.writeFile(text);
-    await file.datasync();
-  }
-  await rename(`${path}.new`, path);
-}

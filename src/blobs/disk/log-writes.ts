@@ -1,6 +1,6 @@
 /** What the packed log asks of the disk: pieces written to their places, and made durable there. */
-import { fdatasync, write, writeSync } from "node:fs";
-import { syncFolder } from "#blobs/sync-folder.ts";
+import { write, writeSync } from "node:fs";
+import type { Syncs } from "#blobs/syncs.ts";
 import type { Segment, Segments } from "./segments.ts";
 import type { Slab } from "./slabs.ts";
 
@@ -57,22 +57,20 @@ const writeSome = (fd: number, buffer: Buffer, { at, to, position }: Piece): Pro
     write(fd, buffer, at, to - at, position, (error, written) => (error ? reject(error) : resolve(written)));
   });
 
-export const dataSynced = (fd: number): Promise<void> =>
-  new Promise((resolve, reject) => fdatasync(fd, (error) => (error ? reject(error) : resolve())));
-
 /** What was just written outlives a loss of power from here on; a new segment, its name too. */
 export async function syncRegions(
   regions: readonly Region[],
   segments: Segments,
-  makeDurable: (fd: number) => Promise<void>,
+  syncs: Syncs,
 ): Promise<Failure | undefined> {
   for (const region of regions) {
     const { segment, from, to, offset } = region;
     const fd = segments.acquire(segment.number);
     try {
       if (segment.cannotSync) throw new Error("the segment could not be made durable before");
-      await makeDurable(fd);
-      if (offset === 0) await syncFolder(segments.folder);
+      await syncs.file(fd, segments.path(segment.number));
+      if (!segment.isNameSynced) await syncs.folder(segments.folder);
+      segment.isNameSynced = true;
       segment.syncedBytes = offset + to - from;
     } catch (error) {
       segment.cannotSync = true;

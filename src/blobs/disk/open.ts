@@ -10,11 +10,12 @@
  */
 import { randomUUID } from "node:crypto";
 import { mkdirSync, statfsSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import type { Clock } from "#base/clock.ts";
 import type { ActionIndex } from "#blobs/action-index.ts";
 import type { BlobStore, Store, TenantStore } from "#blobs/store.ts";
 import type { Streams } from "#blobs/streams.ts";
+import { realSyncs, type Syncs } from "#blobs/syncs.ts";
 import type { UploadOwner } from "#blobs/upload-limits.ts";
 import type { Upkeep } from "#blobs/upkeep.ts";
 import { Checkpoints } from "./checkpoints.ts";
@@ -50,7 +51,7 @@ export type DiskStore = Store & {
 export type OpenDisk = Partial<DiskOptions> & { readonly clock: Clock };
 
 export async function openDiskStore(root: string, { clock, ...given }: OpenDisk): Promise<DiskStore> {
-  for (const folder of ["log", "files"]) mkdirSync(join(root, folder), { recursive: true, mode: 0o700 });
+  await makeFolders(root, given.syncs ?? realSyncs);
   const { blocks, bsize } = statfsSync(root);
   const options = diskOptions(given, blocks * bsize);
   const unlock = lockStore(root);
@@ -59,6 +60,20 @@ export async function openDiskStore(root: string, { clock, ...given }: OpenDisk)
   } catch (error) {
     unlock();
     throw error;
+  }
+}
+
+/** All of it would be lost with the names of these folders. */
+async function makeFolders(root: string, syncs: Syncs): Promise<void> {
+  const made = ["log", "files", "uploads", "streams"].map((folder) =>
+    mkdirSync(join(root, folder), { recursive: true, mode: 0o700 }),
+  );
+  const first = made.find((path) => path !== undefined);
+  if (first === undefined) return;
+  const top = dirname(resolve(first));
+  for (let folder = resolve(root); ; folder = dirname(folder)) {
+    await syncs.folder(folder);
+    if (folder === top || folder === dirname(folder)) return;
   }
 }
 

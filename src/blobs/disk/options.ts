@@ -1,4 +1,5 @@
 import type { FaultFacts } from "#base/fault.ts";
+import { realSyncs, type Syncs } from "#blobs/syncs.ts";
 import { uploadSharesDefault, type UploadShares } from "#blobs/upload-limits.ts";
 
 const MiB = 1024 * 1024;
@@ -25,6 +26,7 @@ export type DiskOptions = {
   readonly uploadShares: UploadShares;
   /** When a write is acknowledged: when it outlives the process, or when it outlives a loss of power. */
   readonly sync: "written" | "synced";
+  readonly syncs: Syncs;
   /** Told of what people should know. */
   readonly report: (what: string, facts: FaultFacts) => void;
 };
@@ -42,6 +44,7 @@ export const diskOptionsDefault: DiskOptions = {
   uploadIdleMs: 5 * 60_000,
   uploadShares: uploadSharesDefault,
   sync: "written",
+  syncs: realSyncs,
   report: () => {},
 };
 

@@ -8,6 +8,7 @@
 import { ftruncate } from "node:fs";
 import { must } from "#base/assert.ts";
 import type { Position } from "./checkpoint.ts";
+import type { Syncs } from "#blobs/syncs.ts";
 import { asDiskFault, noRoom, storeIsClosed } from "./disk-fault.ts";
 import type { InlineGate } from "./inline-gate.ts";
 import { syncRegions, writeElsewhere, writeInline, type Failure, type Region } from "./log-writes.ts";
@@ -33,8 +34,9 @@ export type LogParts = {
   readonly room: Room;
   readonly gate: InlineGate;
   readonly segmentBytes: number;
-  /** Given: nothing is told as written before it has done its work on the file. */
-  readonly makeDurable?: ((fd: number) => Promise<void>) | undefined;
+  readonly syncs: Syncs;
+  /** Nothing is told as written before it is synced. */
+  readonly isSynced: boolean;
   /** Called as soon as something is written, in their order, before its writer is told. */
   readonly onWritten: (written: Written) => void;
 };
@@ -81,7 +83,7 @@ export class PackedLog {
   /** Goes on after what was read back, in a segment of its own, whose number no other ever had. */
   constructor(parts: LogParts, { sequence, checkpointSegment }: Beginning) {
     this.#parts = parts;
-    this.#syncs = new SegmentSyncs(parts.segments);
+    this.#syncs = new SegmentSyncs(parts.segments, parts.syncs);
     this.#sequence = sequence;
     this.#nextNumber = Math.max(parts.segments.numbers.at(-1) ?? 0, checkpointSegment) + 1;
     this.#applied = { segment: this.#nextNumber, offset: 0, sequence };
@@ -246,10 +248,10 @@ export class PackedLog {
     const waiting = this.#waiting;
     this.#regions = [];
     this.#waiting = [];
-    const { gate, segments, makeDurable } = this.#parts;
+    const { gate, segments, isSynced } = this.#parts;
     const bytes = regions.reduce((sum, { from, to }) => sum + to - from, 0);
     const isQuick = bytes <= inlineBytesMax && gate.isOpen();
-    if (isQuick && (!makeDurable || bytes === 0)) {
+    if (isQuick && (!isSynced || bytes === 0)) {
       const failure = gate.run(() => writeInline(regions, segments));
       return this.#conclude(regions, waiting, failure);
     }
@@ -263,9 +265,9 @@ export class PackedLog {
   }
 
   async #writeAll(regions: readonly Region[], isQuick: boolean): Promise<Failure | undefined> {
-    const { gate, segments, makeDurable } = this.#parts;
+    const { gate, segments, isSynced, syncs } = this.#parts;
     const failure = isQuick ? gate.run(() => writeInline(regions, segments)) : await writeElsewhere(regions, segments);
-    return failure ?? (makeDurable && (await syncRegions(regions, segments, makeDurable)));
+    return failure ?? (isSynced ? await syncRegions(regions, segments, syncs) : undefined);
   }
 
   #conclude(regions: readonly Region[], waiting: readonly Waiting[], failure: Failure | undefined): void {
