@@ -37,8 +37,8 @@ export type CoreParts = {
 
 /** Times in the log are seconds; what is to be kept for ever, until the last one there is. */
 const secondsMax = 2 ** 32 - 1;
-/** How exactly times of access are known: touching a blob again within it costs nothing. */
-const accessCoarseSec = 60;
+/** How exactly times of access are known, at most: touching a blob again within it costs nothing. */
+const accessCoarseSecMax = 60;
 const freeShare = 0.95;
 const keysPerRecordMax = 1_500;
 
@@ -70,6 +70,7 @@ export class Core {
   readonly #key: Key = new Uint32Array(keyWords);
   readonly #tenants = new Map<string, Promise<number>>();
   readonly #epochMs: number;
+  readonly #accessCoarseSec: number;
   #roughSec: number;
 
   constructor(parts: CoreParts, filesFolder: string) {
@@ -83,6 +84,7 @@ export class Core {
     // A wall clock that was set back must not make anything older than it is, nor one that jumps let pins run out.
     this.#epochMs = Math.max(clock.wallMs(), holdings.lastSec * 1_000) - clock.monotonicMs();
     this.#roughSec = this.nowSec();
+    this.#accessCoarseSec = Math.min(accessCoarseSecMax, Math.ceil(options.promisedMs / 60_000));
     this.checkpointSegment = recovered.checkpointSegment;
     this.gate = new InlineGate(() => clock.monotonicMs());
     this.slabs = new Slabs(holdings.table, options.memoryBytesMax);
@@ -144,12 +146,17 @@ export class Core {
     this.touchRoughly(entry);
   }
 
-  /** By the time as it was a moment ago: for who asks for thousands at once. */
+  /** By the time of the last look at the clock: for who asks for thousands at once. */
   touchRoughly(entry: number): void {
-    if (this.holdings.table.touch(entry, this.#roughSec, accessCoarseSec)) this.onTouched(entry);
+    if (this.holdings.table.touch(entry, this.#roughSec, this.#accessCoarseSec)) this.onTouched(entry);
   }
 
-  /** Called about once a second. */
+  /** What was used since may have been promised to somebody: times of access are known only roughly. */
+  promisedSinceSec(): number {
+    return this.nowSec() - Math.ceil(this.options.promisedMs / 1_000) - this.#accessCoarseSec;
+  }
+
+  /** For `touchRoughly`. */
   lookAtClock(): void {
     this.#roughSec = this.nowSec();
   }

@@ -96,8 +96,7 @@ export class Janitor {
 
   /** Reckoned anew for each slice: time goes on. */
   #guards(): Guards {
-    const nowSec = this.#core.nowSec();
-    return { nowSec, promisedSinceSec: nowSec - Math.ceil(this.#core.options.promisedMs / 1_000) };
+    return { nowSec: this.#core.nowSec(), promisedSinceSec: this.#core.promisedSinceSec() };
   }
 
   #bytesOf(entry: number): number {
