@@ -6,7 +6,7 @@ import type { DigestParts } from "#base/digest.ts";
 import { Fault, isFault, type FaultFacts } from "#base/fault.ts";
 import { DurableNames } from "#blobs/durable-names.ts";
 import { BlobFiles, fileName } from "./blob-files.ts";
-import { asDiskFault, noRoomBecause } from "./disk-fault.ts";
+import { asDiskFault, folderIsLost, noRoomBecause } from "./disk-fault.ts";
 import { HashThread } from "./file-hashing.ts";
 import { type Holdings, keyBytes, type Place } from "./holdings.ts";
 import { InlineGate } from "./inline-gate.ts";
@@ -99,8 +99,15 @@ export class Core {
     const { gate, slabs } = this;
     const { segmentBytes, syncs } = options;
     const isSynced = options.sync === "synced";
+    const onLost = (): void => {
+      options.report("writes are refused", folderIsLost().facts);
+      options.onLost();
+    };
     this.measureDisk();
-    this.log = new PackedLog({ segments, slabs, room, gate, segmentBytes, syncs, isSynced, onWritten }, recovered);
+    this.log = new PackedLog(
+      { segments, slabs, room, gate, segmentBytes, syncs, isSynced, onLost, onWritten },
+      recovered,
+    );
   }
 
   /** One record; says how long it is. */

@@ -97,7 +97,8 @@ class DiskStreams {
   async #write(task: Task, name: string, state: State, piece: { readonly at: number; readonly bytes: Uint8Array }) {
     const { at, bytes } = piece;
     const growth = Math.max(0, at + bytes.length - state.sizeBytes);
-    const { room } = this.#core;
+    const { room, log } = this.#core;
+    if (log.lost) throw log.lost;
     if (!room.take(growth) && !((await this.#core.makeRoom(growth)) && room.take(growth)))
       throw this.#core.noRoom("append to stream", { neededBytes: growth });
     try {

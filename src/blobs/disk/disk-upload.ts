@@ -28,7 +28,7 @@ export type Opening = {
 
 export async function openUpload(core: Core, partials: PartialUploads, opening: Opening): Promise<Upload> {
   const { name, owner, parts, offset } = opening;
-  if (core.log.isClosed) throw storeIsClosed("upload");
+  if (core.log.isClosed || core.log.lost) throw core.log.lost ?? storeIsClosed("upload");
   const wrong = (committed: number): Fault =>
     new Fault("invalid", "go on with upload", { hash: parts.hash, offset, committed });
   if (!(offset >= 0 && offset <= partials.keptBytes(name))) throw wrong(partials.keptBytes(name));

@@ -1,6 +1,7 @@
 /** What the packed log asks of the disk: pieces written to their places, and made durable there. */
-import { write, writeSync } from "node:fs";
+import { fstatSync, write, writeSync } from "node:fs";
 import type { Syncs } from "#blobs/syncs.ts";
+import { folderIsLost } from "./disk-fault.ts";
 import type { Segment, Segments } from "./segments.ts";
 import type { Slab } from "./slabs.ts";
 
@@ -23,6 +24,7 @@ export function writeInline(regions: readonly Region[], segments: Segments): Fai
       const fd = segments.acquire(segment.number);
       try {
         for (let at = from; at < to;) at += writeSync(fd, slab.buffer, at, to - at, offset + at - from);
+        checkLinked(fd);
       } finally {
         segments.release(segment.number, fd);
       }
@@ -40,6 +42,7 @@ export async function writeElsewhere(regions: readonly Region[], segments: Segme
       const fd = segments.acquire(segment.number);
       try {
         for (let at = from; at < to;) at += await writeSome(fd, slab.buffer, { at, to, position: offset + at - from });
+        checkLinked(fd);
       } finally {
         segments.release(segment.number, fd);
       }
@@ -48,6 +51,11 @@ export async function writeElsewhere(regions: readonly Region[], segments: Segme
     }
   }
   return undefined;
+}
+
+/** A file that was removed takes bytes as before, and loses them when it is closed. */
+function checkLinked(fd: number): void {
+  if (fstatSync(fd).nlink === 0) throw folderIsLost();
 }
 
 type Piece = { readonly at: number; readonly to: number; readonly position: number };

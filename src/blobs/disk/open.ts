@@ -28,7 +28,7 @@ import { openUpload } from "./disk-upload.ts";
 import { Holdings } from "./holdings.ts";
 import { Housekeeping } from "./housekeeping.ts";
 import { Janitor } from "./janitor.ts";
-import { lockStore } from "./lock.ts";
+import { lockStore, type StoreLock } from "./lock.ts";
 import { diskOptions, type DiskOptions } from "./options.ts";
 import { ownerOf, PartialUploads } from "./partials.ts";
 import { suspectAfterReboot } from "./power-loss.ts";
@@ -54,11 +54,11 @@ export async function openDiskStore(root: string, { clock, ...given }: OpenDisk)
   await makeFolders(root, given.syncs ?? realSyncs);
   const { blocks, bsize } = statfsSync(root);
   const options = diskOptions(given, blocks * bsize);
-  const unlock = lockStore(root);
+  const lock = lockStore(root);
   try {
-    return openLocked(root, { clock, options, unlock });
+    return openLocked(root, { clock, options, lock });
   } catch (error) {
-    unlock();
+    lock.unlock();
     throw error;
   }
 }
@@ -77,9 +77,9 @@ async function makeFolders(root: string, syncs: Syncs): Promise<void> {
   }
 }
 
-type Locked = { readonly clock: Clock; readonly options: DiskOptions; readonly unlock: () => void };
+type Locked = { readonly clock: Clock; readonly options: DiskOptions; readonly lock: StoreLock };
 
-function openLocked(root: string, { clock, options, unlock }: Locked): DiskStore {
+function openLocked(root: string, { clock, options, lock }: Locked): DiskStore {
   const holdings = new Holdings();
   const segments = new Segments(join(root, "log"));
   const recovered = recover(root, holdings, segments);
@@ -99,7 +99,7 @@ function openLocked(root: string, { clock, options, unlock }: Locked): DiskStore
     return room.fits(bytes) || (await janitor.makeRoom(bytes));
   };
   const checkpoints = new Checkpoints(core, recovered, suspects > 0);
-  const housekeeping = new Housekeeping(core, { janitor, partials, checkpoints });
+  const housekeeping = new Housekeeping(core, { janitor, partials, checkpoints, lock });
   const index = createDiskIndex(core);
   const views = new Map<string, TenantStore>();
   let isClosed = false;
@@ -127,10 +127,10 @@ function openLocked(root: string, { clock, options, unlock }: Locked): DiskStore
       await housekeeping.close();
       await counted.catch(() => {}); // it was told already
       await core.log.close();
-      await checkpoints.close();
+      if (!core.log.lost) await checkpoints.close();
       await core.hashing.close();
       segments.close();
-      unlock();
+      lock.unlock();
     },
   };
 }

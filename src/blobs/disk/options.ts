@@ -27,6 +27,8 @@ export type DiskOptions = {
   /** When a write is acknowledged: when it outlives the process, or when it outlives a loss of power. */
   readonly sync: "written" | "synced";
   readonly syncs: Syncs;
+  /** Told once when the folder was found to be removed or replaced: nothing is acknowledged any more. */
+  readonly onLost: () => void;
   /** Told of what people should know. */
   readonly report: (what: string, facts: FaultFacts) => void;
 };
@@ -45,6 +47,7 @@ export const diskOptionsDefault: DiskOptions = {
   uploadShares: uploadSharesDefault,
   sync: "written",
   syncs: realSyncs,
+  onLost: () => {},
   report: () => {},
 };
 

@@ -107,6 +107,21 @@ test("a pin holds for all of its time, and not much longer", () =>
     deepEqual(await rig.left(digest), [false]);
   }));
 
+test("a pin that is under way keeps all of its blobs from being evicted", () =>
+  withRig({}, async (rig) => {
+    const digests: Digest[] = [];
+    for (let i = 0; i < 5; i += 1) digests.push(await rig.put(`pinned ${i}`));
+    await rig.manual.advance(10 * minutes);
+    const pinning = rig.store.forTenant("mill").blobs.pin(digests, hour);
+    const evicting = rig.store.upkeep.evict(0);
+    deepEqual(await pinning, { digests, pinnedForMs: hour });
+    await evicting;
+    deepEqual(
+      await rig.left(...digests),
+      digests.map(() => true),
+    );
+  }));
+
 test("a pin of one leaves the others as they were", () =>
   withRig({}, async (rig) => {
     const [one, other] = [await rig.put("one"), await rig.put("other")];

@@ -47,6 +47,7 @@ async function logRig() {
       gate: new InlineGate(() => performance.now()),
       segmentBytes: 2 ** 20,
       isSynced: true,
+      onLost: () => {},
       syncs: {
         file() {
           const sync = Promise.withResolvers<void>();
