@@ -9,6 +9,8 @@ import { ManualClock } from "#base/manual-clock.ts";
 import { DurableImage } from "#blobs/durable-image.ts";
 import { digestOf } from "#blobs/hashing.ts";
 import type { BlobStore } from "#blobs/store.ts";
+import type { Syncs } from "#blobs/syncs.ts";
+import { until } from "#test/until.ts";
 import { openDiskStore, type DiskStore, type OpenDisk } from "./open.ts";
 
 const MiB = 1024 * 1024;
@@ -33,7 +35,7 @@ async function withRig(options: Partial<OpenDisk>, body: (rig: Rig) => Promise<v
   const root = join(base, "deep", "store");
   const open = (path: string, more: Partial<OpenDisk> = {}): Promise<DiskStore> =>
     openDiskStore(path, { ...small, ...options, ...more, clock });
-  const store = await open(root, { syncs: image.syncs });
+  const store = await open(root, { syncs: options.syncs ?? image.syncs });
   let losses = 0;
   try {
     await body({
@@ -107,6 +109,31 @@ describe("after a loss of power", { timeout: 60_000 }, () => {
         await checkAll(left, [early]);
       });
     }));
+
+  test("a pin waits for the segments of its blobs, and for its own record", async () => {
+    const image = new DurableImage();
+    const slow = Promise.withResolvers<void>();
+    const isFirst = (path: string) => path.endsWith("00000001.log");
+    const syncs: Syncs = {
+      ...image.syncs,
+      file: async (fd, path) => {
+        if (isFirst(path)) await slow.promise;
+        await image.syncs.file(fd, path);
+      },
+    };
+    await withRig({ syncs }, async ({ blobs }) => {
+      const early = await put(blobs, "early", 60_000);
+      for (let i = 0; i < 5; i += 1) await put(blobs, `later ${i}`, 60_000);
+      let isTold = false;
+      const pinning = blobs.pin([early], 600_000).then(() => (isTold = true));
+      await until("the record is synced", () => image.seen.some((path) => path.endsWith("00000002.log")));
+      for (let i = 0; i < 20; i += 1) await new Promise(setImmediate);
+      equal(isTold, false, "the segment of the blob is not");
+      slow.resolve();
+      await pinning;
+      ok(image.seen.some(isFirst));
+    });
+  });
 
   test("two pins at once are both durable when they are told", () =>
     withRig({}, async ({ blobs, afterPowerLoss }) => {
