@@ -51,6 +51,8 @@ export type EdgeParts = {
   readonly drain?: Drain | undefined;
   /** What the node counts of its work; left out: only what the edge counts is shown. */
   readonly metrics?: EdgeMetricsPart | undefined;
+  /** False: the node is not ready, whatever it says of itself. */
+  readonly isWell?: () => boolean;
   readonly log: (line: string) => void;
 };
 
@@ -112,7 +114,7 @@ async function serve({ edge, build }: Config, listen: readonly string[], parts: 
     identity: edge.identity,
     tls: edge.tls,
     h2: edge.limits,
-    isReady: () => node.status().state === "up",
+    isReady: () => node.status().state === "up" && parts.isWell?.() !== false,
     log: edgeLog,
     services(server, admission) {
       serveWork(server, {

@@ -37,6 +37,8 @@ export type ComposedStore = {
 export type StorePorts = {
   readonly clock: Clock;
   readonly log: (line: string) => void;
+  /** Told when the store's folder is gone: it refuses all writes then. */
+  readonly onLost?: (folder: string) => void;
   /** Where other nodes are, once anybody knows. */
   readonly peers?: () => readonly string[];
 };
@@ -74,7 +76,8 @@ async function overTier(disk: ComposedStore, tier: TierConfig, { clock, peers }:
 
 const diskDefault = BlobsConfig.parse({ kind: "disk" }) as DiskConfig;
 
-async function openDisk(config: DiskConfig, folder: DataFolder, { clock, log }: StorePorts): Promise<DiskStore> {
+async function openDisk(config: DiskConfig, folder: DataFolder, ports: StorePorts): Promise<DiskStore> {
+  const { clock, log, onLost } = ports;
   const { directory, sizeMax, promised, highWatermark, lowWatermark, compression, sync, memory, uploads } = config;
   return await openDiskStore(directory ?? folder.blobs, {
     clock,
@@ -85,6 +88,7 @@ async function openDisk(config: DiskConfig, folder: DataFolder, { clock, log }: 
     compression,
     sync,
     memoryBytesMax: memory,
+    onLost: () => onLost?.(directory ?? folder.blobs),
     uploadKeptMs: config.uploadsKept,
     uploadIdleMs: uploads.idle,
     uploadShares: {

@@ -1,5 +1,5 @@
 /** Opening an SQLite file so that what is committed stays, that others may not read it, and that nobody hangs. */
-import { closeSync, mkdirSync, openSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { Fault, isFault } from "#base/fault.ts";
@@ -34,6 +34,26 @@ export function openDatabase(options: DatabaseOptions): DatabaseSync {
     db.close();
     throw error;
   }
+}
+
+/**
+ * Throws when the file of that name is no longer the one that was opened: SQLite would go on writing to a file that
+ * nobody finds again, and say that it is committed.
+ */
+export function checkedFile(path: string): () => void {
+  const mark = markOf(path);
+  return () => {
+    if (markOf(path) === mark) return;
+    throw new Fault("unavailable", "use database", {
+      path,
+      why: "its file was removed or replaced while the node was running",
+    });
+  };
+}
+
+function markOf(path: string): string | undefined {
+  const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return stats && `${stats.dev} ${stats.ino}`;
 }
 
 function migrate(db: DatabaseSync, wanted: DatabaseOptions): void {

@@ -4,7 +4,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { must } from "#base/assert.ts";
 import { Fault, type FaultCode, type FaultFacts } from "#base/fault.ts";
 import { engineOver } from "./engine.ts";
-import { CommitFailed, faultOf, openDatabase, transaction } from "./sqlite-database.ts";
+import { checkedFile, CommitFailed, faultOf, openDatabase, transaction } from "./sqlite-database.ts";
 import { historySchema, historyUpgrades, historyVersion, sqliteHistory } from "./sqlite-history.ts";
 import { unpackBatches, type Packed } from "./sqlite-packing.ts";
 import { logSchema, logUpgrades, logVersion, sqliteTables } from "./sqlite-tables.ts";
@@ -40,6 +40,7 @@ const leaseOps = new Set("open acquire renew release announce raiseFeatureLevel"
 
 function logRole({ path, busyTimeoutMs }: WorkerSetup, offsetMs: number): Role {
   const db = openDatabase({ path, busyTimeoutMs, schema: logSchema, upgrades: logUpgrades, version: logVersion });
+  const checkFile = checkedFile(path);
   const tables = sqliteTables(db);
   const engine = engineOver(tables);
   const operations = engine as unknown as Readonly<Record<string, Operation>>;
@@ -47,9 +48,12 @@ function logRole({ path, busyTimeoutMs }: WorkerSetup, offsetMs: number): Role {
   clock.atLeast(tables.clockMs() - offsetMs);
   return {
     run(op, offsetMs, args) {
+      checkFile();
       if (op === "append") {
         const batches = unpackBatches(args[0] as Packed);
-        return transaction(db, "immediate", () => engine.append(clock.nowMs() + offsetMs, batches));
+        const appended = transaction(db, "immediate", () => engine.append(clock.nowMs() + offsetMs, batches));
+        checkFile(); // before anybody is told
+        return appended;
       }
       const operation = must(operations[op], `operation ${op}`);
       if (readOps.has(op)) return transaction(db, "deferred", () => operation(clock.nowMs() + offsetMs, ...args));

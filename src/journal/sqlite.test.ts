@@ -1,10 +1,10 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
-import { mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
-import { faults, own } from "./exercise-support.ts";
+import { batch, faults, fill, own } from "./exercise-support.ts";
 import { exerciseJournal } from "./exercise.ts";
 import { flipped } from "./memory-tables.ts";
 import { tableOf } from "./sqlite-log-tables.ts";
@@ -51,6 +51,24 @@ test("the files are closed to other users", async () => {
   const files = await readdir(directory);
   ok(files.includes("journal.db") && files.includes("journal.db-wal") && files.includes("history.db"));
   for (const file of files) equal((await stat(join(directory, file))).mode & 0o777, 0o600, file);
+  await journal.close();
+  await rm(root, { recursive: true });
+});
+
+test("J2: nothing is said to be appended, or read, once the file was removed or replaced", async () => {
+  const root = await temporary();
+  const directory = join(root, "store");
+  const journal = sqliteJournal({ directory });
+  await journal.open({ shards: 1, clusterId: "lost" });
+  const epoch = await own(journal, 0);
+  await fill(journal, { shard: 0, epoch, count: 2 });
+  await rm(directory, { recursive: true });
+  await faults(journal.append([batch(0, epoch, 3)]), "unavailable");
+  await faults(journal.append([batch(0, epoch, 3)]), "unavailable");
+  await faults(journal.tail(0), "unavailable");
+  await mkdir(directory);
+  await writeFile(join(directory, "journal.db"), "");
+  await faults(journal.renew("ada", [{ shard: 0, epoch }], 10_000), "unavailable");
   await journal.close();
   await rm(root, { recursive: true });
 });
