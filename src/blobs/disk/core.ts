@@ -42,6 +42,9 @@ const accessCoarseSecMax = 60;
 const freeShare = 0.95;
 const keysPerRecordMax = 1_500;
 
+const addsEntry = ({ header: { kind } }: Appending): boolean =>
+  kind === kinds.blob || kind === kinds.file || kind === kinds.named;
+
 export class Core {
   readonly root: string;
   readonly options: DiskOptions;
@@ -61,6 +64,8 @@ export class Core {
   readonly nameTurns = new Turns();
   /** Makes room for so much, if it can; the janitor's. */
   makeRoom: (bytes: number) => Promise<boolean> = () => Promise.resolve(false);
+  /** The same for one more entry of the table. */
+  makeEntries: () => Promise<boolean> = () => Promise.resolve(false);
   /** What is in this segment and later ones, the last checkpoint may not know. */
   checkpointSegment: number;
   /** Taken for uploads that have not come yet. */
@@ -194,6 +199,17 @@ export class Core {
   }
 
   append(appending: Appending): Promise<void> {
+    if (this.holdings.table.count >= this.options.entriesMax && addsEntry(appending)) return this.#withEntry(appending);
+    return this.#append(appending);
+  }
+
+  /** The table is in memory, so it has a limit of its own: tiny blobs would fill that before the disk. */
+  async #withEntry(appending: Appending): Promise<void> {
+    if (await this.makeEntries()) return await this.#append(appending);
+    throw this.noRoom("write blob", { entriesMax: this.options.entriesMax });
+  }
+
+  #append(appending: Appending): Promise<void> {
     return this.log.append(appending).catch((error: unknown) => {
       return this.#onceMore(error, appending.bodyBytes + headerBytes, () => this.log.append(appending));
     });

@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { constants } from "node:fs";
-import { open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { open, readFile, rename, rm, rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import { digestText, type Digest } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
@@ -15,6 +15,7 @@ import type { Core } from "./core.ts";
 import { asDiskFault } from "./disk-fault.ts";
 import { closeFile, openFile, piecesOf } from "./read-file.ts";
 import { StreamCounts } from "./stream-counts.ts";
+import { filesIn, namesIn } from "./stream-files.ts";
 import { Turns } from "./turns.ts";
 
 type State = {
@@ -27,10 +28,18 @@ type State = {
   changed: PromiseWithResolvers<void>;
 };
 
-type Task = { readonly folder: string; newestToken: number; readonly states: Map<string, State> };
+type Task = {
+  readonly folder: string;
+  newestToken: number;
+  readonly states: Map<string, State>;
+  /** Readers, and writers at work: those are woken, or seen, through this very object. */
+  users: number;
+};
 
 /** Tasks that are kept in mind; others are looked up on the disk again. */
 const tasksMax = 10_000;
+/** Of the oldest, so many are looked at each time that there are too many. */
+const forgetAtOnce = 16;
 
 export type DiskStreamsPort = Streams & {
   /** When what an earlier process left counts as used. */
@@ -122,9 +131,10 @@ class DiskStreams {
     const stopped = Promise.withResolvers<void>();
     const stop = (): void => stopped.resolve();
     signal.addEventListener("abort", stop, { once: true });
+    const task = await this.#task(key);
+    const name = nameOf(key);
+    task.users += 1;
     try {
-      const task = await this.#task(key);
-      const name = nameOf(key);
       // One that was never written to may yet be.
       const state = task.states.get(name) ?? newState();
       task.states.set(name, state);
@@ -140,7 +150,15 @@ class DiskStreams {
       }
     } finally {
       signal.removeEventListener("abort", stop);
+      task.users -= 1;
+      this.#leave(task, name);
     }
+  }
+
+  /** A stream that was read and never written to leaves nothing behind. */
+  #leave(task: Task, name: string): void {
+    const state = task.states.get(name);
+    if (task.users === 0 && state?.sizeBytes === 0 && state.sealed === undefined) task.states.delete(name);
   }
 
   async *#pieces(path: string, from: number, to: number): AsyncGenerator<Uint8Array> {
@@ -188,6 +206,8 @@ class DiskStreams {
       const state = task.states.get(name);
       for (const path of [`${name}.sealed`, name]) await rm(join(task.folder, path), { force: true });
       task.states.delete(name);
+      // Otherwise every task would leave an empty folder. It stays where other streams of the task do.
+      if (task.states.size === 0) await rmdir(task.folder).catch(() => {});
       if (!state) return;
       this.#core.room.give(state.sizeBytes);
       state.isRemoved = true;
@@ -197,7 +217,16 @@ class DiskStreams {
 
   async #inTurn<T>(key: StreamKey, doing: string, work: (task: Task, name: string) => Promise<T>): Promise<T> {
     try {
-      return await this.#turns.take(taskHash(key), async () => await work(await this.#task(key), nameOf(key)));
+      return await this.#turns.take(taskHash(key), async () => {
+        const task = await this.#task(key);
+        task.users += 1;
+        try {
+          return await work(task, nameOf(key));
+        } finally {
+          task.users -= 1;
+          this.#leave(task, nameOf(key));
+        }
+      });
     } catch (error) {
       throw asDiskFault(error, doing, { task: key.task, name: key.name });
     }
@@ -213,15 +242,14 @@ class DiskStreams {
     return task;
   }
 
-  /** Only tasks that nobody reads from: readers are woken through what is in mind. */
+  /** Those that nobody uses just now; the others come to the young end. */
   #forgetSome(): void {
-    for (const [hash, coming] of this.#tasks) {
-      if (this.#tasks.size <= tasksMax) return;
-      void coming.then((task) => {
-        const isQuiet = [...task.states.values()].every(({ sealed }) => sealed !== undefined);
-        if (isQuiet && this.#tasks.get(hash) === coming) this.#tasks.delete(hash);
+    for (const [hash, coming] of [...this.#tasks.entries().take(forgetAtOnce)])
+      void coming.then(({ users }) => {
+        if (this.#tasks.get(hash) !== coming || this.#tasks.size <= tasksMax) return;
+        this.#tasks.delete(hash);
+        if (users > 0) this.#tasks.set(hash, coming);
       });
-    }
   }
 
   async #writeDurably(path: string, text: string): Promise<void> {
@@ -234,7 +262,7 @@ class DiskStreams {
   }
 
   async #load(folder: string, isFirst: boolean): Promise<Task> {
-    const task: Task = { folder, newestToken: 0, states: new Map() };
+    const task: Task = { folder, newestToken: 0, states: new Map(), users: 0 };
     for (const { name, token, sizeBytes } of await filesIn(folder)) {
       const sealed = await readFile(join(folder, `${name}.sealed`), "utf8").catch(() => undefined);
       task.states.set(name, { ...newState(), sizeBytes, sealed });
@@ -244,21 +272,6 @@ class DiskStreams {
     return task;
   }
 }
-
-type StreamFile = { readonly name: string; readonly token: number; readonly sizeBytes: number };
-
-async function filesIn(folder: string): Promise<readonly StreamFile[]> {
-  const files: StreamFile[] = [];
-  for (const name of await namesIn(folder)) {
-    const match = /^(\d+)-[0-9a-f]{64}$/.exec(name);
-    if (!match) continue;
-    const { size: sizeBytes } = await stat(join(folder, name));
-    files.push({ name, token: Number(match[1]), sizeBytes });
-  }
-  return files;
-}
-
-const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch(() => []);
 
 const newState = (): State => ({
   sizeBytes: 0,

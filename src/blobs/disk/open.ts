@@ -98,6 +98,7 @@ function openLocked(root: string, { clock, options, lock }: Locked): DiskStore {
     await partials.reclaim(true);
     return room.fits(bytes) || (await janitor.makeRoom(bytes));
   };
+  core.makeEntries = () => janitor.makeEntries();
   const checkpoints = new Checkpoints(core, recovered, suspects > 0);
   const housekeeping = new Housekeeping(core, { janitor, partials, checkpoints, lock });
   const index = createDiskIndex(core);

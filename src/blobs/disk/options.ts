@@ -19,6 +19,8 @@ export type DiskOptions = {
   /** Blobs up to this size are packed into the log, larger ones are files. */
   readonly packedBytesMax: number;
   readonly segmentBytes: number;
+  /** Blobs and names: each takes up to 100 bytes of memory. */
+  readonly entriesMax: number;
   /** How long an upload may rest before what came of it is forgotten. */
   readonly uploadKeptMs: number;
   /** The same while room is short, or while its owner has reached a limit. */
@@ -42,6 +44,7 @@ export const diskOptionsDefault: DiskOptions = {
   memoryBytesMax: 128 * MiB,
   packedBytesMax: 64 * 1024,
   segmentBytes: 64 * MiB,
+  entriesMax: 0,
   uploadKeptMs: 24 * 3_600_000,
   uploadIdleMs: 5 * 60_000,
   uploadShares: uploadSharesDefault,
@@ -51,11 +54,16 @@ export const diskOptionsDefault: DiskOptions = {
   report: () => {},
 };
 
+/** A store of 64 GiB takes 33 million blobs and names, which is 3 GB of memory. Builds have a tenth of that. */
+const bytesPerEntryMin = 2_048;
+const entriesMin = 1_000_000;
+
 /** A small store, or one on a small disk, has small segments, so that there is always room to tidy one up. */
 export function diskOptions(given: Partial<DiskOptions>, diskBytes: number): DiskOptions {
   const options = { ...diskOptionsDefault, ...given };
   const sixteenth = Math.min(options.sizeBytesMax, diskBytes) / 16;
   const segmentBytes = Math.min(options.segmentBytes, Math.max(MiB / 4, 2 ** Math.floor(Math.log2(sixteenth))));
   const packedBytesMax = Math.min(options.packedBytesMax, segmentBytes / 4);
-  return { ...options, segmentBytes, packedBytesMax };
+  const entriesMax = given.entriesMax ?? Math.max(entriesMin, Math.floor(options.sizeBytesMax / bytesPerEntryMin));
+  return { ...options, segmentBytes, packedBytesMax, entriesMax };
 }
