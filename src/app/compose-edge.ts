@@ -39,7 +39,11 @@ export type EdgeParts = {
   /** What the build cache is kept in; left out: there is none. */
   readonly cache?:
     | (Pick<BuildParts, "store" | "index" | "execution"> &
-        Pick<ComposedStore, "observe" | "upkeep"> & { readonly spoolFolder: string; readonly seen: Seen })
+        Pick<ComposedStore, "observe" | "upkeep"> & {
+          readonly spoolFolder: string;
+          readonly spoolBytesMax: number;
+          readonly seen: Seen;
+        })
     | undefined;
   /** Who is in the mesh; undefined when there is none. */
   readonly peers?: (() => PeersView | undefined) | undefined;
@@ -47,6 +51,8 @@ export type EdgeParts = {
   readonly drain?: Drain | undefined;
   /** What the node counts of its work; left out: only what the edge counts is shown. */
   readonly metrics?: EdgeMetricsPart | undefined;
+  /** False: the node is not ready, whatever it says of itself. */
+  readonly isWell?: () => boolean;
   readonly log: (line: string) => void;
 };
 
@@ -108,7 +114,7 @@ async function serve({ edge, build }: Config, listen: readonly string[], parts: 
     identity: edge.identity,
     tls: edge.tls,
     h2: edge.limits,
-    isReady: () => node.status().state === "up",
+    isReady: () => node.status().state === "up" && parts.isWell?.() !== false,
     log: edgeLog,
     services(server, admission) {
       serveWork(server, {
@@ -140,7 +146,7 @@ async function serve({ edge, build }: Config, listen: readonly string[], parts: 
       const peersServed: typeof peersAlone = (...asked) => peersAlone(...asked) ?? drainServed(...asked);
       meshMetrics(registry, peers);
       if (!cache) return peersServed;
-      const limits = { bytesMax: build.blobMax, idleMs: idleMsDefault };
+      const limits = { bytesMax: build.blobMax, idleMs: idleMsDefault, spoolBytesMax: cache.spoolBytesMax };
       const report = (error: unknown): void => trouble("serve an HTTP cache", error);
       const cachesServed = composeHttpCaches(
         { ...cache, ...counted("http"), clock, report, limits },

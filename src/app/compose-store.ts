@@ -10,6 +10,7 @@ import { createMemoryBlobs } from "#blobs/memory.ts";
 import type { BlobStore, Store } from "#blobs/store.ts";
 import type { Streams } from "#blobs/streams.ts";
 import { openSharedDirectory } from "#blobs/tiers/shared-directory.ts";
+import { uploadSharesDefault } from "#blobs/upload-limits.ts";
 import type { Upkeep } from "#blobs/upkeep.ts";
 import type { MetricsRegistry } from "#edge/metrics-registry.ts";
 import type { Config } from "./config.ts";
@@ -36,6 +37,8 @@ export type ComposedStore = {
 export type StorePorts = {
   readonly clock: Clock;
   readonly log: (line: string) => void;
+  /** Told when the store's folder is gone: it refuses all writes then. */
+  readonly onLost?: (folder: string) => void;
   /** Where other nodes are, once anybody knows. */
   readonly peers?: () => readonly string[];
 };
@@ -73,8 +76,9 @@ async function overTier(disk: ComposedStore, tier: TierConfig, { clock, peers }:
 
 const diskDefault = BlobsConfig.parse({ kind: "disk" }) as DiskConfig;
 
-async function openDisk(config: DiskConfig, folder: DataFolder, { clock, log }: StorePorts): Promise<DiskStore> {
-  const { directory, sizeMax, promised, highWatermark, lowWatermark, compression, sync, memory } = config;
+async function openDisk(config: DiskConfig, folder: DataFolder, ports: StorePorts): Promise<DiskStore> {
+  const { clock, log, onLost } = ports;
+  const { directory, sizeMax, promised, highWatermark, lowWatermark, compression, sync, memory, uploads } = config;
   return await openDiskStore(directory ?? folder.blobs, {
     clock,
     sizeBytesMax: sizeMax,
@@ -84,7 +88,17 @@ async function openDisk(config: DiskConfig, folder: DataFolder, { clock, log }: 
     compression,
     sync,
     memoryBytesMax: memory,
+    onLost: () => onLost?.(directory ?? folder.blobs),
     uploadKeptMs: config.uploadsKept,
+    uploadIdleMs: uploads.idle,
+    uploadShares: {
+      ...uploadSharesDefault,
+      all: uploads.share,
+      tenant: uploads.sharePerTenant,
+      caller: uploads.sharePerCaller,
+      countTenant: uploads.countPerTenant,
+      countCaller: uploads.countPerCaller,
+    },
     report: (what, facts) =>
       log(
         `store: ${what} ${Object.entries(facts)

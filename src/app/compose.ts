@@ -28,7 +28,7 @@ import { openStore } from "./compose-store.ts";
 import { startWorker } from "./compose-worker.ts";
 import { shardsOf, type Config } from "./config.ts";
 import { clusterSecret } from "./cluster-secret.ts";
-import { lockFolder, nodeName, publishAddress, type DataFolder } from "./data-folder.ts";
+import { folderLost, lockFolder, nodeName, publishAddress, watchLock, type DataFolder } from "./data-folder.ts";
 import { Drain, type DrainPorts } from "./drain.ts";
 import { tellWhereEdgeIs } from "./edge-notice.ts";
 import { checkAlone, whyAlone } from "./join-check.ts";
@@ -52,6 +52,8 @@ export type Running = {
   readonly mesh: RunningMesh | undefined;
   /** Takes the node out of service, politely; `left` is when it is to be stopped. */
   readonly drain: Drain;
+  /** Resolves when what it keeps was removed under it: it is not ready then, and has to be stopped. */
+  readonly lost: Promise<Fault>;
   /** Lets running work go on for the configured time, hands the shards over, closes everything. */
   stop(): Promise<void>;
 };
@@ -77,7 +79,7 @@ export async function startNode(
   const mesh = await joinMesh(ground, working, edge, undo);
   const local = ground.listenOn.find((address) => address.startsWith("unix:")); // tools know no secret
   undo.use(await publishAddress(folder, local ?? node.address));
-  const { name, journal } = ground;
+  const { name, journal, lost } = ground;
   const { ports: edgePorts = [], addresses: edgeAddresses = [] } = edge ?? {};
   const owned = undo.move();
   return {
@@ -91,6 +93,7 @@ export async function startNode(
     edgeAddresses,
     mesh,
     drain,
+    lost,
     async stop() {
       drain.begin({ withinMs: config.node.stopWithin, leave: true });
       await drain.left;
@@ -109,7 +112,9 @@ async function openGround(
   { clock, log, configFile }: ComposePorts & { readonly clock: Clock },
   undo: AsyncDisposableStack,
 ) {
-  undo.use(await lockFolder(folder));
+  const lost = Promise.withResolvers<Fault>();
+  const lock = undo.use(await lockFolder(folder));
+  undo.use(watchLock(lock, folder, clock, lost.resolve));
   const name = await nodeName(folder, config.node.name);
   const random = new Random(randomUUID());
   const journal = await openJournal(config, folder, clock);
@@ -118,7 +123,8 @@ async function openGround(
   const mesh: { joined?: RunningMesh } = {}; // the edge is asked about it, and it tells where the edge is
   const peers = (): PeersView | undefined => mesh.joined?.peers();
   const otherEdges = () => peerEdges(peers(), config.cluster.name, config.edge.tls !== undefined);
-  const stored = await openStore(config, folder, { clock, log, peers: otherEdges });
+  const onLost = (path: string): void => lost.resolve(folderLost(path));
+  const stored = await openStore(config, folder, { clock, log, onLost, peers: otherEdges });
   undo.defer(() => stored.close());
   const listenOn = config.node.listen.map((address) => (address === "unix" ? `unix:${folder.socket}` : address));
   const secret = await clusterSecret(config.cluster.secretFile);
@@ -134,6 +140,7 @@ async function openGround(
     clock,
     log,
     configFile,
+    lost: lost.promise,
     name,
     random,
     journal,
@@ -196,11 +203,20 @@ async function serveEdge(ground: Ground, working: Working, drain: Drain, undo: A
     here: runsActions ? name : undefined,
   });
   const traced = execution && { ...execution, traces: watching.calls };
-  const cache = { ...stored, seen, spoolFolder: await spoolFolder(folder), execution: traced };
+  const cache = {
+    ...stored,
+    seen,
+    spoolFolder: await spoolFolder(folder),
+    spoolBytesMax: spoolBytesMax(config),
+    execution: traced,
+  };
   const show = (registry: MetricsRegistry): void =>
     watching.show(registry, { node, worker: () => worker, labels, upkeep: stored.upkeep, tools });
   const shown = { show, stored: metrics.stored, countedFor: metrics.countedFor.bind(metrics) };
-  const edge = await composeEdge(config, { clock, node, routed, journal, cache, peers, drain, metrics: shown, log });
+  let isLost = false;
+  void ground.lost.then(() => (isLost = true));
+  const ports = { clock, node, routed, journal, cache, peers, drain, metrics: shown, isWell: () => !isLost, log };
+  const edge = await composeEdge(config, ports);
   if (!edge) return undefined;
   undo.defer(() => edge.close());
   undo.use(await tellWhereEdgeIs(folder, edge, { isTls: config.edge.tls !== undefined, log }));
@@ -248,6 +264,10 @@ async function spoolFolder({ path }: DataFolder): Promise<string> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   return folder;
 }
+
+/** They are on the same disk as the store, which should not have to evict for bytes that nobody has finished. */
+const spoolBytesMax = ({ blobs }: Config): number =>
+  blobs.kind === "disk" ? Math.max(64 * 1024 ** 2, Math.floor(blobs.sizeMax / 4)) : 16 * 1024 ** 3;
 
 /** Before the node is one of them: what it keeps to itself would be missing to the others. */
 async function checkOthers({ config, name, journal, log }: Ground): Promise<void> {

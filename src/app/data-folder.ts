@@ -1,10 +1,11 @@
 /** Where a node keeps what it has, and how others on this machine find it. */
 import { randomBytes } from "node:crypto";
-import { existsSync, readFileSync } from "node:fs";
-import { mkdir, open, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { existsSync, readFileSync, type BigIntStats } from "node:fs";
+import { mkdir, open, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
+import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import { livingProcess } from "#blobs/living-process.ts";
 import type { Address } from "#shard/transport.ts";
@@ -33,15 +34,30 @@ export function dataFolder(path: string): DataFolder {
 
 export const defaultDataPath = (env: NodeJS.ProcessEnv): string => env["MILLRACE_DATA"] || join(homedir(), ".millrace");
 
+export type FolderLock = AsyncDisposable & {
+  /** Whether the folder is still the one that was locked: it may have been removed, or another put in its place. */
+  isHeld(): Promise<boolean>;
+};
+
 /** The folder belongs to one node at a time, from here until the lock is disposed of. */
-export async function lockFolder(folder: DataFolder): Promise<AsyncDisposable> {
+export async function lockFolder(folder: DataFolder): Promise<FolderLock> {
   await mkdir(folder.path, { recursive: true, mode: 0o700 });
   const path = join(folder.path, "up.pid");
   for (let tries = 0; ; tries += 1) {
     try {
       await using file = await open(path, "wx", 0o600);
       await file.writeFile(livingProcess(process.pid) ?? "");
-      return { [Symbol.asyncDispose]: () => rm(path, { force: true }) };
+      const mark = markOf(await file.stat({ bigint: true }));
+      const isHeld = async (): Promise<boolean> =>
+        (await stat(path, { bigint: true }).then(markOf, ({ code }: NodeJS.ErrnoException) =>
+          code === "ENOENT" || code === "ENOTDIR" ? undefined : mark,
+        )) === mark;
+      return {
+        isHeld,
+        async [Symbol.asyncDispose]() {
+          if (await isHeld()) await rm(path, { force: true });
+        },
+      };
     } catch (cause) {
       const errno = (cause as NodeJS.ErrnoException).code;
       if (errno !== "EEXIST") throw new Fault("unavailable", "lock data folder", { folder: folder.path, errno }, cause);
@@ -49,6 +65,42 @@ export async function lockFolder(folder: DataFolder): Promise<AsyncDisposable> {
     }
   }
 }
+
+/** Tells this very file from others of its name. */
+const markOf = ({ dev, ino, birthtimeNs }: BigIntStats): string => `${dev} ${ino} ${birthtimeNs}`;
+
+const watchEveryMs = 1_000;
+
+/** Looks every second whether the lock is still held; tells once when it is not. Disposed of: looks no more. */
+export function watchLock(
+  lock: FolderLock,
+  folder: DataFolder,
+  clock: Clock,
+  lost: (fault: Fault) => void,
+): Disposable {
+  let isOver = false;
+  const look = async (): Promise<void> => {
+    if (isOver) return;
+    if (await lock.isHeld()) return wait();
+    if (!isOver) lost(folderLost(folder.path));
+  };
+  let cancel = (): void => {};
+  const wait = (): void => void (cancel = clock.after(watchEveryMs, () => void look()));
+  wait();
+  return {
+    [Symbol.dispose]() {
+      isOver = true;
+      cancel();
+    },
+  };
+}
+
+/** What a node says that ends because of it. */
+export const folderLost = (folder: string): Fault =>
+  new Fault("unavailable", "keep the data folder", {
+    folder,
+    why: "it was removed or replaced while the node was running; put it back if there is a copy, and start the node again",
+  });
 
 const lockTries = 30;
 

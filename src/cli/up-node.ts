@@ -7,6 +7,7 @@ import { existsSync } from "node:fs";
 import { startNode, type Running } from "#app/compose.ts";
 import { readConfig, type Config } from "#app/config.ts";
 import { dataFolder, defaultDataPath, type DataFolder } from "#app/data-folder.ts";
+import type { Fault } from "#base/fault.ts";
 import { checkJoin } from "#app/join-check.ts";
 import { withJoin } from "#app/mesh-config.ts";
 import { systemClock } from "#app/system-clock.ts";
@@ -38,7 +39,8 @@ export async function withNode(values: UpValues, world: World, ready: (facts: Up
   const running = await startNode(config, folder, { log, configFile: file });
   await serving(running);
   ready(await factsOf(running, config, folder, world));
-  await Promise.race([stopping, running.drain.left]);
+  const lost = await Promise.race([stopping, running.drain.left, running.lost]);
+  if (lost) return await stoppedWithout(lost, running, world);
   const { running: tasks = 0 } = running.worker?.status() ?? {};
   world.note(
     tasks === 0
@@ -48,6 +50,16 @@ export async function withNode(values: UpValues, world: World, ready: (facts: Up
   await running.stop();
   return 0;
 }
+
+/** Its data is gone, so there is nothing to save: whatever does not end in time is left. */
+async function stoppedWithout(lost: Fault, running: Running, { note }: World): Promise<ExitCode> {
+  note(`stopping: ${lost.message}`);
+  const stopped = running.stop().catch((error: unknown) => note(`stop: ${String(error)}`));
+  await Promise.race([stopped, systemClock.sleep(stopWithoutMs)]);
+  process.exit(1);
+}
+
+const stopWithoutMs = 3_000;
 
 /** What the flags, the environment and the configuration together say. */
 export async function configured(values: UpValues, world: World, undo: AsyncDisposableStack) {
