@@ -22,6 +22,7 @@ import { composeHttpCaches } from "./compose-http-caches.ts";
 import type { PeersView } from "./compose-mesh.ts";
 import type { ComposedStore } from "./compose-store.ts";
 import type { Config } from "./config.ts";
+import { placeLimitsOf } from "./connections-config.ts";
 import type { Drain } from "./drain.ts";
 import { drainRoute } from "./drain-routes.ts";
 import { untilLeaving } from "./held-calls.ts";
@@ -108,6 +109,7 @@ async function serve({ edge, build }: Config, listen: readonly string[], parts: 
     identity: edge.identity,
     tls: edge.tls,
     h2: edge.limits,
+    places: placeLimitsOf(edge.connections, edge.identity),
     isReady: () => node.status().state === "up",
     log: edgeLog,
     services(server, admission) {

@@ -1,7 +1,5 @@
 /** The edge, put together: ports, who calls, what they may, gRPC services, HTTP routes, metrics. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { Socket } from "node:net";
-import type { TLSSocket } from "node:tls";
 import { getRequestListener } from "@hono/node-server";
 import type { Clock } from "#base/clock.ts";
 import { isGrpcType } from "#grpc/content-type.ts";
@@ -22,7 +20,8 @@ import { edgeMetrics, type MethodMetrics } from "./metrics-edge.ts";
 import { processMetrics } from "./metrics-process.ts";
 import { MetricsRegistry } from "./metrics-registry.ts";
 import type { Action } from "./policy.ts";
-import { openPort, type Peer, type Port } from "./port.ts";
+import { Places, placeLimitsDefault, type PlaceLimits } from "./places.ts";
+import { countHttp1Call, openPort, peerOf, type Peer, type Port } from "./port.ts";
 import { reflectionHandler } from "./reflection-service.ts";
 import { httpRoutes, type ServeElsewhere } from "./routes.ts";
 import type { Tls } from "./tls-config.ts";
@@ -35,6 +34,8 @@ export type EdgeOptions = {
   readonly identity: Identity;
   readonly tls?: Tls | undefined;
   readonly h2?: Partial<H2Limits>;
+  /** Who may hold a connection. */
+  readonly places?: Partial<PlaceLimits>;
   readonly messageBytesMax?: number;
   /** Adds services; answers which action each of their methods is, by path. */
   readonly services: (server: GrpcServer<Admitted>, admission: Admission) => ReadonlyMap<string, Action>;
@@ -66,6 +67,7 @@ const http1Limits = {
   headersTimeout: 10_000,
   keepAliveTimeout: 60_000,
   maxHeaderSize: 32 * 1024,
+  connectionsCheckingInterval: 5_000,
 } as const;
 
 export async function startEdge(options: EdgeOptions): Promise<Edge> {
@@ -76,8 +78,11 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
   const closing = new AbortController();
   const registry = new MetricsRegistry();
   undo.use(processMetrics(registry));
-  let connectionsOpen = 0;
-  const metrics = edgeMetrics(registry, { connectionsOpen: () => connectionsOpen });
+  const places = new Places(
+    { ...placeLimitsDefault, ...options.places },
+    { clock, closed: (reason) => metrics.closed(reason) },
+  );
+  const metrics = edgeMetrics(registry, { connections: () => places.count() });
   const byMethod = new Map<string, MethodMetrics>();
   const methodMetrics = (path: string): MethodMetrics => {
     let found = byMethod.get(path);
@@ -120,11 +125,17 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
     (request, { incoming }) => routes.fetch(request, { peer: peerOf(incoming.socket) }),
     { overrideGlobalObjects: false },
   );
-  const http1 = createServer(http1Limits, (request, response) => void listener(request, response));
+  const called = (request: IncomingMessage, response: ServerResponse): void => {
+    countHttp1Call(request, response);
+    void listener(request, response);
+  };
+  const http1 = createServer(http1Limits, called);
   http1.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
     continueWhenRead(request, response);
-    void listener(request, response);
+    called(request, response);
   });
+  http1.emit("listening"); // from then on it holds connections to its time limits, although it is handed them
+  undo.defer(() => void http1.close());
 
   const reload = options.tls && undo.use(await startTls(options.tls, clock, log));
   const ports: Port[] = [];
@@ -140,7 +151,7 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
         isGrpcType(headers.get("content-type"))
           ? server.open(stream, headers, ended, peer)
           : serveFetch(stream, headers, ended, (request) => routes.fetch(request, { peer }), failed),
-      counted: (change) => (connectionsOpen += change),
+      places,
       accepted: (protocol) => metrics.connections(protocol).add(),
       report: (_doing, error) => failed(error),
     });
@@ -156,18 +167,6 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
     onCertificate: (told) => void reload?.keepUpToDate({ setSecureContext: ({ cert }) => told(String(cert)) }),
     close: () => owned.disposeAsync(),
   };
-}
-
-const peers = new WeakMap<Socket, Peer>();
-
-/** One for each connection, so that what is known of it is found again. */
-function peerOf(socket: Socket): Peer {
-  let peer = peers.get(socket);
-  if (!peer) {
-    const tls = "getPeerX509Certificate" in socket ? (socket as TLSSocket) : undefined;
-    peers.set(socket, (peer = { address: socket.remoteAddress ?? "", tls }));
-  }
-  return peer;
 }
 
 const startTls = (tls: Tls, clock: Clock, log: Log): Promise<TlsReload> =>
