@@ -4,7 +4,8 @@
 import { connect, createServer, type Server, type Socket } from "node:net";
 import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
-import { normalHost, type Address } from "./address.ts";
+import { Lobby } from "#base/lobby.ts";
+import type { Address } from "./address.ts";
 import type { StreamMessage } from "./messages.ts";
 import type { RimLimits } from "./rim-limits.ts";
 import type { StreamReader } from "./stream-reader.ts";
@@ -32,7 +33,7 @@ export class TcpPort {
   readonly #server: Server;
   readonly #ports: TcpPorts;
   readonly #open = new Set<Socket>();
-  readonly #inByHost = new Map<string, number>();
+  readonly #in = new Lobby<Socket>();
   #out = 0;
   #heldBytes = 0;
   /** Turned away because there were too many. */
@@ -41,7 +42,7 @@ export class TcpPort {
   private constructor(server: Server, ports: TcpPorts) {
     this.#server = server;
     this.#ports = ports;
-    server.maxConnections = ports.limits.streamsInMax;
+    server.maxConnections = 2 * ports.limits.streamsInMax; // some are being closed
     server.on("connection", (socket) => this.#accept(socket));
     server.on("drop", () => void (this.dropped += 1));
     server.on("error", (error) => ports.log(`mesh: TCP: ${error.message}`));
@@ -67,20 +68,14 @@ export class TcpPort {
   }
 
   #accept(socket: Socket): void {
-    const host = normalHost(socket.remoteAddress ?? "");
-    const fromHost = this.#inByHost.get(host) ?? 0;
     socket.on("error", () => {}); // whoever asked went away; "close" follows
-    if (fromHost >= this.#ports.limits.streamsInFromOneHostMax) {
+    const { streamsInMax: max, streamsInFromOneHostMax: perNetworkMax } = this.#ports.limits;
+    const evicted = this.#in.enter(socket, socket.remoteAddress ?? "", { max, perNetworkMax });
+    if (evicted) {
       this.dropped += 1;
-      socket.destroy();
-      return;
+      evicted.guest.destroy();
     }
-    this.#inByHost.set(host, fromHost + 1);
-    socket.once("close", () => {
-      const left = (this.#inByHost.get(host) ?? 1) - 1;
-      if (left === 0) this.#inByHost.delete(host);
-      else this.#inByHost.set(host, left);
-    });
+    socket.once("close", () => this.#in.leave(socket));
     const { streamTimeoutMs, asked, refused } = this.#ports;
     this.#read(socket, streamTimeoutMs, (outcome) => {
       const answer = "why" in outcome ? refused(outcome.why) : asked(outcome.message);
