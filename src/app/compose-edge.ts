@@ -42,6 +42,8 @@ export type EdgeParts = {
     | (Pick<BuildParts, "store" | "index" | "execution"> &
         Pick<ComposedStore, "observe" | "upkeep"> & { readonly spoolFolder: string; readonly seen: Seen })
     | undefined;
+  /** What keeps the node from taking work. */
+  readonly notReady: () => readonly string[];
   /** Who is in the mesh; undefined when there is none. */
   readonly peers?: (() => PeersView | undefined) | undefined;
   /** Takes the node out of service; left out: it cannot be asked to. */
@@ -110,7 +112,7 @@ async function serve({ edge, build }: Config, listen: readonly string[], parts: 
     tls: edge.tls,
     h2: edge.limits,
     places: placeLimitsOf(edge.connections, edge.identity),
-    isReady: () => node.status().state === "up",
+    notReady: parts.notReady,
     log: edgeLog,
     services(server, admission) {
       serveWork(server, {

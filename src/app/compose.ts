@@ -35,6 +35,7 @@ import { checkAlone, whyAlone } from "./join-check.ts";
 import { factsFor } from "./mesh-facts.ts";
 import { liveSource } from "./live-streams.ts";
 import { peerEdges } from "./peer-edges.ts";
+import { foldersElsewhere, Readiness } from "./readiness.ts";
 import { systemClock } from "./system-clock.ts";
 import { workSources } from "./work-sources.ts";
 
@@ -198,12 +199,27 @@ async function serveEdge(ground: Ground, working: Working, drain: Drain, undo: A
   const show = (registry: MetricsRegistry): void =>
     watching.show(registry, { node, worker: () => worker, labels, upkeep: stored.upkeep, tools });
   const shown = { show, stored: metrics.stored, countedFor: metrics.countedFor.bind(metrics) };
-  const edge = await composeEdge(config, { clock, node, routed, journal, cache, peers, drain, metrics: shown, log });
+  const readiness = undo.use(await readinessOf(ground, node));
+  const notReady = (): readonly string[] => readiness.notReady();
+  const parts = { clock, node, routed, journal, cache, notReady, peers, drain, metrics: shown, log };
+  const edge = await composeEdge(config, parts);
   if (!edge) return undefined;
   undo.defer(() => edge.close());
   undo.use(await tellWhereEdgeIs(folder, edge, { isTls: config.edge.tls !== undefined, log }));
   return edge;
 }
+
+/** The journal may be silent for two leases, within which another node would have taken the shards over. */
+const readinessOf = ({ config, folder, clock }: Ground, node: Node): Promise<Readiness> =>
+  Readiness.start({
+    clock,
+    state: () => node.state,
+    reach: () => node.keeper.reach(node.cluster.shards),
+    dataFolder: folder.path,
+    otherFolders: foldersElsewhere(config),
+    freeBytesMin: config.node.diskFreeMin,
+    journalMsMax: 2 * config.cluster.ownerLease,
+  });
 
 async function joinMesh(
   { config, name, clock, random, log, mesh }: Ground,

@@ -81,6 +81,9 @@ const Node = z.strictObject({
     'What other nodes are told instead of the first of `listen`, such as "tcp:10.0.0.7:7433": needed where that is ' +
       "all addresses of the machine.",
   ),
+  diskFreeMin: Size()
+    .prefault("64MiB")
+    .describe("With less free where the node writes, /readyz and gRPC health say that it is not ready."),
   stopWithin: Duration()
     .prefault("20s")
     .describe("How long running work may go on when the node is asked to stop; then it is given back."),

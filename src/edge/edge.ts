@@ -41,8 +41,8 @@ export type EdgeOptions = {
   readonly services: (server: GrpcServer<Admitted>, admission: Admission) => ReadonlyMap<string, Action>;
   /** What is served over plain HTTP besides the edge's own routes. */
   readonly http?: (admission: Admission, registry: MetricsRegistry) => ServeElsewhere;
-  /** Whether the node takes work. */
-  readonly isReady: () => boolean;
+  /** What keeps the node from taking work, in words for everybody; nothing: it is ready. */
+  readonly notReady: () => readonly string[];
   readonly log: Log;
 };
 
@@ -71,7 +71,7 @@ const http1Limits = {
 } as const;
 
 export async function startEdge(options: EdgeOptions): Promise<Edge> {
-  const { clock, log, isReady } = options;
+  const { clock, log, notReady } = options;
   await using undo = new AsyncDisposableStack();
   const trouble = (error: unknown): void => log.warn("identity-trouble", { error });
   const identity = undo.use(await openIdentity(options.identity, { clock, onTrouble: trouble }));
@@ -109,7 +109,7 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
   const services = (): readonly string[] =>
     [...new Set(server.paths.map((path) => path.split("/")[1] ?? ""))].toSorted();
   const health = (service: string) =>
-    service !== "" && !services().includes(service) ? undefined : isReady() ? "serving" : "not serving";
+    service !== "" && !services().includes(service) ? undefined : notReady().length === 0 ? "serving" : "not serving";
   server.add(Health, healthHandlers(health, services, clock, closing.signal));
   server.add(ServerReflection, { serverReflectionInfo: reflectionHandler(services) });
   server.add(ServerReflectionAlpha, { serverReflectionInfo: reflectionHandler(services) });
@@ -117,7 +117,7 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
   const routes = httpRoutes({
     admission,
     registry,
-    isReady,
+    notReady,
     elsewhere: options.http?.(admission, registry),
   });
   const failed = (error: unknown): void => log.error("request-failed", { error });

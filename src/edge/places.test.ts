@@ -40,7 +40,7 @@ async function edgeWith(places: Partial<PlaceLimits>, more: { readonly identity?
     identity: Identity.parse(more.identity ?? identity),
     tls: more.tls,
     services: () => new Map(),
-    isReady: () => true,
+    notReady: () => [],
     log: new Log(() => {}, clock),
     h2: { drainMs: 200 },
     places,
