@@ -15,6 +15,7 @@ import type { MetricsRegistry } from "#edge/metrics-registry.ts";
 import type { Cluster, Journal } from "#journal/journal.ts";
 import type { WorkClient } from "#shard/client.ts";
 import type { Node } from "#shard/node.ts";
+import { parseAddress } from "#shard/tcp-address.ts";
 import { createTcpTransport } from "#shard/tcp.ts";
 import type { SandboxAbout } from "#worker/sandbox/sandbox.ts";
 import type { Worker } from "#worker/worker.ts";
@@ -36,6 +37,7 @@ import { factsFor } from "./mesh-facts.ts";
 import { liveSource } from "./live-streams.ts";
 import { peerEdges } from "./peer-edges.ts";
 import { foldersElsewhere, Readiness } from "./readiness.ts";
+import { asSystemFault } from "./system-faults.ts";
 import { systemClock } from "./system-clock.ts";
 import { workSources } from "./work-sources.ts";
 
@@ -67,6 +69,18 @@ export async function startNode(
   config: Config,
   folder: DataFolder,
   { clock = systemClock, log, configFile }: ComposePorts,
+): Promise<Running> {
+  try {
+    return await started(config, folder, { clock, log, configFile });
+  } catch (error) {
+    throw asSystemFault(error, "start the node");
+  }
+}
+
+async function started(
+  config: Config,
+  folder: DataFolder,
+  { clock, log, configFile }: ComposePorts & { readonly clock: Clock },
 ): Promise<Running> {
   await using undo = new AsyncDisposableStack();
   const ground = await openGround(config, folder, { clock, log, configFile }, undo);
@@ -109,6 +123,8 @@ async function openGround(
   { clock, log, configFile }: ComposePorts & { readonly clock: Clock },
   undo: AsyncDisposableStack,
 ) {
+  const listenOn = config.node.listen.map((address) => (address === "unix" ? `unix:${folder.socket}` : address));
+  for (const address of listenOn) parseAddress(address); // before anything is written
   undo.use(await lockFolder(folder));
   const name = await nodeName(folder, config.node.name);
   const random = new Random(randomUUID());
@@ -119,7 +135,6 @@ async function openGround(
   const otherEdges = () => peerEdges(peers(), config.cluster.name, config.edge.tls !== undefined);
   const stored = await openStore(config, folder, { clock, log, peers: otherEdges });
   undo.defer(() => stored.close());
-  const listenOn = config.node.listen.map((address) => (address === "unix" ? `unix:${folder.socket}` : address));
   const secret = await clusterSecret(config.cluster.secretFile);
   const tcp = createTcpTransport({ clock, listenOn, secret, advertise: config.node.advertise });
   undo.defer(() => tcp.close());

@@ -101,7 +101,7 @@ describe("readiness", () => {
     try {
       await look(world, readiness, manual);
     } finally {
-      readiness[Symbol.dispose]();
+      await readiness[Symbol.asyncDispose]();
       await rm(folder, { recursive: true, force: true });
     }
   }

@@ -4,7 +4,7 @@
  *
  * What is told has no paths, names or addresses in it: everybody may ask.
  */
-import { access, constants, statfs, writeFile } from "node:fs/promises";
+import { access, constants, rm, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "#base/clock.ts";
 import { formatSize } from "#base/units.ts";
@@ -31,11 +31,12 @@ const lookEveryMs = 2_000;
 const diskMsMax = 10_000;
 const probeName = "ready.probe";
 
-export class Readiness implements Disposable {
+export class Readiness implements AsyncDisposable {
   readonly #ports: ReadinessPorts;
   #diskTrouble: string | undefined;
   #lookingSinceMono: number | undefined;
   #hasStarted = false;
+  #isEnded = false;
   #stopTimer: () => void = () => {};
 
   private constructor(ports: ReadinessPorts) {
@@ -56,8 +57,10 @@ export class Readiness implements Disposable {
     return found.filter((why) => why !== undefined);
   }
 
-  [Symbol.dispose](): void {
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isEnded = true;
     this.#stopTimer();
+    await rm(join(this.#ports.dataFolder, probeName), { force: true }).catch(() => {});
   }
 
   #leaving(): string | undefined {
@@ -99,7 +102,7 @@ export class Readiness implements Disposable {
     ]);
     this.#lookingSinceMono = undefined;
     this.#diskTrouble = found.find((trouble) => trouble !== undefined);
-    this.#stopTimer = clock.after(lookEveryMs, () => void this.#look());
+    if (!this.#isEnded) this.#stopTimer = clock.after(lookEveryMs, () => void this.#look());
   }
 }
 
