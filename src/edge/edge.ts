@@ -4,8 +4,8 @@ import { getRequestListener } from "@hono/node-server";
 import type { Clock } from "#base/clock.ts";
 import { isGrpcType } from "#grpc/content-type.ts";
 import { GrpcServer } from "#grpc/server.ts";
-import { grpcCode } from "#grpc/status.ts";
-import type { H2Limits } from "#h2/limits.ts";
+import { grpcCode, GrpcError } from "#grpc/status.ts";
+import { h2LimitsDefault, type H2Limits } from "#h2/limits.ts";
 import { Health } from "#wire/generated/grpc/health/v1/health.ts";
 import { ServerReflection } from "#wire/generated/grpc/reflection/v1/reflection.ts";
 import { ServerReflection as ServerReflectionAlpha } from "#wire/generated/grpc/reflection/v1alpha/reflection.ts";
@@ -21,7 +21,7 @@ import { processMetrics } from "./metrics-process.ts";
 import { MetricsRegistry } from "./metrics-registry.ts";
 import type { Action } from "./policy.ts";
 import { Places, placeLimitsDefault, type PlaceLimits } from "./places.ts";
-import { countHttp1Call, openPort, peerOf, type Peer, type Port } from "./port.ts";
+import { countHttp1Call, http1CallsOn, openPort, peerOf, type Peer, type Port } from "./port.ts";
 import { reflectionHandler } from "./reflection-service.ts";
 import { httpRoutes, type ServeElsewhere } from "./routes.ts";
 import type { Tls } from "./tls-config.ts";
@@ -61,6 +61,10 @@ const builtIn: readonly (readonly [string, Action])[] = [
   ...Object.values(ServerReflectionAlpha.methods).map(({ path }) => [path, "service.describe"] as const),
 ];
 
+/** The name of a service. Anybody may ask for its health. */
+const healthRequestBytesMax = 1024;
+const tooManyCalls = new GrpcError(grpcCode.resourceExhausted, "too many calls at once without credentials");
+
 /** An upload may take its time: whoever reads one gives up on a client that sends nothing. */
 const http1Limits = {
   requestTimeout: 3_600_000,
@@ -95,8 +99,13 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
   const server: GrpcServer<Admitted> = new GrpcServer<Admitted>({
     clock,
     ...(options.messageBytesMax === undefined ? {} : { messageBytesMax: options.messageBytesMax }),
-    admit: (path, headers, peer) =>
-      admission.admit(peer as Peer, headers.get("authorization"), actionOf.get(path) ?? "cluster.admin"),
+    admit: (path, headers, peer) => {
+      const from = peer as Peer;
+      const action = actionOf.get(path) ?? "cluster.admin";
+      const admitted = admission.admit(from, headers.get("authorization"), action);
+      if (admitted === undefined && from.place?.hasTooManyCalls) throw tooManyCalls;
+      return admitted;
+    },
     ended: ({ path, code, tookMs, bytesIn, bytesOut }) => {
       const of = methodMetrics(path);
       of.ended(codeNames[code] ?? String(code), tookMs / 1_000);
@@ -110,7 +119,7 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
     [...new Set(server.paths.map((path) => path.split("/")[1] ?? ""))].toSorted();
   const health = (service: string) =>
     service !== "" && !services().includes(service) ? undefined : notReady().length === 0 ? "serving" : "not serving";
-  server.add(Health, healthHandlers(health, services, clock, closing.signal));
+  server.add(Health, healthHandlers(health, services, clock, closing.signal), healthRequestBytesMax);
   server.add(ServerReflection, { serverReflectionInfo: reflectionHandler(services) });
   server.add(ServerReflectionAlpha, { serverReflectionInfo: reflectionHandler(services) });
 
@@ -133,6 +142,10 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
   http1.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
     continueWhenRead(request, response);
     called(request, response);
+  });
+  // Whoever does not read its answer, or is idle, is given up; whoever waits for an answer is not.
+  http1.setTimeout(options.h2?.sendStallMs ?? h2LimitsDefault.sendStallMs, (socket) => {
+    if (socket.writableLength > 0 || http1CallsOn(socket) === 0) socket.destroy();
   });
   http1.emit("listening"); // from then on it holds connections to its time limits, although it is handed them
   undo.defer(() => void http1.close());

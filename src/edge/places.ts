@@ -47,8 +47,8 @@ export type CloseReason = (typeof closeReasons)[number];
 export type PlaceHolder = {
   /** "now": its memory and its descriptor are needed. "politely": its peer may be told first. */
   close(how: "now" | "politely", reason: CloseReason): void;
-  /** Whether a call is running on it. */
-  isBusy(): boolean;
+  /** How many calls are running on it. */
+  calls(): number;
 };
 
 export type PlacePorts = {
@@ -133,7 +133,7 @@ export class Places {
     if (!most) return;
     let newest: Place | undefined;
     for (const place of most) {
-      if (!place.holder.isBusy()) return this.close(place, "politely", "share");
+      if (place.holder.calls() === 0) return this.close(place, "politely", "share");
       newest = place;
     }
     if (newest) this.close(newest, "politely", "share");
@@ -141,6 +141,9 @@ export class Places {
 }
 
 const operators = "operators";
+
+/** Calls that a connection without an accepted caller may have open at once: a health check is one. */
+const strangerCallsMax = 16;
 
 /** One connection's. */
 export class Place {
@@ -190,6 +193,11 @@ export class Place {
     if (owner !== this.owner) this.#places.accept(this, owner, isOperator);
   }
 
+  /** Whether a caller that is not accepted has more calls open than it may. */
+  get hasTooManyCalls(): boolean {
+    return this.owner === undefined && this.holder.calls() > strangerCallsMax;
+  }
+
   /** The connection has ended. */
   free(): void {
     this.#places.free(this);
@@ -204,7 +212,7 @@ export class Place {
     this.stop();
     this.#callsLooked = this.#calls;
     this.#stopTimer = this.#places.clock.after(everyMs, () => {
-      if (this.#calls !== this.#callsLooked || this.holder.isBusy()) this.#look(everyMs, reason);
+      if (this.#calls !== this.#callsLooked || this.holder.calls() > 0) this.#look(everyMs, reason);
       else this.#places.close(this, "politely", reason);
     });
   }

@@ -87,7 +87,7 @@ export async function openPort(options: PortOptions): Promise<Port> {
       clock,
       handler: {
         onRequest: (stream, headers, ended) => {
-          mine.place.called();
+          mine.called();
           return options.onRequest(stream, headers, ended, peer);
         },
         onHandlerFailed: (error) => report?.("handle a request", error),
@@ -153,6 +153,8 @@ const endOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddres
 class Held {
   readonly place: Place;
   readonly #address: string;
+  /** Calls that came with the bytes that told which protocol it is. */
+  #firstCalls = 0;
   socket: Socket;
   h2: H2Socket | undefined;
 
@@ -166,8 +168,14 @@ class Held {
     return { address: this.#address, tls: isTls ? (this.socket as TLSSocket) : undefined, place: this.place };
   }
 
-  isBusy(): boolean {
-    return this.h2 ? this.h2.connection.streamCount > 0 : (http1Calls.get(this.socket) ?? 0) > 0;
+  /** An HTTP/2 request has come. */
+  called(): void {
+    if (!this.h2) this.#firstCalls += 1;
+    this.place.called();
+  }
+
+  calls(): number {
+    return this.h2 ? this.h2.connection.streamCount : this.#firstCalls + http1CallsOn(this.socket);
   }
 
   close(how: "now" | "politely", _reason: CloseReason): void {
@@ -186,9 +194,12 @@ export function peerOf(socket: Socket): Peer {
   return known;
 }
 
+/** How many HTTP/1.1 requests of a connection are being answered. */
+export const http1CallsOn = (socket: Socket): number => http1Calls.get(socket) ?? 0;
+
 /** An HTTP/1.1 request has come, with all its headers. */
 export function countHttp1Call({ socket }: IncomingMessage, response: ServerResponse): void {
-  http1Calls.set(socket, (http1Calls.get(socket) ?? 0) + 1);
+  http1Calls.set(socket, http1CallsOn(socket) + 1);
   peers.get(socket)?.place?.called();
-  response.once("close", () => http1Calls.set(socket, (http1Calls.get(socket) ?? 1) - 1));
+  response.once("close", () => http1Calls.set(socket, http1CallsOn(socket) - 1));
 }
