@@ -152,6 +152,22 @@ describe("a mesh on real sockets", () => {
     );
   });
 
+  test("a stream that holds much is closed for those that hold little", async () => {
+    const keys = [new Uint8Array(randomBytes(32))];
+    await using a = await open("a", { keys, rimLimits: { streamBytesHeldMax: 100_000 } });
+    const { host, port } = a.address;
+    const sealed = Buffer.alloc(99_990);
+    sealed.writeUInt8(10); // a sealed message
+    sealed.writeUInt32BE(1_000_000, 1);
+    const socket = connect({ host, port });
+    socket.on("error", () => {});
+    await new Promise<void>((sent) => socket.write(sealed, () => sent()));
+    await using b = await open("b", { keys });
+    equal(await b.join([addressText(a.address)]), 1);
+    await until("the large one is closed", () => a.status().streamsDropped === 1, patience);
+    socket.destroy();
+  });
+
   test("more packets than its share: the rest is dropped", async () => {
     await using a = await open("a", { rimLimits: { packetsPerSecondMax: 10 } });
     const udp = createSocket("udp4");

@@ -35,7 +35,8 @@ export class TcpPort {
   readonly #open = new Set<Socket>();
   readonly #in = new Lobby<Socket>();
   #out = 0;
-  #heldBytes = 0;
+  /** Streams whose message is not whole yet, and how much each holds. */
+  readonly #held = new Map<Socket, number>();
   /** Turned away because there were too many. */
   dropped = 0;
 
@@ -121,12 +122,11 @@ export class TcpPort {
   ): void {
     const { clock, limits, reader: makeReader } = this.#ports;
     const reader = makeReader();
-    let heldBytes = 0;
     let isDone = false;
     const finish = (outcome: { readonly message: StreamMessage } | { readonly why: string }): void => {
       if (isDone) return;
       isDone = true;
-      this.#heldBytes -= heldBytes;
+      this.#held.delete(socket);
       done(outcome);
     };
     const stop = clock.after(withinMs, () => {
@@ -136,13 +136,8 @@ export class TcpPort {
     this.#open.add(socket);
     socket.on("data", (chunk: Buffer) => {
       if (isDone) return;
-      if (this.#heldBytes + chunk.length > limits.streamBytesHeldMax) {
-        this.dropped += 1;
-        socket.destroy();
-        return;
-      }
-      heldBytes += chunk.length;
-      this.#heldBytes += chunk.length;
+      this.#held.set(socket, (this.#held.get(socket) ?? 0) + chunk.length);
+      if (this.#makeRoom(limits.streamBytesHeldMax) === socket) return;
       try {
         const message = reader.push(chunk);
         if (message) finish({ message });
@@ -153,9 +148,26 @@ export class TcpPort {
     socket.once("close", () => {
       stop();
       this.#open.delete(socket);
-      if (!isDone) this.#heldBytes -= heldBytes;
+      this.#held.delete(socket);
       isDone = true;
     });
+  }
+
+  /** When too much is held, the stream that holds the most is closed. */
+  #makeRoom(bytesMax: number): Socket | undefined {
+    let [total, most] = [0, 0];
+    let largest: Socket | undefined;
+    for (const [socket, bytes] of this.#held) {
+      total += bytes;
+      if (bytes <= most) continue;
+      most = bytes;
+      largest = socket;
+    }
+    if (total <= bytesMax || !largest) return undefined;
+    this.dropped += 1;
+    this.#held.delete(largest);
+    largest.destroy();
+    return largest;
   }
 
   async close(): Promise<void> {
