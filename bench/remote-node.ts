@@ -14,6 +14,7 @@ const edge = await composeEdge(Config.parse({ edge: { listen: ["127.0.0.1:0"] } 
   node: rig.node,
   routed: rig.node,
   journal: rig.journal,
+  notReady: () => [],
   log: (line) => process.stderr.write(`${line}\n`),
 });
 

@@ -22,6 +22,7 @@ import { composeHttpCaches } from "./compose-http-caches.ts";
 import type { PeersView } from "./compose-mesh.ts";
 import type { ComposedStore } from "./compose-store.ts";
 import type { Config } from "./config.ts";
+import { placeLimitsOf } from "./connections-config.ts";
 import type { Drain } from "./drain.ts";
 import { drainRoute } from "./drain-routes.ts";
 import { untilLeaving } from "./held-calls.ts";
@@ -45,14 +46,14 @@ export type EdgeParts = {
           readonly seen: Seen;
         })
     | undefined;
+  /** What keeps the node from taking work. */
+  readonly notReady: () => readonly string[];
   /** Who is in the mesh; undefined when there is none. */
   readonly peers?: (() => PeersView | undefined) | undefined;
   /** Takes the node out of service; left out: it cannot be asked to. */
   readonly drain?: Drain | undefined;
   /** What the node counts of its work; left out: only what the edge counts is shown. */
   readonly metrics?: EdgeMetricsPart | undefined;
-  /** False: the node is not ready, whatever it says of itself. */
-  readonly isWell?: () => boolean;
   readonly log: (line: string) => void;
 };
 
@@ -114,7 +115,8 @@ async function serve({ edge, build }: Config, listen: readonly string[], parts: 
     identity: edge.identity,
     tls: edge.tls,
     h2: edge.limits,
-    isReady: () => node.status().state === "up" && parts.isWell?.() !== false,
+    places: placeLimitsOf(edge.connections, edge.identity),
+    notReady: parts.notReady,
     log: edgeLog,
     services(server, admission) {
       serveWork(server, {

@@ -108,7 +108,7 @@ test("B5: another Millrace, where each tenant has its token; without tokens it i
     identity: Identity.parse({ tokens }),
     services: (server) =>
       composeBuild(server, { store, index: createMemoryIndex(), clock, spoolFolder: folder, report: () => {} }),
-    isReady: () => true,
+    notReady: () => [],
     log: new Log(() => {}, clock),
     h2: { drainMs: 100 },
   });

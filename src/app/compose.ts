@@ -15,6 +15,7 @@ import type { MetricsRegistry } from "#edge/metrics-registry.ts";
 import type { Cluster, Journal } from "#journal/journal.ts";
 import type { WorkClient } from "#shard/client.ts";
 import type { Node } from "#shard/node.ts";
+import { parseAddress } from "#shard/tcp-address.ts";
 import { createTcpTransport } from "#shard/tcp.ts";
 import type { SandboxAbout } from "#worker/sandbox/sandbox.ts";
 import type { Worker } from "#worker/worker.ts";
@@ -36,6 +37,8 @@ import { watchJournal } from "./journal-watch.ts";
 import { factsFor } from "./mesh-facts.ts";
 import { liveSource } from "./live-streams.ts";
 import { peerEdges } from "./peer-edges.ts";
+import { foldersElsewhere, Readiness } from "./readiness.ts";
+import { asSystemFault } from "./system-faults.ts";
 import { systemClock } from "./system-clock.ts";
 import { workSources } from "./work-sources.ts";
 
@@ -69,6 +72,18 @@ export async function startNode(
   config: Config,
   folder: DataFolder,
   { clock = systemClock, log, configFile }: ComposePorts,
+): Promise<Running> {
+  try {
+    return await started(config, folder, { clock, log, configFile });
+  } catch (error) {
+    throw asSystemFault(error, "start the node");
+  }
+}
+
+async function started(
+  config: Config,
+  folder: DataFolder,
+  { clock, log, configFile }: ComposePorts & { readonly clock: Clock },
 ): Promise<Running> {
   await using undo = new AsyncDisposableStack();
   const ground = await openGround(config, folder, { clock, log, configFile }, undo);
@@ -112,6 +127,8 @@ async function openGround(
   { clock, log, configFile }: ComposePorts & { readonly clock: Clock },
   undo: AsyncDisposableStack,
 ) {
+  const listenOn = config.node.listen.map((address) => (address === "unix" ? `unix:${folder.socket}` : address));
+  for (const address of listenOn) parseAddress(address); // before anything is written
   const lost = Promise.withResolvers<Fault>();
   const lock = undo.use(await lockFolder(folder));
   undo.use(watchLock(lock, folder, clock, lost.resolve));
@@ -126,7 +143,6 @@ async function openGround(
   const onLost = (path: string): void => lost.resolve(folderLost(path));
   const stored = await openStore(config, folder, { clock, log, onLost, peers: otherEdges });
   undo.defer(() => stored.close());
-  const listenOn = config.node.listen.map((address) => (address === "unix" ? `unix:${folder.socket}` : address));
   const secret = await clusterSecret(config.cluster.secretFile);
   const tcp = createTcpTransport({ clock, listenOn, secret, advertise: config.node.advertise });
   undo.defer(() => tcp.close());
@@ -213,15 +229,32 @@ async function serveEdge(ground: Ground, working: Working, drain: Drain, undo: A
   const show = (registry: MetricsRegistry): void =>
     watching.show(registry, { node, worker: () => worker, labels, upkeep: stored.upkeep, tools });
   const shown = { show, stored: metrics.stored, countedFor: metrics.countedFor.bind(metrics) };
+  const readiness = undo.use(await readinessOf(ground, node));
   let isLost = false;
   void ground.lost.then(() => (isLost = true));
-  const ports = { clock, node, routed, journal, cache, peers, drain, metrics: shown, isWell: () => !isLost, log };
-  const edge = await composeEdge(config, ports);
+  const notReady = (): readonly string[] => [
+    ...readiness.notReady(),
+    ...(isLost ? ["data folder: it was removed or replaced"] : []),
+  ];
+  const parts = { clock, node, routed, journal, cache, notReady, peers, drain, metrics: shown, log };
+  const edge = await composeEdge(config, parts);
   if (!edge) return undefined;
   undo.defer(() => edge.close());
   undo.use(await tellWhereEdgeIs(folder, edge, { isTls: config.edge.tls !== undefined, log }));
   return edge;
 }
+
+/** The journal may be silent for two leases, within which another node would have taken the shards over. */
+const readinessOf = ({ config, folder, clock }: Ground, node: Node): Promise<Readiness> =>
+  Readiness.start({
+    clock,
+    state: () => node.state,
+    reach: () => node.keeper.reach(node.cluster.shards),
+    dataFolder: folder.path,
+    otherFolders: foldersElsewhere(config),
+    freeBytesMin: config.node.diskFreeMin,
+    journalMsMax: 2 * config.cluster.ownerLease,
+  });
 
 async function joinMesh(
   { config, name, clock, random, log, mesh }: Ground,

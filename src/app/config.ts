@@ -9,6 +9,7 @@ import { Fault, isFault } from "#base/fault.ts";
 import { Duration, File, Size } from "#edge/config-words.ts";
 import { isLoopback, parseAddress } from "#shard/tcp-address.ts";
 import { BuildConfig } from "./build-config.ts";
+import { namePattern } from "./data-folder.ts";
 import { EdgeConfig } from "./edge-config.ts";
 import { MeshConfig } from "./mesh-config.ts";
 import { BlobsConfig } from "./store-config.ts";
@@ -16,7 +17,7 @@ import type { TierConfig } from "./tier-config.ts";
 import { TracesConfig } from "./traces-config.ts";
 import { PostgresSchema, PostgresUrl } from "./postgres-words.ts";
 
-const Name = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/, "write letters, digits, dots and dashes only");
+const Name = z.string().regex(namePattern, "write letters, digits, dots and dashes only");
 const Label = z.string().regex(/^[^=\s]{1,100}=[^\s]{0,100}$/, 'write a label as name=value, such as "gpu=yes"');
 
 const Address = z.string().superRefine((text, context) => {
@@ -81,6 +82,9 @@ const Node = z.strictObject({
     'What other nodes are told instead of the first of `listen`, such as "tcp:10.0.0.7:7433": needed where that is ' +
       "all addresses of the machine.",
   ),
+  diskFreeMin: Size()
+    .prefault("64MiB")
+    .describe("With less free where the node writes, /readyz and gRPC health say that it is not ready."),
   stopWithin: Duration()
     .prefault("20s")
     .describe("How long running work may go on when the node is asked to stop; then it is given back."),

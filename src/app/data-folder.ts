@@ -1,9 +1,9 @@
 /** Where a node keeps what it has, and how others on this machine find it. */
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync, type BigIntStats } from "node:fs";
-import { mkdir, open, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { access, constants, mkdir, open, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
@@ -41,7 +41,11 @@ export type FolderLock = AsyncDisposable & {
 
 /** The folder belongs to one node at a time, from here until the lock is disposed of. */
 export async function lockFolder(folder: DataFolder): Promise<FolderLock> {
-  await mkdir(folder.path, { recursive: true, mode: 0o700 });
+  const fault = (cause: unknown): Fault =>
+    new Fault("unavailable", "lock data folder", { folder: folder.path, errno: errnoOf(cause) }, cause);
+  await mkdir(folder.path, { recursive: true, mode: 0o700 }).catch(async (cause: unknown) => {
+    throw fault((await whyNotMade(folder.path)) ?? cause);
+  });
   const path = join(folder.path, "up.pid");
   for (let tries = 0; ; tries += 1) {
     try {
@@ -59,8 +63,7 @@ export async function lockFolder(folder: DataFolder): Promise<FolderLock> {
         },
       };
     } catch (cause) {
-      const errno = (cause as NodeJS.ErrnoException).code;
-      if (errno !== "EEXIST") throw new Fault("unavailable", "lock data folder", { folder: folder.path, errno }, cause);
+      if (errnoOf(cause) !== "EEXIST") throw fault(cause);
       await makeWay(folder, path, tries);
     }
   }
@@ -102,6 +105,19 @@ export const folderLost = (folder: string): Fault =>
     why: "it was removed or replaced while the node was running; put it back if there is a copy, and start the node again",
   });
 
+const errnoOf = (cause: unknown): string | undefined => (cause as NodeJS.ErrnoException).code;
+
+/** Why a folder cannot be made, as the nearest folder above it that is there says it. */
+async function whyNotMade(path: string): Promise<unknown> {
+  const above = dirname(path);
+  if (above === path || existsSync(path)) return undefined;
+  if (!existsSync(above)) return await whyNotMade(above);
+  return await access(above, constants.W_OK).then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+}
+
 const lockTries = 30;
 
 /** Takes away the lock of one that was killed, and waits a moment for one that is just dying. */
@@ -118,12 +134,15 @@ async function makeWay(folder: DataFolder, path: string, tries: number): Promise
   await pause(100);
 }
 
+export const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
+
 /** The node's name: the same after every restart, so that what it held is known to be its own. */
 export async function nodeName(folder: DataFolder, given: string | undefined): Promise<string> {
   if (given !== undefined) return given;
   const path = join(folder.path, "node-name");
-  const kept = await readFile(path, "utf8").catch(() => "");
-  if (kept.trim() !== "") return kept.trim();
+  const kept = (await readFile(path, "utf8").catch(() => "")).trim();
+  if (namePattern.test(kept)) return kept;
+  if (kept !== "") throw new Fault("corrupt", "read the node's name", { file: path, why: "what is in it is no name" });
   const made = `n-${randomBytes(5).toString("hex")}`;
   await writeFile(path, `${made}\n`, { mode: 0o600 });
   return made;
@@ -160,5 +179,10 @@ async function publish(folder: DataFolder, name: string, text: string): Promise<
 
 function published(folder: DataFolder, name: string): string | undefined {
   const path = join(folder.path, name);
-  return existsSync(path) ? readFileSync(path, "utf8").trim() || undefined : undefined;
+  try {
+    return readFileSync(path, "utf8").trim() || undefined;
+  } catch (cause) {
+    if (errnoOf(cause) === "ENOENT") return undefined;
+    throw new Fault("unavailable", "find node", { folder: folder.path, errno: errnoOf(cause) }, cause);
+  }
 }

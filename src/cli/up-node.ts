@@ -7,11 +7,11 @@ import { existsSync } from "node:fs";
 import { startNode, type Running } from "#app/compose.ts";
 import { readConfig, type Config } from "#app/config.ts";
 import { dataFolder, defaultDataPath, type DataFolder } from "#app/data-folder.ts";
-import type { Fault } from "#base/fault.ts";
 import { checkJoin } from "#app/join-check.ts";
 import { withJoin } from "#app/mesh-config.ts";
 import { systemClock } from "#app/system-clock.ts";
 import { version } from "#app/version.ts";
+import { Fault } from "#base/fault.ts";
 import type { ExitCode, World } from "./command.ts";
 import type { UpFacts } from "./up.ts";
 
@@ -35,7 +35,7 @@ export async function withNode(values: UpValues, world: World, ready: (facts: Up
   await using undo = new AsyncDisposableStack();
   const { config, folder, file } = await configured(values, world, undo);
   const log = quietly((line) => world.note(`${new Date().toISOString()} ${line}`));
-  const stopping = firstSignal(world);
+  const stopping = firstSignal(world, undo);
   const running = await startNode(config, folder, { log, configFile: file });
   await serving(running);
   ready(await factsOf(running, config, folder, world));
@@ -63,7 +63,7 @@ const stopWithoutMs = 3_000;
 
 /** What the flags, the environment and the configuration together say. */
 export async function configured(values: UpValues, world: World, undo: AsyncDisposableStack) {
-  const throwaway = values.dev ? await mkdtemp(join(tmpdir(), "millrace-dev-")) : undefined;
+  const throwaway = values.dev ? await throwawayFolder() : undefined;
   if (throwaway !== undefined) undo.defer(() => rm(throwaway, { recursive: true, force: true, maxRetries: 5 }));
   const usual = dataFolder(values.data ?? throwaway ?? defaultDataPath(world.env));
   const { env } = world;
@@ -79,17 +79,29 @@ export async function configured(values: UpValues, world: World, undo: AsyncDisp
   return { config, folder, file };
 }
 
+async function throwawayFolder(): Promise<string> {
+  try {
+    return await mkdtemp(join(tmpdir(), "millrace-dev-"));
+  } catch (cause) {
+    const errno = (cause as NodeJS.ErrnoException).code;
+    throw new Fault("unavailable", "make a folder for --dev", { folder: tmpdir(), errno }, cause);
+  }
+}
+
 /** The second signal ends the process at once: what runs is taken up again at the next start. */
-function firstSignal({ note }: World): Promise<void> {
+function firstSignal({ note }: World, undo: AsyncDisposableStack): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   let seen = 0;
-  for (const signal of ["SIGINT", "SIGTERM"] as const)
-    process.on(signal, () => {
-      seen += 1;
-      if (seen === 1) return resolve();
-      note("stopping at once");
-      process.exit(1);
-    });
+  const signalled = (): void => {
+    seen += 1;
+    if (seen === 1) return resolve();
+    note("stopping at once");
+    process.exit(1);
+  };
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    process.on(signal, signalled);
+    undo.defer(() => void process.off(signal, signalled));
+  }
   return promise;
 }
 

@@ -6,6 +6,7 @@ import { Caller } from "./caller.ts";
 import type { Identified } from "./identified.ts";
 import { isLoopbackHost } from "./identity-config.ts";
 import { readPeerCertificate } from "./peer-certificate.ts";
+import type { Place } from "./places.ts";
 import type { Peer } from "./port.ts";
 import { authorize, type Action } from "./policy.ts";
 import type { Principal } from "./principal.ts";
@@ -38,7 +39,11 @@ export class Admission {
       caller = new Caller(this.#authenticator, this.#clock, { certificate, address: peer.address });
       this.#callers.set(peer, caller);
     }
-    return caller.identify(authorization);
+    const known = caller.identify(authorization);
+    const { place } = peer;
+    if (!place) return known;
+    if (known instanceof Promise) return known.then((later) => accepted(later, place));
+    return accepted(known, place);
   }
 
   /** The principal, for gRPC. Where nobody has to be known for the action, somebody unknown is let in as undefined. */
@@ -82,3 +87,9 @@ export type Judged =
   | { readonly ok: false; readonly refusal: Refusal };
 
 export type Admitted = Principal | undefined;
+
+/** Tells the connection's place who is on it. */
+function accepted(known: Identified, place: Place): Identified {
+  if (known.ok) place.accepted(known.principal);
+  return known;
+}

@@ -2,7 +2,7 @@ import { deepEqual, equal, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
 import { ManualClock } from "#base/manual-clock.ts";
-import { Authenticator, type Credentials, type Known } from "./authenticate.ts";
+import { Authenticator, type AuthenticatorLimits, type Credentials, type Known } from "./authenticate.ts";
 import { newToken, tokenSha256 } from "./bearer.ts";
 import { Caller } from "./caller.ts";
 import { certificateRules } from "./certificate-rules.ts";
@@ -26,7 +26,7 @@ const anonymous: Identified = {
   untilMs: Infinity,
 };
 
-function rig(more: Partial<Known> = {}, limits: { verifyingMax?: number; verifiedMax?: number } = {}) {
+function rig(more: Partial<Known> = {}, limits: Partial<AuthenticatorLimits> = {}) {
   const clock = new ManualClock(testNowMs);
   let verifications = 0;
   const counting: JwtVerifier = (token, nowMs) => {
@@ -42,7 +42,14 @@ function rig(more: Partial<Known> = {}, limits: { verifyingMax?: number; verifie
   };
   const authenticator = new Authenticator(
     known,
-    { tokenLengthMax: 8_192, verifiedMax: 100, verifiedForMs: 300_000, verifyingMax: 64, ...limits },
+    {
+      tokenLengthMax: 8_192,
+      verifiedMax: 100,
+      verifiedForMs: 300_000,
+      verifyingMax: 64,
+      verifyingPerAddressMax: 64,
+      ...limits,
+    },
     clock,
   );
   const ask = (credentials: Partial<Credentials>): Identified | Promise<Identified> =>
@@ -151,6 +158,24 @@ describe("authentication", () => {
     gate.resolve(anonymous);
     await Promise.all([one, two]);
     ok(ask({ authorization: `Bearer ${tokens[2]}` }) instanceof Promise);
+  });
+
+  test("verifies only some for one address, so that it cannot keep others waiting", async () => {
+    const gate = Promise.withResolvers<Identified>();
+    const { ask } = rig({ verifyJwt: () => gate.promise }, { verifyingMax: 8, verifyingPerAddressMax: 2 });
+    const tokens = await Promise.all(["a", "b", "c", "d", "e"].map((sub) => issuer.sign({ sub })));
+    const from = (address: string) => tokens.map((token) => now(ask({ authorization: `Bearer ${token}`, address })));
+    const busy = "verifier-busy";
+    deepEqual(from("2001:db8::1"), ["a promise", "a promise", busy, busy, busy]);
+    const others = await Promise.all(["f", "g", "h"].map((sub) => issuer.sign({ sub })));
+    const ofOthers = (address: string) =>
+      others.map((token) => now(ask({ authorization: `Bearer ${token}`, address })));
+    deepEqual(ofOthers("2001:db8::2"), [busy, busy, busy], "an IPv6 network counts as one");
+    deepEqual(ofOthers("10.0.0.7"), ["a promise", "a promise", busy]);
+    gate.resolve(anonymous);
+    await gate.promise;
+    await new Promise((turn) => setImmediate(turn));
+    equal(now(ask({ authorization: `Bearer ${others[2]}`, address: "2001:db8::1" })), "a promise");
   });
 
   test("forgets what it found out when what it knows is replaced", async () => {

@@ -7,6 +7,7 @@
  * I3. What is known is answered at once; only a JWT that was not seen before is verified, and that within a limit.
  */
 import type { Clock } from "#base/clock.ts";
+import { networkOf } from "#base/lobby.ts";
 import { readBearer } from "./bearer.ts";
 import type { CertificateRules } from "./certificate-rules.ts";
 import type { Identified } from "./identified.ts";
@@ -37,13 +38,19 @@ export type AuthenticatorLimits = {
   readonly verifiedMax: number;
   readonly verifiedForMs: number;
   readonly verifyingMax: number;
+  /** Of these, for callers of one address (IPv6: of one /64 network). */
+  readonly verifyingPerAddressMax: number;
 };
+
+type NewToken = { readonly token: string; readonly sha256: string; readonly network: string };
 
 export class Authenticator {
   readonly #limits: AuthenticatorLimits;
   readonly #clock: Clock;
   readonly #verified: VerifiedCache;
   readonly #verifying = new Map<string, Promise<Identified>>();
+  /** How many are being verified for each network. */
+  readonly #verifyingFor = new Map<string, number>();
   #known: Known;
   #generation = 0;
 
@@ -73,7 +80,7 @@ export class Authenticator {
   }
 
   authenticate({ authorization, certificate, address }: Credentials): Identified | Promise<Identified> {
-    if (authorization !== undefined) return this.#byToken(authorization);
+    if (authorization !== undefined) return this.#byToken(authorization, address);
     const { certificates, anonymous } = this.#known;
     if (certificate !== undefined && certificates) return certificates(certificate);
     if (anonymous && (!anonymous.loopbackOnly || address === "unix" || isLoopbackHost(address)))
@@ -81,7 +88,7 @@ export class Authenticator {
     return unauthenticated("credentials-missing");
   }
 
-  #byToken(authorization: string): Identified | Promise<Identified> {
+  #byToken(authorization: string, address: string): Identified | Promise<Identified> {
     const bearer = readBearer(authorization, this.#limits.tokenLengthMax);
     if (!bearer.ok) return bearer;
     const { token, sha256 } = bearer;
@@ -89,11 +96,15 @@ export class Authenticator {
     if (known) return known;
     const { verifyJwt } = this.#known;
     if (!verifyJwt || !looksLikeJwt(token)) return unauthenticated("token-unknown");
-    return this.#verifying.get(sha256) ?? this.#verify(token, sha256, verifyJwt);
+    return this.#verifying.get(sha256) ?? this.#verify({ token, sha256, network: networkOf(address) }, verifyJwt);
   }
 
-  #verify(token: string, sha256: string, verifyJwt: JwtVerifier): Identified | Promise<Identified> {
-    if (this.#verifying.size >= this.#limits.verifyingMax) return unauthenticated("verifier-busy");
+  #verify({ token, sha256, network }: NewToken, verifyJwt: JwtVerifier): Identified | Promise<Identified> {
+    const { verifyingMax, verifyingPerAddressMax } = this.#limits;
+    const forNetwork = this.#verifyingFor.get(network) ?? 0;
+    if (this.#verifying.size >= verifyingMax || forNetwork >= verifyingPerAddressMax)
+      return unauthenticated("verifier-busy");
+    this.#verifyingFor.set(network, forNetwork + 1);
     const generation = this.#generation;
     const verifiedUntilMono = this.#clock.monotonicMs() + this.#limits.verifiedForMs;
     const verifying = verifyJwt(token, this.#clock.wallMs())
@@ -104,6 +115,9 @@ export class Authenticator {
         return kept;
       })
       .finally(() => {
+        const left = (this.#verifyingFor.get(network) ?? 1) - 1;
+        if (left > 0) this.#verifyingFor.set(network, left);
+        else this.#verifyingFor.delete(network);
         if (this.#verifying.get(sha256) === verifying) this.#verifying.delete(sha256);
       });
     this.#verifying.set(sha256, verifying);

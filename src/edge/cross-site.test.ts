@@ -48,7 +48,7 @@ test("another site's page cannot make a node that trusts its machine do anything
         reached.push(asked.method);
         return new Response("reached");
       },
-      isReady: () => true,
+      notReady: () => [],
       log: new Log(() => {}, clock),
       h2: { drainMs: 500 },
     });

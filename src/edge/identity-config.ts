@@ -196,7 +196,10 @@ const Settings = z.strictObject({
     .min(1)
     .max(10_000)
     .default(64)
-    .describe("How many may be under verification at once; more are asked to come back."),
+    .describe(
+      "How many may be under verification at once; more are asked to come back. One address may have a quarter of " +
+        "them, unless cleartext is set.",
+    ),
   tokenSizeMax: Size({ min: "256B", max: "64KiB" }).prefault("8KiB").describe("How long a bearer token may be."),
 });
 

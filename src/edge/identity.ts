@@ -38,6 +38,8 @@ export async function openIdentity(identity: Identity, ports: IdentityPorts): Pr
     verifiedMax: identity.verifiedMax,
     verifiedForMs: identity.verifiedFor,
     verifyingMax: identity.verifyingMax,
+    // Behind a proxy all callers have its address.
+    verifyingPerAddressMax: identity.cleartext ? identity.verifyingMax : Math.ceil(identity.verifyingMax / 4),
   };
   const authenticator = await knownFrom(identity, remote).then(
     (known) => new Authenticator(known, limits, ports.clock),

@@ -11,7 +11,8 @@ import { problem, refused } from "./problem.ts";
 export type RoutePorts = {
   readonly admission: Admission;
   readonly registry: MetricsRegistry;
-  readonly isReady: () => boolean;
+  /** What keeps the node from taking work; nothing: it is ready. */
+  readonly notReady: () => readonly string[];
   /** What is served at other addresses; undefined for what is not. */
   readonly elsewhere?: ServeElsewhere | undefined;
 };
@@ -20,10 +21,13 @@ export type ServeElsewhere = (request: Request, peer: Peer) => Promise<Response>
 
 type Bindings = { Bindings: { readonly peer: Peer } };
 
-export function httpRoutes({ admission, registry, isReady, elsewhere }: RoutePorts): Hono<Bindings> {
+export function httpRoutes({ admission, registry, notReady, elsewhere }: RoutePorts): Hono<Bindings> {
   const routes = new Hono<Bindings>();
-  routes.get("/livez", (context) => context.text("alive\n"));
-  routes.get("/readyz", (context) => (isReady() ? context.text("ready\n") : context.text("not ready\n", 503)));
+  for (const path of ["/livez", "/healthz"]) routes.get(path, (context) => context.text("alive\n"));
+  routes.get("/readyz", (context) => {
+    const why = notReady();
+    return why.length === 0 ? context.text("ready\n") : context.text(`${["not ready", ...why].join("\n")}\n`, 503);
+  });
   routes.use(async ({ req: { raw }, env: { peer } }, next) => {
     const { method, url, headers } = raw;
     const isUnproven = admission.isUnproven(peer, headers.get("authorization"));

@@ -9,6 +9,7 @@ import { gzipBytesMin, pack, packsFor } from "./compression.ts";
 import { Inbox } from "./inbox.ts";
 import { PartInbox } from "./part-inbox.ts";
 import { MessageReader, prefixBytes, type Framed } from "./message-reader.ts";
+import { EarlyBytes } from "./early-bytes.ts";
 import { frame, frameBriefly, frameBytes, LaidMessage, LentMessage, OnlyMessage } from "./outgoing.ts";
 import { ServerCall } from "./server-call.ts";
 import { decodeRequest, readRequest, requestsOf } from "./server-requests.ts";
@@ -23,6 +24,7 @@ export type CallOwner = {
   report(path: string, error: GrpcError): void;
 };
 
+const none = Buffer.alloc(0);
 const headroom: WriteOptions = { headroom: true };
 
 /** Made once: nearly every upload ends with its inbox empty and nobody there to hear it. */
@@ -40,6 +42,8 @@ export class Incoming<P> {
   /** The one message of a call that has one; else those that have not been asked for yet. */
   #only: Framed | undefined;
   #inbox: Inbox | PartInbox | undefined;
+  /** What came before it was known who calls. */
+  #early: EarlyBytes | undefined;
   #inputEnded = false;
   #running = false;
   #over = false;
@@ -56,7 +60,7 @@ export class Incoming<P> {
     this.#headers = headers;
     this.#beganMono = server.clock.monotonicMs();
     this.#deadlineMono = this.#beganMono + timeoutMs;
-    this.#reader = new MessageReader(server.messageBytesMax);
+    this.#reader = new MessageReader(bound.messageBytesMax ?? server.messageBytesMax);
     const { streams, request } = bound.method;
     if (streams !== "client" && streams !== "both") return;
     const consume = (bytes: number): void => this.#consume(bytes);
@@ -70,6 +74,9 @@ export class Incoming<P> {
     this.#call = new ServerCall(this.#bound.method.path, this.#headers, principal, this.#deadlineMono);
     if (this.#inbox) this.#run();
     else if (this.#inputEnded) this.#begin();
+    const early = this.#early;
+    this.#early = undefined;
+    if (early) this.data(early.bytes, early.hasEnded);
   }
 
   admitLater(principal: Promise<P>): void {
@@ -81,6 +88,7 @@ export class Incoming<P> {
   }
 
   data(bytes: Buffer, ended: boolean): void {
+    if (!this.#call && !this.#over) return (this.#early ??= new EarlyBytes()).add(bytes, ended);
     this.#bytesIn += bytes.length;
     if (this.#over) return this.#consume(bytes.length);
     try {
@@ -103,6 +111,7 @@ export class Incoming<P> {
 
   inputEnded(): void {
     if (this.#inputEnded || this.#over) return;
+    if (this.#early) return this.#early.add(none, true);
     this.#inputEnded = true;
     if (!this.#reader.isBetween)
       return this.fail(new GrpcError(grpcCode.internal, "the request ends inside a message"));
@@ -153,6 +162,7 @@ export class Incoming<P> {
 
   #end(code: number): void {
     this.#over = true;
+    this.#early = undefined;
     this.#cancelTimer?.();
     this.#inbox?.fail(callIsOver);
     const tookMs = this.#server.clock.monotonicMs() - this.#beganMono;
@@ -262,7 +272,7 @@ export class Incoming<P> {
   async #work(packed: Framed | undefined): Promise<void> {
     const call = this.#call as ServerCall<P>;
     const { method, handler } = this.#bound;
-    const { messageBytesMax } = this.#server;
+    const messageBytesMax = this.#bound.messageBytesMax ?? this.#server.messageBytesMax;
     const input = packed
       ? await readRequest(method.request, packed, call, messageBytesMax)
       : requestsOf(method.request, this.#inbox as Inbox | PartInbox, call, messageBytesMax);

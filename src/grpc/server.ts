@@ -88,8 +88,10 @@ export class GrpcServer<P> implements StreamHandler, CallOwner {
     this.messageBytesMax = options.messageBytesMax ?? messageBytesMaxDefault;
   }
 
-  add<S extends Service>(service: S, handlers: Handlers<S, P>): this {
-    for (const bound of bind<S, P>(service, handlers)) this.#methods.set(bound.method.path, bound);
+  /** `messageBytesMax`: of this service's requests, where they are small. */
+  add<S extends Service>(service: S, handlers: Handlers<S, P>, messageBytesMax?: number): this {
+    for (const bound of bind<S, P>(service, handlers))
+      this.#methods.set(bound.method.path, messageBytesMax === undefined ? bound : { ...bound, messageBytesMax });
     return this;
   }
 

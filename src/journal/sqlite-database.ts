@@ -121,9 +121,10 @@ export function faultOf(doing: string, error: unknown): Fault {
   const why = error instanceof Error ? error.message : String(error);
   const code = primaryCode(error);
   const corrupt = code === 11 || code === 26; // SQLITE_CORRUPT, SQLITE_NOTADB
-  // BUSY, LOCKED, NOMEM, READONLY, INTERRUPT, IOERR, FULL, CANTOPEN: nothing was done, later it may work.
-  const passing = [5, 6, 7, 8, 9, 10, 13, 14].includes(code);
-  const isFileSystem = typeof (error as { syscall?: unknown }).syscall === "string";
-  if (passing || isFileSystem) return new Fault("unavailable", doing, { why }, error);
+  // BUSY, LOCKED, NOMEM, READONLY, INTERRUPT, IOERR, FULL, CANTOPEN, PROTOCOL: nothing was done, later it may work.
+  const passing = [5, 6, 7, 8, 9, 10, 13, 14, 15].includes(code);
+  const { syscall, path, code: errno } = error as NodeJS.ErrnoException;
+  if (passing || syscall !== undefined)
+    return new Fault("unavailable", doing, { why, ...(syscall !== undefined && { errno, path }) }, error);
   return new Fault(corrupt ? "corrupt" : "internal", doing, { why, sqlite: code }, error);
 }

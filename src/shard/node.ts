@@ -128,6 +128,10 @@ export class Node implements ShardService {
     return this.#listening?.address ?? "";
   }
 
+  get state(): NodeStatus["state"] {
+    return this.#state;
+  }
+
   get cluster(): Cluster {
     if (!this.#cluster) throw new Fault("unavailable", "read cluster", { why: "the node has not been started" });
     return this.#cluster;
