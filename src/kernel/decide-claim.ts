@@ -27,7 +27,8 @@ export function wrongReserve(state: State, command: Reserve, nowMs: number): Rej
   const executor = state.executors.get(command.executor);
   if (!executor && state.executors.size >= limits.executorsMax)
     return { kind: "shard-full", what: "executors", retryAfterMs: limits.retryAfterMs };
-  if (!executor && !state.memory.hasRoomForAll(0))
+  // Some are always let in: without executors no work ends, and no memory comes free.
+  if (!executor && state.executors.size >= limits.executorsAlways && !state.memory.hasRoomForAll(0))
     return { kind: "shard-full", what: "memory", retryAfterMs: limits.retryAfterMs };
   if (executor?.drained && executor.drained.untilMs > nowMs)
     return { kind: "executor-drained", executor: executor.id, reason: executor.drained.reason };

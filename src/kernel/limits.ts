@@ -44,6 +44,8 @@ export type Limits = {
   readonly keyBytesInMemoryMax: number;
   readonly tenantsMax: number;
   readonly executorsMax: number;
+  /** So many are let in although memory is full. */
+  readonly executorsAlways: number;
   /** How far past the head of a queue a preferred task is looked for. */
   readonly preferLookahead: number;
   /** How many consecutive failures of the executor's own making drain it, and for how long. */
@@ -101,6 +103,7 @@ export const defaultLimits: Limits = {
   keyBytesInMemoryMax: 64 * KiB * KiB,
   tenantsMax: 100_000,
   executorsMax: 100_000,
+  executorsAlways: 1_000,
   preferLookahead: 16,
   executorFailuresMax: 5,
   executorDrainMs: 5 * 60_000,

@@ -170,7 +170,7 @@ describe("work that was taken in goes on when memory is full", () => {
   });
 
   test("steps and executors are refused at the hard limit", () => {
-    const bench = new Bench({ stateBytesMax: 100 * KiB });
+    const bench = new Bench({ stateBytesMax: 100 * KiB, executorsAlways: 2 });
     bench.do(jobOf(1, 10));
     const { task, token } = bench.claim();
     bench.state.memory.bytes += 150 * KiB; // of another shard
@@ -181,6 +181,7 @@ describe("work that was taken in goes on when memory is full", () => {
       return outcome.ok ? undefined : outcome.rejection;
     };
     equal(why({ kind: "report", executor: "ada", task, token, steps })?.kind, "shard-full");
+    equal(why({ ...reserve, executor: "second" }), undefined);
     deepEqual(why({ ...reserve, executor: "new" }), { kind: "shard-full", what: "memory", retryAfterMs: 1_000 });
     equal(why({ ...reserve, executor: "ada" }), undefined);
   });

@@ -9,6 +9,7 @@ import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
 import type { Command, CommandOf } from "#kernel/command.ts";
+import { Memory } from "#kernel/memory.ts";
 import type { Rejection } from "#kernel/rejection.ts";
 import type { Reply } from "#kernel/reply.ts";
 import type { Epoch, Journal, NodeId } from "#journal/journal.ts";
@@ -37,6 +38,8 @@ export type HostPorts = {
   readonly journal: Pick<Journal, "append" | "confirm" | "tail" | "findKeys">;
   readonly pins: PinsOf;
   readonly settings?: Partial<HostSettings>;
+  /** What the work of all shards here may take; left out, each has a limit of its own. */
+  readonly memory?: Memory | undefined;
   readonly observers?: readonly ShardObserver[];
   /** Where the node believes the shard's owner to be. */
   readonly hintOf: (shard: ShardId) => string | undefined;
@@ -83,9 +86,11 @@ export class ShardHost implements ShardService {
     this.#desk = new Desk({
       clock,
       tickMs: settings.tickMs,
+      load: this.#load,
       touch: (shard) => this.#committer.touch(shard),
       broke: (shard, command, error, asker) => this.#broke(shard, command, error, asker),
       overloaded: () => this.#overloaded(),
+      refused: (shard, rejection) => this.#observers.forEach((observer) => observer.refused?.(shard, rejection)),
       unclaimed: ({ shard }, work) => ports.unclaimed?.(shard, work),
       report,
     });
@@ -148,6 +153,7 @@ export class ShardHost implements ShardService {
   adopt(hosting: Hosting, recent: readonly DurableEvents[] = []): Promise<void> {
     const { clock, storeClock, node } = this.#ports;
     const kernelClock = new KernelClock(clock, storeClock, hosting.state.nowMs);
+    if (this.#ports.memory) hosting.state.shareMemory(this.#ports.memory);
     const shard = new HostedShard(hosting, kernelClock, clock, storeClock, this.#settings);
     shard.watchers.beginAfter((recent[0]?.stamp.seq ?? hosting.seq + 1) - 1);
     for (const durable of recent) shard.watchers.remember(durable);
@@ -276,6 +282,7 @@ export class ShardHost implements ShardService {
     const { inFlight, open } = shard;
     const where = hint ?? this.#ports.hintOf(shard.shard);
     shard.phase = "gone";
+    shard.state.shareMemory(new Memory(shard.state.limits.stateBytesMax));
     this.#shards.delete(shard.shard);
     this.#committer.forget(shard);
     this.#preparer.forget(shard);

@@ -5,6 +5,7 @@ import type { ShardId } from "#base/ids.ts";
 import type { Random } from "#base/random.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import { defaultLimits, type Limits } from "#kernel/limits.ts";
+import type { Memory } from "#kernel/memory.ts";
 import type { Cluster, Journal, NodeId } from "#journal/journal.ts";
 import { Archiver, defaultArchiverSettings, type ArchiverSettings } from "./archiver.ts";
 import { defaultRetentionSettings, HistoryRetention, type RetentionSettings } from "./history-retention.ts";
@@ -42,6 +43,8 @@ export type NodeOptions = {
   readonly limits?: (cluster: Cluster) => Limits;
   readonly keeper?: Partial<KeeperSettings>;
   readonly host?: Partial<HostSettings>;
+  /** What the work of all shards here may take; left out, each has a limit of its own. */
+  readonly memory?: Memory;
   readonly projector?: Partial<ProjectorSettings>;
   readonly retention?: Partial<RetentionSettings>;
   readonly snapshots?: Partial<SnapshotSettings>;
@@ -203,7 +206,9 @@ export class Node implements ShardService {
       history: this.#projector.lag(shard),
       snapshotSeq: this.#snapshotter.snapshotSeq(shard),
     }));
-    return { node: this.id, address: this.address, state: this.#state, shards };
+    const { bytes, bytesMax } = this.#options.memory ?? { bytes: 0, bytesMax: 0 };
+    const memory = { workBytes: bytes, workBytesMax: bytesMax };
+    return { node: this.id, address: this.address, state: this.#state, memory, shards };
   }
 
   #makeRetention(): HistoryRetention {
@@ -263,6 +268,7 @@ export class Node implements ShardService {
       journal,
       pins,
       settings,
+      memory: this.#options.memory,
       observers: [this.#projector, this.#snapshotter, this.#outbox, ...observers],
       hintOf: (shard) => this.keeper.hintOf(shard),
       isLoading: (shard) => this.keeper.held.get(shard)?.phase === "loading",
