@@ -9,11 +9,13 @@ import { isJobOver } from "./moves.ts";
 import { noRoomForMore, noRoomForPlan } from "./room.ts";
 import { reusable } from "./settle.ts";
 import type { State } from "./state.ts";
+import { wrongPlanReferences, wrongSignalReference } from "./text-reference.ts";
 import { bytesOfSignal } from "./weigh.ts";
 import { within, wrongTasks, wrongText, wrongTexts, wrongWhole } from "./validate.ts";
 
 export function decideRecordPlan(state: State, command: CommandOf<"record-plan">, nowMs: number): Decision {
-  const wrong = wrongPlanned(state, command.plan);
+  const wrong =
+    wrongPlanned(state, command.plan) ?? (command.textsKept ? undefined : wrongPlanReferences(command.plan));
   if (wrong) return reject(wrong);
   const found = findClaim(state, command);
   if (!found.claim) {
@@ -116,7 +118,8 @@ export function decideSignal(state: State, command: CommandOf<"signal">, nowMs: 
     wrongWhole("stage", command.stage, 0, limits.stagesMax) ??
     wrongText("signal.id", signal?.id, limits.nameLengthMax, 1) ??
     wrongText("signal.name", signal.name, limits.nameLengthMax, 1) ??
-    wrongText("signal.payload", signal.payload, limits.specBytesMax);
+    wrongText("signal.payload", signal.payload, limits.specBytesMax) ??
+    (command.textsKept ? undefined : wrongSignalReference(signal));
   if (wrong) return reject(wrong);
   const { id, name, payload } = signal;
   const job = state.jobs.get(command.job);

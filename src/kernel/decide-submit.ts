@@ -10,13 +10,14 @@ import type { Evidence } from "./model.ts";
 import type { Rejection } from "./rejection.ts";
 import { noRoomForJob, noRoomForMore } from "./room.ts";
 import type { State } from "./state.ts";
+import { wrongReferences } from "./text-reference.ts";
 import { wrongSubmit } from "./validate.ts";
 import { bytesOfSubscriber } from "./weigh.ts";
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 export function decideSubmit(state: State, submit: Submit, nowMs: number): Decision {
-  const wrong = wrongSubmit(submit, state.limits);
+  const wrong = wrongSubmit(submit, state.limits) ?? wrongReferences(submit);
   if (wrong) return reject(wrong);
   const key = submit.requestKey === undefined ? undefined : requestKeyOf(submit.tenant, submit.door, submit.requestKey);
   const known = key === undefined ? undefined : boundJob(state, key, submit, nowMs);

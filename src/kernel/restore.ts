@@ -25,6 +25,21 @@ import { bytesOfKey } from "./weigh.ts";
 /* oxlint-disable typescript/no-explicit-any -- rows are what capture.ts wrote; their checksums were verified before */
 type Row = any[];
 
+export type SnapshotRows = readonly Row[];
+
+export const rowsOf = (chunk: string): SnapshotRows => JSON.parse(chunk) as Row[];
+
+/** Where the specs of jobs and tasks stand in their rows. */
+const specAt: Readonly<Record<string, number>> = { J: 5, T: 6 };
+
+/** Puts other texts in the place of specs; changes the rows. */
+export function mapRows(rows: SnapshotRows, map: (text: string) => string): void {
+  for (const row of rows) {
+    const at = specAt[row[0] as string];
+    if (at !== undefined) row[at] = map(row[at] as string);
+  }
+}
+
 export class Restorer {
   readonly #state: State;
   readonly #shapes: StageShape[] = [];
@@ -40,7 +55,11 @@ export class Restorer {
   }
 
   add(chunk: string): void {
-    for (const row of JSON.parse(chunk) as Row[]) this.#row(row);
+    this.addRows(rowsOf(chunk));
+  }
+
+  addRows(rows: SnapshotRows): void {
+    for (const row of rows) this.#row(row);
   }
 
   finish(): State {

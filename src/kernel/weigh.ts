@@ -8,6 +8,7 @@
 import type { Audience, Executor, Gate, Job, LastEnd, Stage, StageShape, Task } from "./entities.ts";
 import type { LockSpec, Result, Reuse, Signal, Step, TaskPlan, TaskTemplate } from "./model.ts";
 import type { KeyBinding } from "./state.ts";
+import { bytesOfKept } from "./text-reference.ts";
 
 const jobBytes = 350;
 const stageBytes = 280;
@@ -31,7 +32,7 @@ const beyondAscii = /[\u0080-\uffff]/;
 export function bytesOfText(text: string | undefined): number {
   if (text === undefined || text === "") return 0;
   const { length } = text;
-  return textHeadBytes + (length < looksFrom || beyondAscii.test(text) ? 2 * length : length);
+  return textHeadBytes + (length < looksFrom || beyondAscii.test(text) ? 2 * length : length) + bytesOfKept(text);
 }
 
 function bytesOfTexts(texts: readonly string[]): number {

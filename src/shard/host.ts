@@ -13,7 +13,7 @@ import { Memory } from "#kernel/memory.ts";
 import type { Rejection } from "#kernel/rejection.ts";
 import type { Reply } from "#kernel/reply.ts";
 import type { Epoch, Journal, NodeId } from "#journal/journal.ts";
-import { Asking, AskingMany, type Asker } from "./host-asking.ts";
+import { Asking, AskingMany, nobody, type Asker } from "./host-asking.ts";
 import { speak, type SealedBatch } from "./host-batch.ts";
 import { Committer } from "./host-committer.ts";
 import { broken, Desk, type Hold, type UnclaimedWork } from "./host-desk.ts";
@@ -26,9 +26,12 @@ import { defaultHostSettings, type HostSettings } from "./host-settings.ts";
 import { HostedShard, type Hosting, type LossReason } from "./host-shard.ts";
 import { serveWatch } from "./host-watch.ts";
 import { weighRequest } from "./host-weigh.ts";
+import { WholeTexts, type LostInput } from "./host-whole-texts.ts";
 import { KernelClock, type StoreClock } from "./kernel-clock.ts";
+import type { LargeTexts } from "./large-texts.ts";
 import { isInternal, type ShardRequest, type ShardResponse, type ShardService } from "./protocol.ts";
 import type { WatchMessage, WatchRequest } from "./protocol.ts";
+import { hasTexts } from "./text-places.ts";
 import type { DurableEvents } from "./watchers.ts";
 
 export type HostPorts = {
@@ -38,6 +41,8 @@ export type HostPorts = {
   readonly journal: Pick<Journal, "append" | "confirm" | "tail" | "findKeys">;
   readonly pins: PinsOf;
   readonly settings?: Partial<HostSettings>;
+  /** Keeps long texts in the store; left out, they stay in memory. */
+  readonly texts?: LargeTexts | undefined;
   /** What the work of all shards here may take; left out, each has a limit of its own. */
   readonly memory?: Memory | undefined;
   readonly observers?: readonly ShardObserver[];
@@ -63,6 +68,7 @@ export class ShardHost implements ShardService {
   readonly #observers: readonly ShardObserver[];
   readonly #poisons = new Poisons();
   readonly #prepared: PreparedPorts;
+  readonly #whole: WholeTexts | undefined;
 
   constructor(ports: HostPorts) {
     this.#ports = ports;
@@ -70,8 +76,9 @@ export class ShardHost implements ShardService {
     this.#settings = settings;
     this.#observers = ports.observers ?? [];
     this.#load = new Load(settings);
-    const { clock, journal, pins, storeClock, report } = ports;
-    this.#preparer = new Preparer({ clock, journal, pins, pinMs: settings.pinMs });
+    const { clock, journal, pins, texts, storeClock, report } = ports;
+    this.#preparer = new Preparer({ clock, journal, pins, texts, pinMs: settings.pinMs });
+    this.#whole = texts && new WholeTexts(texts, (shard, lost) => this.#inputLost(shard, lost));
     this.#committer = new Committer({
       clock,
       journal,
@@ -123,17 +130,21 @@ export class ShardHost implements ShardService {
   }
 
   request(request: ShardRequest, signal?: AbortSignal): Promise<ShardResponse> {
-    return new Promise((resolve) => this.#receive(request, resolve, signal));
+    const whole = this.#whole;
+    if (!whole?.mayHold(request)) return new Promise((resolve) => this.#receive(request, resolve, signal));
+    const answered = new Promise<ShardResponse>((resolve) => this.#receive(request, resolve, signal));
+    return answered.then((response) => whole.response(request, response));
   }
 
   watch(request: WatchRequest, signal: AbortSignal): AsyncIterable<WatchMessage> {
-    return serveWatch({
+    const messages = serveWatch({
       request,
       signal,
       find: (shard) => this.#serving(shard),
       hintOf: this.#ports.hintOf,
       touch: (shard) => this.#committer.touch(shard),
     });
+    return this.#whole ? this.#whole.messages(messages) : messages;
   }
 
   /** A command of the node's own. Throws a Fault when it was not done. */
@@ -232,8 +243,7 @@ export class ShardHost implements ShardService {
     try {
       const refusal = this.#refusal(shard, command);
       if (refusal) return this.#desk.reject(shard, asker, refusal);
-      if (command.kind !== "commit" && command.kind !== "submit")
-        return this.#desk.execute(shard, command, asker, hold);
+      if (command.kind !== "commit" && !hasTexts(command)) return this.#desk.execute(shard, command, asker, hold);
       this.#preparer.prepare(shard, command, new Preparing(this.#prepared, shard, asker));
     } catch (error) {
       this.#desk.reject(shard, asker, broken(error));
@@ -250,6 +260,15 @@ export class ShardHost implements ShardService {
       if (full) return full;
     }
     return undefined;
+  }
+
+  /** A task whose spec cannot be had is not handed out: it is tried again, perhaps where the store can be reached. */
+  #inputLost(shardId: ShardId, { executor, task, token, why }: LostInput): void {
+    const shard = this.#serving(shardId);
+    if (!shard) return;
+    this.#ports.report(`read the spec of a task of shard ${shardId}`, why);
+    const message = `its spec is not in the store: ${why instanceof Error ? why.message : String(why)}`;
+    this.#desk.execute(shard, { kind: "fail", executor, task, token, reason: "input-lost", message }, nobody);
   }
 
   #release(shard: HostedShard, batch: SealedBatch): void {
