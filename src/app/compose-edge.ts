@@ -29,6 +29,7 @@ import type { NodeMetrics } from "./node-metrics.ts";
 import { edgeAddressDefault, parseEdgeAddress } from "./edge-config.ts";
 import { meshMetrics } from "./mesh-metrics.ts";
 import { peersRoute } from "./mesh-routes.ts";
+import { bodyBytesMax, processMemory } from "./work-memory.ts";
 import { workPolicy } from "./work-policy.ts";
 
 export type EdgeParts = {
@@ -108,6 +109,7 @@ async function serve({ edge, build }: Config, listen: readonly string[], parts: 
     identity: edge.identity,
     tls: edge.tls,
     h2: edge.limits,
+    bodyBytesMax: bodyBytesMax(processMemory()),
     isReady: () => node.status().state === "up",
     log: edgeLog,
     services(server, admission) {

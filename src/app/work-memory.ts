@@ -48,8 +48,12 @@ export function memorySettings(memory: ProcessMemory, shards: number): Partial<H
     requestBytesMax: clamp(heap / 32, 4 * MiB, requestBytesMax),
     nodeRequestBytesMax: clamp(heap / 16, 8 * MiB, nodeRequestBytesMax),
     heldBytesMax: clamp(heap / 32, 4 * MiB, 64 * MiB),
+    nodeUnreadBytesMax: clamp(heap / 32, 4 * MiB, 64 * MiB),
     ringBytesMax: clamp(heap / 32 / shards, 32 * KiB, ringBytesMax),
   };
 }
+
+/** Messages that callers have begun to send, of all connections. They lie outside the heap, in the same container. */
+export const bodyBytesMax = (memory: ProcessMemory): number => clamp(heapOf(memory) / 8, 32 * MiB, 512 * MiB);
 
 const clamp = (value: number, min: number, max: number): number => Math.floor(Math.min(max, Math.max(min, value)));

@@ -36,6 +36,8 @@ export type EdgeOptions = {
   readonly tls?: Tls | undefined;
   readonly h2?: Partial<H2Limits>;
   readonly messageBytesMax?: number;
+  /** Of all messages that are still coming in. */
+  readonly bodyBytesMax?: number;
   /** Adds services; answers which action each of their methods is, by path. */
   readonly services: (server: GrpcServer<Admitted>, admission: Admission) => ReadonlyMap<string, Action>;
   /** What is served over plain HTTP besides the edge's own routes. */
@@ -90,6 +92,7 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
   const server: GrpcServer<Admitted> = new GrpcServer<Admitted>({
     clock,
     ...(options.messageBytesMax === undefined ? {} : { messageBytesMax: options.messageBytesMax }),
+    ...(options.bodyBytesMax === undefined ? {} : { bodyBytesMax: options.bodyBytesMax }),
     admit: (path, headers, peer) =>
       admission.admit(peer as Peer, headers.get("authorization"), actionOf.get(path) ?? "cluster.admin"),
     ended: ({ path, code, tookMs, bytesIn, bytesOut }) => {

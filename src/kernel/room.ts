@@ -33,7 +33,8 @@ export function noRoomForJob(state: State, submit: Submit): Rejection | undefine
   if (!memory.hasRoom(submit.tenant, bytes, "new")) return outOfMemory(state, submit.tenant);
   if (limits.tenantBytesMax > 0 && memory.heldBy(submit.tenant) + bytes > limits.tenantBytesMax)
     return outOfMemory(state, submit.tenant);
-  if (state.ready.classes >= limits.classesMax && submit.stages.some((stage) => isNewClass(state, stage)))
+  // A tenant may have as many as are left for all others.
+  if ((tenant?.queues.size ?? 0) >= limits.classesMax - state.ready.classes && submit.stages.some(isNewClassIn(state)))
     return { kind: "shard-full", what: "requirement classes", retryAfterMs };
   return undefined;
 }
@@ -68,8 +69,10 @@ export function outgrows(state: State, job: Job, result: Result): boolean {
   return bytes > smallResultBytes && job.bytes + bytes > 2 * state.memory.jobBytesMax;
 }
 
-const isNewClass = (state: State, stage: StageSpec): boolean =>
-  !state.ready.hasClass(stage.tasks?.template.requires ?? stage.plan?.requires ?? []);
+const isNewClassIn =
+  ({ ready }: State) =>
+  ({ tasks, plan }: StageSpec): boolean =>
+    !ready.hasClass(tasks?.template.requires ?? plan?.requires ?? []);
 
 const outOfMemory = ({ memory, limits: { retryAfterMs } }: State, tenant: string): Rejection => ({
   kind: "shard-full",

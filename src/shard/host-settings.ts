@@ -40,6 +40,8 @@ export const defaultHostSettings: HostSettings = {
   ringBatchesMax: 1_000,
   ringBytesMax: MiB,
   unreadMax: 256,
+  unreadBytesMax: 4 * MiB,
+  nodeUnreadBytesMax: 64 * MiB,
   heartbeatMs: 5_000,
   tickMs: 100,
   tickMsMin: 5,

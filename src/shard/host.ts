@@ -32,6 +32,7 @@ import type { LargeTexts } from "./large-texts.ts";
 import { isInternal, type ShardRequest, type ShardResponse, type ShardService } from "./protocol.ts";
 import type { WatchMessage, WatchRequest } from "./protocol.ts";
 import { hasTexts } from "./text-places.ts";
+import { WatchMemory } from "./watch-memory.ts";
 import type { DurableEvents } from "./watchers.ts";
 
 export type HostPorts = {
@@ -67,6 +68,7 @@ export class ShardHost implements ShardService {
   readonly #pulse: Pulse;
   readonly #observers: readonly ShardObserver[];
   readonly #poisons = new Poisons();
+  readonly #watched: WatchMemory;
   readonly #prepared: PreparedPorts;
   readonly #whole: WholeTexts | undefined;
 
@@ -76,6 +78,7 @@ export class ShardHost implements ShardService {
     this.#settings = settings;
     this.#observers = ports.observers ?? [];
     this.#load = new Load(settings);
+    this.#watched = new WatchMemory(settings.nodeUnreadBytesMax);
     const { clock, journal, pins, texts, storeClock, report } = ports;
     this.#preparer = new Preparer({ clock, journal, pins, texts, pinMs: settings.pinMs });
     this.#whole = texts && new WholeTexts(texts, (shard, lost) => this.#inputLost(shard, lost));
@@ -165,7 +168,7 @@ export class ShardHost implements ShardService {
     const { clock, storeClock, node } = this.#ports;
     const kernelClock = new KernelClock(clock, storeClock, hosting.state.nowMs);
     if (this.#ports.memory) hosting.state.shareMemory(this.#ports.memory);
-    const shard = new HostedShard(hosting, kernelClock, clock, storeClock, this.#settings);
+    const shard = new HostedShard(hosting, kernelClock, clock, storeClock, this.#settings, this.#watched);
     shard.watchers.beginAfter((recent[0]?.stamp.seq ?? hosting.seq + 1) - 1);
     for (const durable of recent) shard.watchers.remember(durable);
     return new Promise((resolve, reject) => {
