@@ -119,6 +119,7 @@ export function applyForgotten(state: State, event: EventOf<"forgotten">): void 
     state.agenda.drop(job);
     state.grow(job, -job.bytes);
     job.tenant.jobs -= 1;
+    state.mayForget(job.tenant);
   }
 }
 

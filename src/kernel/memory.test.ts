@@ -188,6 +188,19 @@ describe("work that was taken in goes on when memory is full", () => {
 });
 
 describe("limits that hold without any setting", () => {
+  test("a tenant is forgotten with its last job, unless something was set for it", () => {
+    const bench = new Bench({ tenantsMax: 2 });
+    bench.do({ kind: "set-tenant", tenant: "set", weight: 2, runningMax: 0, queuedMax: 0, home: 0 });
+    for (let i = 1; i <= 20; i += 1) {
+      equal(bench.why(jobOf(1, 10, { tenant: `t${i}` })), undefined);
+      equal(bench.why(jobOf(1, 10, { tenant: "too-many" }))?.kind, "shard-full");
+      bench.do({ kind: "cancel", job: i, reason: "" });
+      bench.do({ kind: "forget", jobs: [i] });
+    }
+    deepEqual([...bench.state.tenants.keys()], ["set"]);
+    equal(bench.state.memory.tenants, 1);
+  });
+
   test("a tenant has a queue limit although nobody set one; what is set for it counts instead", () => {
     const bench = new Bench({ queuedMax: 2 });
     const full = { kind: "queue-full", tenant: "acme", queuedMax: 2, retryAfterMs: 1_000 };

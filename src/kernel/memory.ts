@@ -4,8 +4,8 @@
  * next tenant, however many fill theirs, and no setting has to say how many there are.
  */
 
-/** What one tenant holds, in all shards that share the memory. */
-export type Account = { bytes: number };
+/** What one tenant holds, in all shards that share the memory, and how many of them know it. */
+export type Account = { bytes: number; shards: number };
 
 /** Results and plans of work that was taken in may go so far beyond what new work may fill. */
 const hardShare = 1.5;
@@ -30,10 +30,23 @@ export class Memory {
     return this.bytes >= this.bytesMax;
   }
 
-  account(tenant: string): Account {
+  /** One more shard knows the tenant. */
+  open(tenant: string): Account {
     let account = this.#accounts.get(tenant);
-    if (!account) this.#accounts.set(tenant, (account = { bytes: 0 }));
+    if (!account) this.#accounts.set(tenant, (account = { bytes: 0, shards: 0 }));
+    account.shards += 1;
     return account;
+  }
+
+  close(tenant: string): void {
+    const account = this.#accounts.get(tenant);
+    if (!account) return;
+    account.shards -= 1;
+    if (account.shards === 0) this.#accounts.delete(tenant);
+  }
+
+  get tenants(): number {
+    return this.#accounts.size;
   }
 
   heldBy(tenant: string): number {

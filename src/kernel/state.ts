@@ -63,6 +63,7 @@ export class State {
   /** The ones used last: most jobs look like the one before. */
   lastTemplate: TaskTemplate | undefined;
   lastShape: StageShape | undefined;
+  #nextOrdinal = 0;
 
   constructor(shard: number, limits: Limits) {
     this.shard = shard;
@@ -72,12 +73,14 @@ export class State {
 
   /** From here on the shard's limit is that of all who share this memory. */
   shareMemory(memory: Memory): void {
-    this.memory.bytes -= this.bytes;
+    const before = this.memory;
+    before.bytes -= this.bytes;
     this.memory = memory;
     memory.bytes += this.bytes;
     for (const tenant of this.tenants.values()) {
       tenant.account.bytes -= tenant.bytes;
-      tenant.account = memory.account(tenant.name);
+      before.close(tenant.name);
+      tenant.account = memory.open(tenant.name);
       tenant.account.bytes += tenant.bytes;
     }
   }
@@ -133,11 +136,22 @@ export class State {
   tenant(name: string): Tenant {
     let tenant = this.tenants.get(name);
     if (!tenant) {
-      tenant = new Tenant(name, this.tenants.size, this.shard, this.memory.account(name));
+      tenant = new Tenant(name, this.#nextOrdinal++, this.shard, this.memory.open(name));
       this.tenants.set(name, tenant);
       this.weigh(bytesOfTenant(name));
     }
     return tenant;
+  }
+
+  /** Its last job has gone. One of whom nothing was set is forgotten, and known again with its next job. */
+  mayForget(tenant: Tenant): void {
+    const { name, jobs, weight, runningMax, queuedMax, lent, slice, agendaAt, queues } = tenant;
+    const isIdle = jobs === 0 && queues.size === 0 && agendaAt === -1;
+    const isPlain = weight === 1 && runningMax === 0 && queuedMax === 0 && lent.size === 0 && slice.untilMs === 0;
+    if (!isIdle || !isPlain) return;
+    this.tenants.delete(name);
+    this.memory.close(name);
+    this.weigh(-bytesOfTenant(name));
   }
 
   executor(id: string): Executor {
