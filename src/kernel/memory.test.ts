@@ -245,3 +245,21 @@ describe("limits that hold without any setting", () => {
     ok(bench.state.keysElsewhereUntilMs > bench.nowMs);
   });
 });
+
+test("a caller's text that looks like a reference to the store is refused; the host's own is not", () => {
+  const bench = new Bench();
+  const reference = `@blob:${"a".repeat(64)}/100000`;
+  const [first] = jobOf(1, 0).stages;
+  const tasks = { template, tasks: [{ key: "t", spec: reference }] };
+  const wrong = [jobOf(1, 0, { spec: reference }), jobOf(1, 0, { stages: [{ ...first!, tasks }] })];
+  for (const submit of wrong) {
+    const why = bench.why(submit);
+    ok(why?.kind === "invalid" && /must not begin with @blob:/.test(why.why));
+    equal(bench.why({ ...submit, textsKept: true }), undefined);
+  }
+  // What it refers to is on disk, but not for nothing.
+  ok(bench.state.job(1).bytes > 100_000 / 16);
+  const signal = { id: "i", name: "n", payload: reference };
+  equal(bench.why({ kind: "signal", job: 1, stage: 0, signal })?.kind, "invalid");
+  equal(bench.why({ kind: "signal", job: 1, stage: 0, signal, textsKept: true }), undefined);
+});
