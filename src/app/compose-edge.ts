@@ -30,6 +30,7 @@ import type { NodeMetrics } from "./node-metrics.ts";
 import { edgeAddressDefault, parseEdgeAddress } from "./edge-config.ts";
 import { meshMetrics } from "./mesh-metrics.ts";
 import { peersRoute } from "./mesh-routes.ts";
+import { bodyBytesMax, processMemory } from "./work-memory.ts";
 import { workPolicy } from "./work-policy.ts";
 
 export type EdgeParts = {
@@ -117,6 +118,7 @@ async function serve({ edge, build }: Config, listen: readonly string[], parts: 
     h2: edge.limits,
     places: placeLimitsOf(edge.connections, edge.identity),
     notReady: parts.notReady,
+    bodyBytesMax: bodyBytesMax(processMemory()),
     log: edgeLog,
     services(server, admission) {
       serveWork(server, {

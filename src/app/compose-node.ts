@@ -7,6 +7,7 @@ import { door as buildDoor } from "#doors/build/plan.ts";
 import { buildPublisher } from "#doors/build/publish.ts";
 import type { Journal } from "#journal/journal.ts";
 import { defaultLimits, type Limits } from "#kernel/limits.ts";
+import type { Memory } from "#kernel/memory.ts";
 import { createClient } from "#shard/client.ts";
 import type { ShardObserver } from "#shard/host-observer.ts";
 import { createNode, type Node } from "#shard/node.ts";
@@ -20,6 +21,7 @@ import { liveCalls } from "./live-streams.ts";
 import { publisherOf } from "./publishers.ts";
 import { version } from "./version.ts";
 import { directoryCalls } from "./wire-directory.ts";
+import { memoryLimits, memorySettings, processMemory } from "./work-memory.ts";
 import type { WorkMetrics } from "./work-metrics.ts";
 import { readyCalls } from "./work-sources.ts";
 
@@ -31,6 +33,8 @@ export type NodeParts = {
   readonly tcp: TcpTransport;
   readonly clock: Clock;
   readonly random: Random;
+  /** What the work of all shards here may take. */
+  readonly memory: Memory;
   readonly observers: readonly ShardObserver[];
   readonly metrics: Pick<WorkMetrics, "publicationRefused">;
   readonly log: (line: string) => void;
@@ -44,7 +48,7 @@ type WorkerFacts = Partial<ReturnType<Worker["status"]>> & {
 
 /** A node serves its shards and, through its router, everybody's; it asks itself without the network. */
 export function joinNode(parts: NodeParts, workerFacts: () => WorkerFacts) {
-  const { config, name, journal, stored, tcp, clock, random, observers, metrics, log } = parts;
+  const { config, name, journal, stored, tcp, clock, random, memory, observers, metrics, log } = parts;
   const { blobs, pins, index } = stored;
   const published = buildPublisher({
     index,
@@ -70,7 +74,9 @@ export function joinNode(parts: NodeParts, workerFacts: () => WorkerFacts) {
     random: random.fork("node"),
     transport: { ...tcp, listen },
     cluster: { shards: shardsOf(config), clusterId: config.cluster.name },
-    limits: ({ shards }) => limitsOf(config, shards),
+    limits: ({ shards }) => ({ ...limitsOf(config, shards), ...memoryLimits(memory.bytesMax, shards) }),
+    memory,
+    host: memorySettings(processMemory(), shardsOf(config)),
     keeper: { leaseMs: config.cluster.ownerLease },
     retention: { keepMs: config.history.keep },
     publisher: publisherOf({ [buildDoor]: published, [buildsDoor]: published }, log),
@@ -107,5 +113,9 @@ const routedBy = (router: Router): ShardService => ({
 });
 
 /** A shard's part of what the cluster takes in. */
-export const limitsOf = ({ cluster: { tasksMax } }: Config, shards: number): Limits =>
-  tasksMax === undefined ? defaultLimits : { ...defaultLimits, tasksMax: Math.ceil(tasksMax / shards) };
+export const limitsOf = ({ cluster }: Config, shards: number): Limits => ({
+  ...defaultLimits,
+  queuedMax: cluster.queuedMax,
+  tenantBytesMax: cluster.tenantMemoryMax ?? 0,
+  ...(cluster.tasksMax !== undefined && { tasksMax: Math.ceil(cluster.tasksMax / shards) }),
+});

@@ -13,6 +13,7 @@ import { Seen } from "#doors/build/why/seen.ts";
 import { planLabel, taskLabel } from "#doors/shell/plan.ts";
 import type { MetricsRegistry } from "#edge/metrics-registry.ts";
 import type { Cluster, Journal } from "#journal/journal.ts";
+import { Memory } from "#kernel/memory.ts";
 import type { WorkClient } from "#shard/client.ts";
 import type { Node } from "#shard/node.ts";
 import { parseAddress } from "#shard/tcp-address.ts";
@@ -40,6 +41,7 @@ import { peerEdges } from "./peer-edges.ts";
 import { foldersElsewhere, Readiness } from "./readiness.ts";
 import { asSystemFault } from "./system-faults.ts";
 import { systemClock } from "./system-clock.ts";
+import { processMemory, workBytesMax } from "./work-memory.ts";
 import { workSources } from "./work-sources.ts";
 
 export type Running = {
@@ -146,7 +148,8 @@ async function openGround(
   const secret = await clusterSecret(config.cluster.secretFile);
   const tcp = createTcpTransport({ clock, listenOn, secret, advertise: config.node.advertise });
   undo.defer(() => tcp.close());
-  const watching = await openWatching(config, { name, clock, random, log });
+  const memory = new Memory(config.node.workMemoryMax ?? workBytesMax(processMemory()));
+  const watching = await openWatching(config, { name, clock, random, memory, log });
   undo.defer(() => watching.close());
   const trees = new TenantTrees();
   const seen = new Seen({ index: stored.index, wallMs: () => clock.wallMs() });
@@ -165,6 +168,7 @@ async function openGround(
     stored,
     listenOn,
     tcp,
+    memory,
     watching,
     trees,
     seen,
@@ -174,7 +178,7 @@ async function openGround(
 /** The node in its cluster, and its worker. */
 async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
   const { config, folder, clock, log, name, random, journal, stored, tcp, watching, trees, seen } = ground;
-  const { configFile } = ground;
+  const { configFile, memory } = ground;
   const { metrics, watch, observers } = watching;
   const counted = {
     store: metrics.stored.store(stored.store, "worker"),
@@ -185,7 +189,7 @@ async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
   const actions = await openActions(config, folder, { name, ...counted, trees, clock, watch, configFile, log });
   if (actions) undo.defer(() => actions.close());
   let worker: Worker | undefined; // shown in the node's facts, which are told before there is one
-  const parts = { config, name, journal, stored, tcp, clock, random, observers, metrics: metrics.work, log };
+  const parts = { config, name, journal, stored, tcp, clock, random, memory, observers, metrics: metrics.work, log };
   const sandbox = actions?.about.kind;
   const joined = joinNode(parts, () => ({ ...worker?.status(), actions: actions ? 1 : 0, sandbox }));
   const { node, client } = joined;

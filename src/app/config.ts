@@ -7,6 +7,7 @@ import { availableParallelism } from "node:os";
 import { z } from "zod";
 import { Fault, isFault } from "#base/fault.ts";
 import { Duration, File, Size } from "#edge/config-words.ts";
+import { defaultLimits } from "#kernel/limits.ts";
 import { isLoopback, parseAddress } from "#shard/tcp-address.ts";
 import { BuildConfig } from "./build-config.ts";
 import { namePattern } from "./data-folder.ts";
@@ -59,6 +60,21 @@ const Cluster = z.strictObject({
       "Tasks that wait or run in the whole cluster, as many in each shard as in any other: beyond them new work is " +
         "refused, and told when to try again. Left out: 2,000,000 in each shard.",
     ),
+  queuedMax: z
+    .int()
+    .min(0)
+    .max(10_000_000)
+    .default(defaultLimits.queuedMax)
+    .describe(
+      "Tasks of one tenant that may wait in one shard, unless `millrace tenant set --queued` says otherwise: beyond " +
+        "them its new work is refused, and told when to try again. 0: no limit.",
+    ),
+  tenantMemoryMax: Size({ min: "1MiB" })
+    .optional()
+    .describe(
+      "Memory that the jobs of one tenant may take on one node. Left out: as much as is left for all other tenants, " +
+        "which is half of it for one tenant alone, and a third for each of two.",
+    ),
 });
 
 const Node = z.strictObject({
@@ -85,6 +101,12 @@ const Node = z.strictObject({
   diskFreeMin: Size()
     .prefault("64MiB")
     .describe("With less free where the node writes, /readyz and gRPC health say that it is not ready."),
+  workMemoryMax: Size({ min: "8MiB" })
+    .optional()
+    .describe(
+      "Memory that jobs may take in all shards of this node together; with more, new work is refused. Left out: two " +
+        "fifths of the heap that the process may have (--max-old-space-size, or what its container has), less 64MiB.",
+    ),
   stopWithin: Duration()
     .prefault("20s")
     .describe("How long running work may go on when the node is asked to stop; then it is given back."),

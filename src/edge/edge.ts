@@ -37,6 +37,8 @@ export type EdgeOptions = {
   /** Who may hold a connection. */
   readonly places?: Partial<PlaceLimits>;
   readonly messageBytesMax?: number;
+  /** Of all messages that are still coming in. */
+  readonly bodyBytesMax?: number;
   /** Adds services; answers which action each of their methods is, by path. */
   readonly services: (server: GrpcServer<Admitted>, admission: Admission) => ReadonlyMap<string, Action>;
   /** What is served over plain HTTP besides the edge's own routes. */
@@ -99,6 +101,7 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
   const server: GrpcServer<Admitted> = new GrpcServer<Admitted>({
     clock,
     ...(options.messageBytesMax === undefined ? {} : { messageBytesMax: options.messageBytesMax }),
+    ...(options.bodyBytesMax === undefined ? {} : { bodyBytesMax: options.bodyBytesMax }),
     admit: (path, headers, peer) => {
       const from = peer as Peer;
       const action = actionOf.get(path) ?? "cluster.admin";

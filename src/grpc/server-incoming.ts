@@ -4,6 +4,7 @@ import type { HeaderList } from "#h2/header-list.ts";
 import { errorCode } from "#h2/error-codes.ts";
 import type { Stream, WriteOptions } from "#h2/stream.ts";
 import { answerFields, okHeaders, okTrailers } from "./answer-headers.ts";
+import type { BodyMemory } from "./body-memory.ts";
 import { giveBody, takeBody } from "./body-pool.ts";
 import { gzipBytesMin, pack, packsFor } from "./compression.ts";
 import { Inbox } from "./inbox.ts";
@@ -20,12 +21,22 @@ import { errorOf, grpcCode, GrpcError, statusFields } from "./status.ts";
 export type CallOwner = {
   readonly clock: Clock;
   readonly messageBytesMax: number;
+  readonly bodies: BodyMemory;
   ended(path: string, code: number, tookMs: number, bytesIn: number, bytesOut: number): void;
   report(path: string, error: GrpcError): void;
 };
 
 const none = Buffer.alloc(0);
 const headroom: WriteOptions = { headroom: true };
+
+/** A message may take so long to come; 4 MiB do at 35 kB a second. */
+const bodyMsMax = 120_000;
+
+const tooManyBodies = new GrpcError(
+  grpcCode.unavailable,
+  "this node is taking in as many large messages as it has memory for: try again in a moment",
+);
+const tooSlow = new GrpcError(grpcCode.deadlineExceeded, "the rest of the message has not come within two minutes");
 
 /** Made once: nearly every upload ends with its inbox empty and nobody there to hear it. */
 const callIsOver = new GrpcError(grpcCode.cancelled, "the call is over");
@@ -50,17 +61,27 @@ export class Incoming<P> {
   #headersSent = false;
   #cancelTimer: (() => void) | undefined;
   #wake: (() => void) | undefined;
+  /** Whom the memory of messages that are still coming in is counted for, and how much it is. */
+  readonly #peer: object;
+  #heldBytes = 0;
+  #cancelLate: (() => void) | undefined;
   #bytesIn = 0;
   #bytesOut = 0;
 
-  constructor(server: CallOwner, bound: Bound<P>, stream: Stream, headers: HeaderList, timeoutMs: number) {
+  constructor(
+    server: CallOwner,
+    bound: Bound<P>,
+    stream: Stream,
+    { headers, timeoutMs, peer }: { headers: HeaderList; timeoutMs: number; peer: object },
+  ) {
     this.#server = server;
     this.#bound = bound;
     this.#stream = stream;
     this.#headers = headers;
     this.#beganMono = server.clock.monotonicMs();
     this.#deadlineMono = this.#beganMono + timeoutMs;
-    this.#reader = new MessageReader(bound.messageBytesMax ?? server.messageBytesMax);
+    this.#peer = peer;
+    this.#reader = new MessageReader(bound.messageBytesMax ?? server.messageBytesMax, this);
     const { streams, request } = bound.method;
     if (streams !== "client" && streams !== "both") return;
     const consume = (bytes: number): void => this.#consume(bytes);
@@ -97,8 +118,11 @@ export class Incoming<P> {
       return this.fail(error);
     }
     // One message is bounded by its size; where many come, the window opens as they are asked for.
-    if (this.#inbox) this.#inbox.came(bytes.length);
-    else this.#consume(bytes.length);
+    if (this.#inbox) {
+      // What waits to be asked for is bounded by the window.
+      if (this.#heldBytes > 0 && this.#reader.isBetween) this.#letGo();
+      this.#inbox.came(bytes.length);
+    } else this.#consume(bytes.length);
     if (ended) this.inputEnded();
   }
 
@@ -113,6 +137,7 @@ export class Incoming<P> {
     if (this.#inputEnded || this.#over) return;
     if (this.#early) return this.#early.add(none, true);
     this.#inputEnded = true;
+    this.#cancelLate?.();
     if (!this.#reader.isBetween)
       return this.fail(new GrpcError(grpcCode.internal, "the request ends inside a message"));
     this.#inbox?.end();
@@ -164,9 +189,25 @@ export class Incoming<P> {
     this.#over = true;
     this.#early = undefined;
     this.#cancelTimer?.();
+    this.#letGo();
     this.#inbox?.fail(callIsOver);
     const tookMs = this.#server.clock.monotonicMs() - this.#beganMono;
     this.#server.ended(this.#bound.method.path, code, tookMs, this.#bytesIn, this.#bytesOut);
+  }
+
+  /** From the reader: a message begins that comes in several pieces. */
+  hold(bytes: number): void {
+    const { bodies, clock } = this.#server;
+    if (!bodies.take(this.#peer, bytes)) throw tooManyBodies;
+    this.#heldBytes += bytes;
+    this.#cancelLate ??= clock.after(bodyMsMax, () => this.fail(tooSlow));
+  }
+
+  #letGo(): void {
+    this.#cancelLate?.();
+    this.#cancelLate = undefined;
+    this.#server.bodies.give(this.#peer, this.#heldBytes);
+    this.#heldBytes = 0;
   }
 
   #consume(bytes: number): void {

@@ -34,6 +34,8 @@ export type Submit = {
   readonly reuseEvidence?: Evidence;
   /** Set by the host: what the journal knows of the request key when memory has already let go of it. */
   readonly keyFound?: { readonly job: number; readonly payloadHash: string };
+  /** Set by the host: long texts in it are kept in the store, and the references to them are the host's own. */
+  readonly textsKept?: boolean;
 };
 
 export type Command =
@@ -46,6 +48,8 @@ export type Command =
       readonly stage: number;
       readonly signal: Signal;
       readonly tenant?: string;
+      /** Set by the host, as in `submit`. */
+      readonly textsKept?: boolean;
     }
   | {
       readonly kind: "reserve";
@@ -89,6 +93,8 @@ export type Command =
       readonly task: number;
       readonly token: number;
       readonly plan: Plan;
+      /** Set by the host, as in `submit`. */
+      readonly textsKept?: boolean;
     }
   | {
       readonly kind: "fail";

@@ -8,7 +8,7 @@ import type { State } from "./state.ts";
 import { wrongList, wrongText, wrongWhole } from "./validate.ts";
 
 export function decideCancel(state: State, command: CommandOf<"cancel">, nowMs: number): Decision {
-  const wrong = wrongText("reason", command.reason, state.limits.resultBytesMax);
+  const wrong = wrongText("reason", command.reason, state.limits.messageLengthMax);
   if (wrong) return reject(wrong);
   const job = state.jobs.get(command.job);
   if (!job) return reject({ kind: "job-unknown", job: command.job });
@@ -23,7 +23,7 @@ export function decideCancel(state: State, command: CommandOf<"cancel">, nowMs: 
 export function decideDrain(state: State, command: CommandOf<"drain">): Decision {
   const wrong =
     wrongText("executor", command.executor, state.limits.nameLengthMax, 1) ??
-    wrongText("reason", command.reason, state.limits.resultBytesMax);
+    wrongText("reason", command.reason, state.limits.messageLengthMax);
   if (wrong) return reject(wrong);
   const executor = state.executors.get(command.executor);
   if (executor?.drained?.untilMs === Number.MAX_SAFE_INTEGER) return accept({ draining: true });

@@ -6,8 +6,10 @@ import type { EventOf, Next } from "./event.ts";
 import type { Grant, HeldClaim, Step } from "./model.ts";
 import type { Rejection } from "./rejection.ts";
 import { limitAtMsOf, slotsOf } from "./moves.ts";
+import { noRoomForMore } from "./room.ts";
 import type { State } from "./state.ts";
-import { wrongChoice, wrongLabels, wrongList, wrongSteps, wrongText, wrongWhole } from "./validate.ts";
+import { wrongChoice, wrongLabels, wrongList, wrongSteps, wrongText, wrongTexts, wrongWhole } from "./validate.ts";
+import { bytesOfStep } from "./weigh.ts";
 
 type Reserve = CommandOf<"reserve">;
 
@@ -17,7 +19,7 @@ export function wrongReserve(state: State, command: Reserve, nowMs: number): Rej
     wrongText("executor", command.executor, limits.nameLengthMax, 1) ??
     wrongText("nonce", command.nonce, limits.nameLengthMax) ??
     wrongLabels("offers", command.offers, limits) ??
-    wrongList("prefer", command.prefer, limits.labelsMax) ??
+    wrongTexts("prefer", command.prefer, limits) ??
     wrongWhole("count", command.count, 1, limits.reserveCountMax) ??
     wrongChoice("start", command.start, [true, false, "pure"]) ??
     (command.tenant === undefined ? undefined : wrongText("tenant", command.tenant, limits.nameLengthMax, 1));
@@ -25,6 +27,9 @@ export function wrongReserve(state: State, command: Reserve, nowMs: number): Rej
   const executor = state.executors.get(command.executor);
   if (!executor && state.executors.size >= limits.executorsMax)
     return { kind: "shard-full", what: "executors", retryAfterMs: limits.retryAfterMs };
+  // Some are always let in: without executors no work ends, and no memory comes free.
+  if (!executor && state.executors.size >= limits.executorsAlways && !state.memory.hasRoomForAll(0))
+    return { kind: "shard-full", what: "memory", retryAfterMs: limits.retryAfterMs };
   if (executor?.drained && executor.drained.untilMs > nowMs)
     return { kind: "executor-drained", executor: executor.id, reason: executor.drained.reason };
   return undefined;
@@ -203,10 +208,14 @@ export function decideReport(state: State, command: CommandOf<"report">, nowMs: 
   const { stepsPerTaskMax } = state.limits;
   if (known.length + news.length > stepsPerTaskMax)
     return reject({ kind: "limit", what: "steps", limit: stepsPerTaskMax, got: known.length + news.length });
+  const full = noRoomForMore(state, task.stage.job, bytesOfSteps(news), "due");
+  if (full) return reject(full);
   return accept({ steps: known.length + news.length }, [
     { kind: "reported", task: task.no, token: command.token, steps: news, at: nowMs },
   ]);
 }
+
+const bytesOfSteps = (steps: readonly Step[]): number => steps.reduce((sum, step) => sum + bytesOfStep(step), 0);
 
 const sameStep = (a: Step, b: Step): boolean => a.step === b.step && a.status === b.status && a.name === b.name;
 

@@ -17,6 +17,7 @@ import type {
   TaskTemplate,
 } from "./model.ts";
 import type { AttemptOutcome } from "./event.ts";
+import type { Account } from "./memory.ts";
 import type { PriorityList, TenantQueue, ReadyClass } from "./ready-queue.ts";
 
 /** Shared until there are some: never written to. */
@@ -40,6 +41,9 @@ export class Tenant {
   /** Live claims. */
   running = 0;
   jobs = 0;
+  /** What its jobs weigh in this shard, and in all shards that share the memory. */
+  bytes = 0;
+  account: Account;
   /** Its turn among those that hold as much: grows with every grant, by weight. */
   virtual = 0;
   /**
@@ -55,10 +59,11 @@ export class Tenant {
   agendaAt = -1;
   agendaSlot = 0;
 
-  constructor(name: string, ordinal: number, home: number) {
+  constructor(name: string, ordinal: number, home: number, account: Account) {
     this.name = name;
     this.ordinal = ordinal;
     this.home = home;
+    this.account = account;
   }
 }
 
@@ -113,6 +118,7 @@ export class Job {
   stagesOpen: number;
   /** Claims whose executor may still be running something of this job, those without a say included. */
   claims = 0;
+  /** What all of it weighs in memory: see weigh.ts. */
   bytes = 0;
   nextTodo: Job | Stage | null | undefined;
   agendaAt = -1;
@@ -293,6 +299,7 @@ export class Executor {
   /** The last reserve and what it was granted, so that it can be answered again. */
   nonce = "";
   granted: number[] = [];
+  bytes = 0;
   agendaAt = -1;
   agendaSlot = 0;
 
