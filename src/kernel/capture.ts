@@ -175,7 +175,7 @@ class Capturing implements Capture {
 
   #task(task: Task): void {
     const { no, stage, index, plan, template, phase, generation, attempts, claim, second, result, resultToken } = task;
-    const { last, steps, speculated, queuedAtMs, dueAtMs, order, list } = task;
+    const { last, steps, speculated, queuedAtMs, dueAtMs, order, list, outOfMemory } = task;
     const waiting = result && this.#state.outbox.get(no);
     const rare =
       claim || result || last || steps || speculated || resultToken !== 0
@@ -186,6 +186,7 @@ class Capturing implements Capture {
             last,
             steps,
             speculated,
+            ...(outOfMemory > 0 && { outOfMemory }),
             ...(waiting && { unpublishedSinceMs: waiting.committedAtMs }),
           }
         : null;

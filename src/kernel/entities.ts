@@ -217,6 +217,8 @@ export class Task {
   phase: TaskPhase = "READY";
   generation = 1;
   attempts = 0;
+  /** Attempts of this generation that ran out of memory: the next may be given more. */
+  outOfMemory = 0;
   claim: Claim | undefined;
   /** A second live attempt, where speculation is allowed. */
   second: Claim | undefined;
