@@ -132,8 +132,18 @@ class Capturing implements Capture {
     const { shard, nowMs, epoch, nextJob, nextTask, nextToken, keysElsewhereUntilMs, ready } = this.#state;
     const facts = { shard, nowMs, epoch, nextJob, nextTask, nextToken, keysElsewhereUntilMs };
     this.#row(["H", snapshotVersion, { ...facts, virtual: ready.virtual, nextOrder: ready.nextOrder }]);
-    for (const { name, weight, runningMax, queuedMax, home, virtual, lent, slice } of this.#state.tenants.values())
-      this.#row(["N", name, weight, runningMax, queuedMax, home, virtual, [...lent], slice]);
+    for (const {
+      name,
+      weight,
+      runningMax,
+      queuedMax,
+      home,
+      virtual,
+      lent,
+      slice,
+      sliceNo,
+    } of this.#state.tenants.values())
+      this.#row(["N", name, weight, runningMax, queuedMax, home, virtual, [...lent], slice, sliceNo]);
     for (const { id, drained, failures, nonce, granted, claims } of this.#state.executors.values()) {
       // Claims without a say outlive the task they were for; the others are written with their tasks.
       const silent = [...claims.values()].filter((claim) => claim.void);

@@ -91,9 +91,9 @@ export class Restorer {
     this.#begun = true;
   }
 
-  #tenant([, name, weight, runningMax, queuedMax, home, virtual, lent, slice]: Row): void {
+  #tenant([, name, weight, runningMax, queuedMax, home, virtual, lent, slice, sliceNo = 0]: Row): void {
     const tenant = this.#state.tenant(name);
-    Object.assign(tenant, { weight, runningMax, queuedMax, home, virtual, slice });
+    Object.assign(tenant, { weight, runningMax, queuedMax, home, virtual, slice, sliceNo });
     for (const [borrower, given] of lent) tenant.lent.set(borrower, given);
     const ends = [...[...tenant.lent.values()].flat(), tenant.slice]
       .map(({ untilMs }) => untilMs)
