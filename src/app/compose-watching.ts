@@ -3,9 +3,11 @@ import type { Clock } from "#base/clock.ts";
 import type { Random } from "#base/random.ts";
 import type { CallTraces } from "#doors/build/execution-ports.ts";
 import type { ActionWatch } from "#doors/build/run.ts";
+import { Log } from "#edge/log.ts";
 import type { MetricsRegistry } from "#edge/metrics-registry.ts";
 import type { ShardObserver } from "#shard/host-observer.ts";
 import type { Config } from "./config.ts";
+import { ExhaustedTasks } from "./exhausted-tasks.ts";
 import { NodeMetrics, type MetricSources } from "./node-metrics.ts";
 import type { Traces } from "./traces.ts";
 
@@ -30,14 +32,15 @@ export type WatchingPorts = {
 
 export async function openWatching({ traces }: Config, ports: WatchingPorts): Promise<Watching> {
   const metrics = new NodeMetrics();
+  const log = new Log((line) => ports.log(line.trimEnd()), ports.clock);
   const show: Watching["show"] = (registry, sources) => metrics.bind(registry, sources);
   const alone: Watching = {
     metrics,
     watch: metrics.worker,
-    observers: [metrics.work],
+    observers: [metrics.work, new ExhaustedTasks(log)],
     calls: undefined,
     show,
-    close: async () => {},
+    close: async () => log[Symbol.dispose](),
   };
   return traces ? await withTraces(alone, traces, ports) : alone;
 }
@@ -64,7 +67,10 @@ async function withTraces(
       alone.show(registry, sources);
       traces.show(registry);
     },
-    close: () => traces.close(),
+    close: async () => {
+      await alone.close();
+      await traces.close();
+    },
   };
 }
 
