@@ -157,7 +157,7 @@ export type Grant = {
   readonly graceMs: number;
   readonly attemptMs: number;
   readonly effects: "pure" | "outside";
-  /** How many attempts of the task ran out of memory. Undefined from a shard of an older version, which does not count. */
+  /** How many attempts of the task ran out of memory. Undefined from an older shard, which does not count. */
   readonly outOfMemory?: number | undefined;
 };
 

@@ -2,6 +2,7 @@ import { deepEqual, equal, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { must } from "#base/assert.ts";
 import { ManualClock } from "#base/manual-clock.ts";
+import type { Claim } from "#kernel/entities.ts";
 import type { Grant } from "#kernel/model.ts";
 import { Transcript } from "#kernel/transcript.ts";
 import { replyOf, reserve, Rig, submit, type TestNode } from "./host-rig.ts";
@@ -77,7 +78,8 @@ describe("a tenant's running quota over several shards", () => {
 
   const commitAll = async (node: TestNode, shard: number, executor: string): Promise<void> => {
     const { state } = must(node.node.host.shards.get(shard), "shard");
-    for (const { token, task } of [...(state.executors.get(executor)?.claims.values() ?? [])]) {
+    const held = state.executors.get(executor)?.claims ?? new Map<number, Claim>();
+    for (const { token, task } of held.values()) {
       const command = { kind: "fail", executor, task: task.no, token, reason: "user-failure", message: "" } as const;
       replyOf(await node.node.request({ kind: "command", shard, command }));
     }

@@ -1,8 +1,8 @@
 /**
  * Fetches running quota for tenants whose home is another shard, and gives it back: slots are lent for a while, asked
- * for again before the while is over, and count at the borrower shorter than at the lender, so that no slot is ever used
+ * for again before the while is over, and count at the borrower shorter than at the lender, so that no slot is used
  * twice. Slots that have not been needed for two rounds go back at once: the borrower asks for fewer, takes the smaller
- * slice, and when that is durable tells the lender which slice it goes by. Only then does the lender lend them to others.
+ * slice, and when that is durable tells the lender which slice it goes by. Only then does the lender lend them again.
  */
 import type { Clock } from "#base/clock.ts";
 import type { ShardId } from "#base/ids.ts";

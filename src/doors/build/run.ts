@@ -297,7 +297,7 @@ class ActionRun {
   }
 }
 
-/** Then it is given twice the memory, once. A shard of an older version does not count: any second attempt is, there. */
+/** Then it is given twice the memory. Older shards do not count: there, any second attempt is given it. */
 const hasRunOutOfMemory = ({ outOfMemory, attempt }: Granted): boolean =>
   outOfMemory === undefined ? attempt > 1 : outOfMemory > 0;
 

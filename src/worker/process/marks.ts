@@ -2,8 +2,8 @@
  * A mark on all that a run starts, for a plain user without control groups: by it a daemon is found that has left its
  * session, its folder and its output.
  *
- * The mark is a limit of file locks. Linux has not enforced that limit since 2.4, but keeps it: every child inherits it,
- * also through exec, only root can raise it, and /proc shows it. The command sees none of its variables changed.
+ * The mark is a limit of file locks. Linux has not enforced that limit since 2.4, but keeps it: every child inherits
+ * it, also through exec, only root can raise it, and /proc shows it. The command sees none of its variables changed.
  * A process that lowers the limit for itself loses its mark.
  */
 import { randomInt } from "node:crypto";

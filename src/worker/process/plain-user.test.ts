@@ -35,6 +35,7 @@ class PlainUser implements Disposable {
       file,
       `const { SpawnerRig } = await import(${rigAt});
        const rig = await SpawnerRig.open({}, ${JSON.stringify(this.#home)});
+       const { until } = await import(${JSON.stringify(import.meta.resolve("#test/until.ts"))});
        const kind = rig.spawner.groups.kind;
        const say = (what) => console.log(JSON.stringify(what));
        ${program}`,
@@ -101,7 +102,7 @@ describe("a plain user's run", { skip: linux, timeout: 60_000 }, () => {
         `${user.daemon("setsid", "cd /")}; touch up; sleep 1000`,
       )}]);
        const { existsSync } = await import("node:fs");
-       while (!existsSync(attempt + "/work/up")) await new Promise((resolve) => setTimeout(resolve, 10));
+       await until("it is up", () => existsSync([attempt, "work", "up"].join("/")));
        process.kill(rig.spawner.launcherPid, "SIGKILL");
        say({ kind });
        process.exit(0);`,
