@@ -10,11 +10,13 @@ import { buildPlanners } from "#doors/build/builds/plan-stage.ts";
 import { stepRunners } from "#doors/build/builds/run-step.ts";
 import { actionRunner, type ActionPorts } from "#doors/build/run.ts";
 import { Resumable } from "#doors/build/run-resume.ts";
+import { sharedRunner, type SharingPorts } from "#doors/build/run-shared.ts";
 import { actionKind } from "#doors/build/plan.ts";
 import { buildSettingsDefault } from "#doors/build/settings.ts";
 import type { TenantTrees } from "#doors/build/tenant-trees.ts";
 import { TrustRules } from "#doors/build/trust-rules.ts";
 import type { Seen } from "#doors/build/why/seen.ts";
+import type { Granted } from "#shard/client-executor.ts";
 import type { Planners, Resume, Runners } from "#worker/runner.ts";
 import { createSpawnedRunner } from "#worker/spawned-runner.ts";
 import type { ProcessRunner } from "#worker/process.ts";
@@ -37,6 +39,8 @@ export type ActionParts = {
   readonly streams: Streams | undefined;
   /** Remembers what missed, the same as for calls. */
   readonly seen: Seen;
+  /** Where nodes say which actions they run. */
+  readonly deskFor: SharingPorts["deskFor"];
   readonly clock: Clock;
   /** Where the configuration came from, if from a file. */
   readonly configFile?: string | undefined;
@@ -136,8 +140,9 @@ function openTools({ worker: { toolsMax, toolIdle } }: Config, ports: ToolsPorts
 }
 
 /** Single actions, and those of builds, which are looked for in the cache by whoever takes them. */
-function workOf(config: Config, ports: ActionPorts, { store, index, seen, clock, log }: ActionParts) {
-  const run = actionRunner(ports);
+function workOf(config: Config, ports: ActionPorts, { store, index, seen, deskFor, clock, log }: ActionParts) {
+  const isUnderWay = (task: Granted): boolean => ports.resumable?.knows(task) === true;
+  const run = sharedRunner(actionRunner(ports), { clock, deskFor, isUnderWay });
   const report = (doing: string, error: unknown): void => log(`${doing}: ${String(error)}`);
   const cache = { store, index, clock, seen, report, settings: buildSettingsDefault };
   const results = new ActionCacheService(cache, new TrustRules(index));

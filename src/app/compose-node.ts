@@ -2,6 +2,7 @@
 import type { Clock } from "#base/clock.ts";
 import { formatTask } from "#base/ids.ts";
 import type { Random } from "#base/random.ts";
+import type { Desk } from "#doors/build/flight-desk.ts";
 import { buildsDoor } from "#doors/build/builds/plan-build.ts";
 import { door as buildDoor } from "#doors/build/plan.ts";
 import { buildPublisher } from "#doors/build/publish.ts";
@@ -17,6 +18,7 @@ import type { TcpTransport } from "#shard/tcp.ts";
 import type { Worker } from "#worker/worker.ts";
 import type { ComposedStore } from "./compose-store.ts";
 import { shardsOf, type Config } from "./config.ts";
+import { flightCalls } from "./flight-calls.ts";
 import { liveCalls } from "./live-streams.ts";
 import { publisherOf } from "./publishers.ts";
 import { version } from "./version.ts";
@@ -37,6 +39,8 @@ export type NodeParts = {
   readonly memory: Memory;
   readonly observers: readonly ShardObserver[];
   readonly metrics: Pick<WorkMetrics, "publicationRefused">;
+  /** Where this node and others say which actions they run. */
+  readonly desk: Desk;
   readonly log: (line: string) => void;
 };
 
@@ -48,7 +52,7 @@ type WorkerFacts = Partial<ReturnType<Worker["status"]>> & {
 
 /** A node serves its shards and, through its router, everybody's; it asks itself without the network. */
 export function joinNode(parts: NodeParts, workerFacts: () => WorkerFacts) {
-  const { config, name, journal, stored, tcp, clock, random, memory, observers, metrics, log } = parts;
+  const { config, name, journal, stored, tcp, clock, random, memory, observers, metrics, desk, log } = parts;
   const { blobs, pins, index } = stored;
   const published = buildPublisher({
     index,
@@ -62,6 +66,7 @@ export function joinNode(parts: NodeParts, workerFacts: () => WorkerFacts) {
     ...directoryCalls(journal, () => node.status()),
     ...readyCalls(() => node),
     ...liveCalls(stored.streams),
+    ...flightCalls(desk),
   };
   const listen = (service: ShardService) => tcp.listen(service, { routed: routedBy(router), calls });
   const node: Node = createNode({

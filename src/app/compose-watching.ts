@@ -3,10 +3,12 @@ import type { Clock } from "#base/clock.ts";
 import type { Random } from "#base/random.ts";
 import type { CallTraces } from "#doors/build/execution-ports.ts";
 import type { ActionWatch } from "#doors/build/run.ts";
+import { Log } from "#edge/log.ts";
 import type { Memory } from "#kernel/memory.ts";
 import type { MetricsRegistry } from "#edge/metrics-registry.ts";
 import type { ShardObserver } from "#shard/host-observer.ts";
 import type { Config } from "./config.ts";
+import { ExhaustedTasks } from "./exhausted-tasks.ts";
 import { NodeMetrics, type MetricSources } from "./node-metrics.ts";
 import { Shedding } from "./shedding.ts";
 import type { Traces } from "./traces.ts";
@@ -35,6 +37,7 @@ export type WatchingPorts = {
 
 export async function openWatching({ traces }: Config, ports: WatchingPorts): Promise<Watching> {
   const metrics = new NodeMetrics();
+  const log = new Log((line) => ports.log(line.trimEnd()), ports.clock);
   const shedding = new Shedding(ports);
   const show: Watching["show"] = (registry, sources) => {
     metrics.bind(registry, sources);
@@ -43,11 +46,14 @@ export async function openWatching({ traces }: Config, ports: WatchingPorts): Pr
   const alone: Watching = {
     metrics,
     watch: metrics.worker,
-    observers: [metrics.work, shedding],
+    observers: [metrics.work, shedding, new ExhaustedTasks(log)],
     calls: undefined,
     show,
     shedding,
-    close: async () => shedding.close(),
+    async close() {
+      shedding.close();
+      log[Symbol.dispose]();
+    },
   };
   return traces ? await withTraces(alone, traces, ports) : alone;
 }

@@ -7,6 +7,7 @@ import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import { Random } from "#base/random.ts";
 import { planLabel as buildPlanLabel } from "#doors/build/builds/plan-build.ts";
+import { FlightDesk } from "#doors/build/flight-desk.ts";
 import { taskLabel as actionLabel } from "#doors/build/plan.ts";
 import { TenantTrees } from "#doors/build/tenant-trees.ts";
 import { Seen } from "#doors/build/why/seen.ts";
@@ -33,6 +34,7 @@ import { clusterSecret } from "./cluster-secret.ts";
 import { folderLost, lockFolder, nodeName, publishAddress, watchLock, type DataFolder } from "./data-folder.ts";
 import { Drain, type DrainPorts } from "./drain.ts";
 import { tellWhereEdgeIs } from "./edge-notice.ts";
+import { desks } from "./flight-calls.ts";
 import { checkAlone, whyAlone } from "./join-check.ts";
 import { watchJournal } from "./journal-watch.ts";
 import { factsFor } from "./mesh-facts.ts";
@@ -186,10 +188,15 @@ async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
     streams: stored.streams,
     seen,
   };
-  const actions = await openActions(config, folder, { name, ...counted, trees, clock, watch, configFile, log });
+  const desk = new FlightDesk(clock);
+  // Asked when there is work, and by then there is a node.
+  const deskFor = desks({ name, desk }, () => joined.node.keeper.nodes, tcp);
+  const acting = { name, ...counted, trees, deskFor, clock, watch, configFile, log };
+  const actions = await openActions(config, folder, acting);
   if (actions) undo.defer(() => actions.close());
   let worker: Worker | undefined; // shown in the node's facts, which are told before there is one
-  const parts = { config, name, journal, stored, tcp, clock, random, memory, observers, metrics: metrics.work, log };
+  const common = { config, name, journal, stored, tcp, clock, random, memory, observers };
+  const parts = { ...common, metrics: metrics.work, desk, log };
   const sandbox = actions?.about.kind;
   const joined = joinNode(parts, () => ({ ...worker?.status(), actions: actions ? 1 : 0, sandbox }));
   const { node, client } = joined;

@@ -1,7 +1,7 @@
 import { assert, missing } from "#base/assert.ts";
 import { Claim, type LastEnd, type Task } from "./entities.ts";
-import type { EventOf } from "./event.ts";
-import type { Result } from "./model.ts";
+import type { AttemptOutcome, EventOf } from "./event.ts";
+import type { FailReason, Result } from "./model.ts";
 import { dropFromOutbox, toOutbox } from "./apply-publish.ts";
 import {
   beforeChange,
@@ -131,6 +131,7 @@ export function applyAttemptEnded(state: State, event: EventOf<"attempt-ended">)
   });
   if (blames(event)) claim.executor.failures += 1;
   if (event.outcome === "released") task.attempts -= 1;
+  if (ranOutOfMemory(event)) task.outOfMemory += 1;
   // One that timed out may still be running: it has no say, but locks wait for it.
   if (event.outcome === "timed-out") voidClaim(state, claim);
   else dropClaim(state, claim);
@@ -145,6 +146,10 @@ export function applyAttemptEnded(state: State, event: EventOf<"attempt-ended">)
 /** Failures that speak against the executor rather than the work. */
 export const blames = (event: { readonly reason: string; readonly outcome: string }): boolean =>
   event.reason === "executor-lost" || event.reason === "out-of-memory";
+
+/** Not one that was cancelled meanwhile: nothing follows from how it ended. */
+export const ranOutOfMemory = (end: { readonly reason: FailReason; readonly outcome: AttemptOutcome }): boolean =>
+  end.outcome === "failed" && end.reason === "out-of-memory";
 
 export function applyClaimGone(state: State, event: EventOf<"claim-gone">): void {
   const claim = state.executors.get(event.executor)?.claims.get(event.token);
@@ -185,6 +190,7 @@ export function applyInvalidated(state: State, event: EventOf<"invalidated">): v
   setResult(state, task, undefined);
   task.resultToken = 0;
   task.attempts = 0;
+  task.outOfMemory = 0;
   task.speculated = false;
   stage.open += 1;
   stage.done -= 1;

@@ -19,7 +19,8 @@ import {
   applyStarted,
   applyTaskFailed,
 } from "./apply-task.ts";
-import type { Event } from "./event.ts";
+import type { Tenant } from "./entities.ts";
+import type { Event, EventOf } from "./event.ts";
 import { beforeChange, checkQuota, dropClaim, fileClaim, gateOf, toReady, toTimed, waitFor } from "./moves.ts";
 import type { State } from "./state.ts";
 import { bytesOfSignal } from "./weigh.ts";
@@ -42,10 +43,7 @@ export function apply(state: State, event: Event): void {
     }
     case "quota-lent": {
       const tenant = state.tenant(event.tenant);
-      const slice = { slots: event.slots, untilMs: event.untilMs };
-      const before = tenant.lent.get(event.borrower) ?? [];
-      const larger = before.filter(({ slots, untilMs }) => slots > slice.slots || untilMs > slice.untilMs);
-      tenant.lent.set(event.borrower, [...larger, slice]);
+      lend(tenant, event);
       state.agenda.file(tenant, event.untilMs, state.nowMs);
       return checkQuota(state, tenant);
     }
@@ -170,4 +168,19 @@ export function refreshLeases(state: State, at: number, sleptMs: number): void {
       fileClaim(state, claim);
     }
   }
+}
+
+function lend(tenant: Tenant, event: EventOf<"quota-lent">): void {
+  const { borrower, slots, untilMs, slice: no, holds = 0, at = 0 } = event;
+  if (no !== undefined) tenant.sliceNo = no;
+  const before = tenant.lent.get(borrower) ?? [];
+  const counting = before.filter(
+    (slice) =>
+      slice.untilMs > at &&
+      (slice.no === undefined || slice.no >= holds) &&
+      (slice.slots > slots || slice.untilMs > untilMs),
+  );
+  if (untilMs > at) counting.push(no === undefined ? { slots, untilMs } : { slots, untilMs, no });
+  if (counting.length > 0) tenant.lent.set(borrower, counting);
+  else tenant.lent.delete(borrower);
 }

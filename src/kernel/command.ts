@@ -128,6 +128,8 @@ export type Command =
       /** Claims that the borrower holds under earlier slices: these it keeps whatever is asked. */
       readonly running: number;
       readonly forMs: number;
+      /** The slice that the borrower goes by now, for good: what it was lent before that is free again. */
+      readonly holds?: number | undefined;
     }
   /** To the borrower: the slice it was lent. */
   | { readonly kind: "take-quota"; readonly tenant: string; readonly slots: number; readonly forMs: number }

@@ -98,6 +98,7 @@ export function grantOf(claim: Claim): Grant {
     graceMs: template.graceMs,
     attemptMs: template.attemptMs,
     effects: template.effects,
+    outOfMemory: task.outOfMemory,
   };
 }
 

@@ -24,7 +24,7 @@ import type { PriorityList, TenantQueue, ReadyClass } from "./ready-queue.ts";
 const noStages: Stage[] = [];
 const noTasks: Task[] = [];
 
-export type Slice = { readonly slots: number; readonly untilMs: number };
+export type Slice = { readonly slots: number; readonly untilMs: number; readonly no?: number };
 
 export class Tenant {
   readonly name: string;
@@ -47,10 +47,13 @@ export class Tenant {
   /** Its turn among those that hold as much: grows with every grant, by weight. */
   virtual = 0;
   /**
-   * In the home shard: slots lent to other shards, by shard. A borrower that is lent fewer than before goes on with
-   * the more until it hears of it, so the larger slice counts until its own end.
+   * In the home shard: slots lent to other shards, by shard. A borrower that is lent fewer than before may use the
+   * larger slice until it has taken the smaller one: so the larger one counts until the borrower says that it has, or
+   * until its own end.
    */
   readonly lent = new Map<number, readonly Slice[]>();
+  /** In the home shard: the number of the last slice that it lent. */
+  sliceNo = 0;
   /** Elsewhere: the slice that the home shard has lent. */
   slice = { slots: 0, untilMs: 0 };
   /** Out of quota: its queues are out of the running. */
@@ -223,6 +226,8 @@ export class Task {
   phase: TaskPhase = "READY";
   generation = 1;
   attempts = 0;
+  /** Attempts of this generation that ran out of memory: the next may be given more. */
+  outOfMemory = 0;
   claim: Claim | undefined;
   /** A second live attempt, where speculation is allowed. */
   second: Claim | undefined;

@@ -3,6 +3,7 @@ import { assert, must } from "#base/assert.ts";
 import { Fault } from "#base/fault.ts";
 import { templateOf } from "./apply-job.ts";
 import { file, toOutbox } from "./apply-publish.ts";
+import { ranOutOfMemory } from "./apply-task.ts";
 import { snapshotVersion } from "./capture.ts";
 import { Claim, Job, Stage, type StageShape, Task } from "./entities.ts";
 import type { Limits } from "./limits.ts";
@@ -114,9 +115,9 @@ export class Restorer {
     this.#begun = true;
   }
 
-  #tenant([, name, weight, runningMax, queuedMax, home, virtual, lent, slice]: Row): void {
+  #tenant([, name, weight, runningMax, queuedMax, home, virtual, lent, slice, sliceNo = 0]: Row): void {
     const tenant = this.#state.tenant(name);
-    Object.assign(tenant, { weight, runningMax, queuedMax, home, virtual, slice });
+    Object.assign(tenant, { weight, runningMax, queuedMax, home, virtual, slice, sliceNo });
     for (const [borrower, given] of lent) tenant.lent.set(borrower, given);
     const ends = [...[...tenant.lent.values()].flat(), tenant.slice]
       .map(({ untilMs }) => untilMs)
@@ -202,6 +203,8 @@ export class Restorer {
   #rareOf(task: Task, rare: Row[number]): void {
     const { claims, result, resultToken, last, steps, speculated, unpublishedSinceMs } = rare;
     Object.assign(task, { result, resultToken, last, steps, speculated });
+    // Older snapshots do not count: they only say how the last attempt ended.
+    task.outOfMemory = rare.outOfMemory ?? (last && ranOutOfMemory(last) ? 1 : 0);
     if (unpublishedSinceMs !== undefined) toOutbox(this.#state, task, unpublishedSinceMs);
     for (const row of claims) {
       const claim = this.#claim(task, row);

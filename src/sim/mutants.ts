@@ -239,6 +239,13 @@ export function applyReused`,
     replace: "",
     focus: ["single", "matrix", "node-crash", "board-slow"],
   },
+  {
+    name: "quota is given back only after the smaller slice was taken",
+    file: "shard/quota-broker.ts",
+    find: "    await give(shard.shard, {",
+    replace: "    if (!isFewer) await give(shard.shard, {",
+    focus: ["quota"],
+  },
 ];
 
 export type Hunted = { readonly found: boolean; readonly what: string };
