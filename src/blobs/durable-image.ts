@@ -18,17 +18,19 @@ export class DurableImage {
   readonly #folders = new Map<string, ReadonlyMap<string, Name>>();
   /** What was synced, in order. */
   readonly seen: string[] = [];
-  /** Called after each sync. */
+  /** Called before and after each sync. */
   onSync: () => void = () => {};
 
   readonly syncs: Syncs = {
     file: async (fd, path) => {
+      this.onSync();
       await realSyncs.file(fd, path);
       this.#files.set(idOf(fstatSync(fd, { bigint: true })), readFileSync(path));
       this.seen.push(path);
       this.onSync();
     },
     folder: async (path) => {
+      this.onSync();
       await realSyncs.folder(path);
       const names = readdirSync(path, { withFileTypes: true }).map((entry): [string, Name] => {
         const stats = lstatSync(join(path, entry.name), { bigint: true });

@@ -24,7 +24,10 @@ test("blobs and names are bounded in number, for the table is in memory; the old
         { tenant: "mill", space: "ac", name: `n${i}` },
         { digest: digestOf(Buffer.from("x")), principal: "p", atMs: 1 },
       );
-    for (let i = 0; i < 250; i += 1) await Promise.all([put(i), name(i)]);
+    for (let i = 0; i < 250; i += 1) {
+      await Promise.all([put(i), name(i)]);
+      if (i % 25 === 0) await clock.advance(1_000); // not all of the same age
+    }
     const full = (e: unknown): boolean => isFault(e, "exhausted") && e.facts["entriesMax"] === 500;
     await rejects(put(1_000), full);
     await rejects(name(1_000), full);

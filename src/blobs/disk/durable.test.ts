@@ -35,6 +35,7 @@ type RigOptions = Partial<OpenDisk> & {
 
 async function withRig({ afterSync, ...options }: RigOptions, body: (rig: Rig) => Promise<void>): Promise<void> {
   const base = mkdtempSync(join(tmpdir(), "millrace-durable-"));
+  const elsewhere = mkdtempSync(join(tmpdir(), "millrace-durable-left-"));
   const image = new DurableImage();
   const clock = new ManualClock(10_000_000);
   const root = join(base, "deep", "store");
@@ -57,9 +58,13 @@ async function withRig({ afterSync, ...options }: RigOptions, body: (rig: Rig) =
       image,
       root,
       async afterPowerLoss(check) {
-        for (const removals of ["lost", "kept"] as const) {
-          const target = join(base, `left ${(losses += 1)}`);
+        // Both at once: the store goes on meanwhile.
+        const targets = (["lost", "kept"] as const).map((removals) => {
+          const target = join(elsewhere, `left ${(losses += 1)}`);
           image.restore(base, target, removals);
+          return target;
+        });
+        for (const target of targets) {
           const left = await open(join(target, "deep", "store"));
           try {
             await check(left, left.forTenant(tenant).blobs);
@@ -72,7 +77,7 @@ async function withRig({ afterSync, ...options }: RigOptions, body: (rig: Rig) =
     });
   } finally {
     await store.close();
-    rmSync(base, { recursive: true });
+    for (const path of [base, elsewhere]) rmSync(path, { recursive: true });
   }
 }
 
@@ -174,6 +179,12 @@ describe("after a loss of power", { timeout: 60_000 }, () => {
       });
     }));
 
+  test("with sync: synced, packed blobs that come at once are there when each is told, in whatever segment", () =>
+    withRig({ sync: "synced" }, async ({ blobs, afterPowerLoss }) => {
+      const told = await Promise.all(Array.from({ length: 12 }, (_, i) => put(blobs, `at once ${i}`, 50_000)));
+      await afterPowerLoss(async (_, left) => await checkAll(left, told));
+    }));
+
   test("with sync: synced, large blobs that come at once are there when each is told", () =>
     withRig({ sync: "synced" }, async ({ blobs, afterPowerLoss }) => {
       const told: Digest[] = [];
@@ -196,7 +207,7 @@ describe("after a loss of power", { timeout: 60_000 }, () => {
       const checks: Promise<void>[] = [];
       image.onSync = () => {
         syncs += 1;
-        if (syncs <= 4) checks.push(afterPowerLoss(async (_, left) => await checkAll(left, pinned)));
+        if (syncs <= 8) checks.push(afterPowerLoss(async (_, left) => await checkAll(left, pinned)));
       };
       await store.upkeep.evict(0);
       image.onSync = () => {};
@@ -207,6 +218,16 @@ describe("after a loss of power", { timeout: 60_000 }, () => {
         await left.upkeep.evict(0);
         await checkAll(leftBlobs, pinned);
       });
+    }));
+
+  test("what tidying up copies to the segment that is being written is durable before the old one goes", () =>
+    withRig({}, async ({ store, blobs, clock, afterPowerLoss }) => {
+      const pinned = await put(blobs, "pinned", 1_000);
+      await blobs.pin([pinned], 600_000);
+      for (let i = 0; i < 5; i += 1) await put(blobs, `loose ${i}`, 60_000);
+      await clock.advance(10_000);
+      await store.upkeep.evict(0);
+      await afterPowerLoss(async (_, left) => await checkAll(left, [pinned]));
     }));
 
   test("a checkpoint is whole and has its name, or the one before it counts", () =>

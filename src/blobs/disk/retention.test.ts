@@ -1,6 +1,6 @@
 /** Until when blobs are kept: pins add up to the latest, promises count from the last time that anybody was told. */
-import { deepEqual, equal } from "node:assert/strict";
-import { rmSync } from "node:fs";
+import { deepEqual, equal, ok } from "node:assert/strict";
+import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import type { Digest } from "#base/digest.ts";
@@ -97,6 +97,24 @@ describe("a shorter pin takes nothing from a longer one", { timeout: 60_000 }, (
           deepEqual(await rig.left(longFirst, shortFirst), [false, false]);
         }));
 });
+
+test("a pin outlives the segment that its record was in, while its blob stays where it is", () =>
+  withRig({}, async (rig) => {
+    const digests: Digest[] = [];
+    for (let i = 0; i < 4; i += 1) digests.push(await rig.put(`stays ${i}`, 60_000)); // fills the first segment
+    for (const digest of digests) await rig.pin(digest, 5 * minutes);
+    for (let i = 0; i < 4; i += 1) await rig.put(`goes ${i}`, 60_000);
+    for (const digest of digests) await rig.pin(digest, hour);
+    for (let i = 0; i < 8; i += 1) await rig.put(`goes, too ${i}`, 60_000);
+    await rig.manual.advance(minutes);
+    await rig.store.upkeep.evict(0);
+    ok(existsSync(join(rig.root, "log", "00000001.log")) && !existsSync(join(rig.root, "log", "00000002.log")));
+    await rig.store.close();
+    rmSync(join(rig.root, "checkpoint"));
+    await rig.reopen();
+    await rig.manual.advance(40 * minutes);
+    deepEqual(await rig.left(...digests), [true, true, true, true]);
+  }));
 
 test("a pin holds for all of its time, and not much longer", () =>
   withRig({}, async (rig) => {
