@@ -11,6 +11,7 @@ import type { Rejection } from "./rejection.ts";
 import { reusable } from "./settle.ts";
 import type { State } from "./state.ts";
 import { within, wrongList, wrongTasks, wrongText, wrongWhole } from "./validate.ts";
+import { visibleJob } from "./visible.ts";
 
 export function decideRecordPlan(state: State, command: CommandOf<"record-plan">, nowMs: number): Decision {
   const wrong = wrongPlanned(state, command.plan);
@@ -126,10 +127,8 @@ export function decideSignal(state: State, command: CommandOf<"signal">, nowMs: 
     wrongText("signal.payload", signal.payload, limits.specBytesMax);
   if (wrong) return reject(wrong);
   const { id, name, payload } = signal;
-  const job = state.jobs.get(command.job);
+  const job = visibleJob(state, command);
   if (!job) return reject({ kind: "job-unknown", job: command.job });
-  if (command.tenant !== undefined && command.tenant !== job.tenant.name)
-    return reject({ kind: "tenant-mismatch", job: job.no });
   const stage = job.stages[command.stage];
   if (!stage) return reject({ kind: "stage-unknown", job: job.no, stage: command.stage });
   if (stage.gate?.signals.some((known) => known.id === id)) return accept({ recorded: true });

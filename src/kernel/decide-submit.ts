@@ -10,6 +10,7 @@ import type { Evidence, StageSpec, TaskPlan } from "./model.ts";
 import type { Rejection } from "./rejection.ts";
 import type { State } from "./state.ts";
 import { wrongSubmit } from "./validate.ts";
+import { visibleJob } from "./visible.ts";
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
@@ -71,7 +72,7 @@ export function decideSubmit(state: State, submit: Submit, nowMs: number): Decis
 }
 
 export function decideLeave(state: State, command: CommandOf<"leave">, nowMs: number): Decision {
-  const job = state.jobs.get(command.job);
+  const job = visibleJob(state, command);
   if (!job) return reject({ kind: "job-unknown", job: command.job });
   if (isJobOver(job) || !job.audience?.subscribers.has(command.subscriber)) return accept({ left: true });
   return accept({ left: true }, [{ kind: "job-left", job: job.no, subscriber: command.subscriber, at: nowMs }]);

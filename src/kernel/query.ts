@@ -19,6 +19,7 @@ export type Query =
       readonly kind: "plan-inputs";
       readonly task: number;
       readonly token: number;
+      readonly tenant?: string;
       readonly from?: { readonly stage: number; readonly index: number };
       readonly limit: number;
     }

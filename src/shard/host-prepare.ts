@@ -10,6 +10,7 @@ import type { BlobStore } from "#blobs/store.ts";
 import type { Command, CommandOf, Submit } from "#kernel/command.ts";
 import type { Evidence, Result, Reuse } from "#kernel/model.ts";
 import { requestKeyOf } from "#kernel/apply-job.ts";
+import { visibleTask } from "#kernel/visible.ts";
 import type { Journal, RequestKey } from "#journal/journal.ts";
 import type { HostedShard } from "./host-shard.ts";
 
@@ -56,8 +57,8 @@ export class Preparer {
   #commit(shard: HostedShard, command: CommandOf<"commit">, on: Prepared): void {
     const digests = digestsOf(command.result);
     if (digests.length === 0 || !canBePinned(digests, shard)) return on.ready({ ...command, evidence: noEvidence });
-    // One that nobody knows is refused in any case.
-    const tenant = shard.state.tasks.get(command.task)?.stage.job.tenant.name;
+    // A task that does not exist, or is another tenant's, is refused in any case: nothing is pinned for it.
+    const tenant = visibleTask(shard.state, command)?.stage.job.tenant.name;
     if (tenant === undefined) return on.ready({ ...command, evidence: noEvidence });
     this.#pinsOf(tenant).ask(digests, new EvidentCommit(command, on));
   }
