@@ -84,7 +84,7 @@ export async function composeEdge(config: Config, parts: EdgeParts): Promise<Ser
   return served;
 }
 
-async function serve({ edge, build }: Config, listen: readonly string[], parts: EdgeParts): Promise<ServedEdge> {
+async function serve({ edge, build, work }: Config, listen: readonly string[], parts: EdgeParts): Promise<ServedEdge> {
   const { clock, node, routed, journal, cache, peers = () => undefined, log } = parts;
   const leaving = new AbortController();
   const edgeLog = new Log((line) => log(line.trimEnd()), clock);
@@ -114,7 +114,7 @@ async function serve({ edge, build }: Config, listen: readonly string[], parts: 
       serveWork(server, {
         service: untilLeaving(node, leaving.signal),
         routed: untilLeaving(routed, leaving.signal),
-        narrow: workPolicy(admission),
+        narrow: workPolicy(admission, work),
         async map() {
           const [ownerships, nodes] = await Promise.all([journal.ownerships(), journal.nodes()]);
           return { cluster: node.cluster, ownerships, nodes };

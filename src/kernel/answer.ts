@@ -1,4 +1,5 @@
 /** Answers queries from the state alone. */
+import type { OfTenant } from "./command.ts";
 import { staleToken } from "./decide-claim.ts";
 import type { Claim, Executor, Job, Stage, Task } from "./entities.ts";
 import type { Answer, ExecutorView, JobLine, JobView, PlanInputs, Query, StageView, Stats, TaskView } from "./query.ts";
@@ -32,7 +33,7 @@ export function answer(state: State, query: Query, nowMs: number): Answered {
     case "plan-inputs":
       return planInputs(state, query);
     case "executors":
-      return fine({ executors: [...state.executors.values()].slice(0, 10_000).map((one) => executorView(one, nowMs)) });
+      return fine({ executors: listExecutors(state, query, nowMs) });
     case "stats":
       return fine(stats(state));
     default:
@@ -124,8 +125,7 @@ function taskView(task: Task, nowMs: number): TaskView {
  */
 function listJobs(state: State, query: Extract<Query, { kind: "jobs" }>): JobLine[] {
   const limit = clamp(query.limit, listMax);
-  const isAsked = (job: Job): boolean =>
-    isVisible(job, query) && (query.door === undefined || query.door === job.door);
+  const isAsked = (job: Job): boolean => isVisible(job, query) && (query.door === undefined || query.door === job.door);
   const lines: JobLine[] = [];
   let no = Math.min(query.before ?? state.nextJob, state.nextJob) - 1;
   for (let looked = 0; no > 0 && lines.length < limit && looked < numbersMax; no -= 1) {
@@ -181,6 +181,15 @@ function planInputs(state: State, query: Extract<Query, { kind: "plan-inputs" }>
     results,
     next,
   });
+}
+
+const executorsMax = 10_000;
+
+function listExecutors(state: State, { tenant }: OfTenant, nowMs: number): ExecutorView[] {
+  const serving = state.executors
+    .values()
+    .filter((one) => tenant === undefined || one.tenant === undefined || one.tenant === tenant);
+  return [...serving.take(executorsMax).map((one) => executorView(one, nowMs))];
 }
 
 const executorView = (executor: Executor, nowMs: number): ExecutorView => ({

@@ -100,6 +100,19 @@ describe("another tenant's work", () => {
         }
       });
 
+  test("executors are listed to who is of all tenants, and otherwise those that serve the tenant", () => {
+    const t = new Transcript();
+    t.say("reserve shared");
+    t.say("reserve spy tenant=other");
+    t.say("reserve own tenant=acme");
+    const listed = (tenant?: string): readonly string[] => {
+      const query = { kind: "executors", ...(tenant !== undefined && { tenant }) } as const;
+      return (t.ask(query) as { executors: readonly { executor: string }[] }).executors.map((one) => one.executor);
+    };
+    deepEqual(listed(), ["shared", "spy", "own"]);
+    deepEqual(listed("acme"), ["shared", "own"]);
+  });
+
   test("why names no executor of another tenant, unless who asks is of all tenants", () => {
     const t = new Transcript();
     t.say("submit j : a[x];on=gpu");
