@@ -1,0 +1,354 @@
+/** For tests: a real node on which the tenant watermill has one of everything, and the names that lead to it. */
+import { randomBytes, randomUUID } from "node:crypto";
+import { formatJob } from "#base/ids.ts";
+import { tokenSha256 } from "#edge/bearer.ts";
+import type { PlanSpec, StageSpec, TaskSet } from "#kernel/model.ts";
+import { writeStage } from "#shard/work-model.ts";
+import { Push } from "#wire/generated/build/bazel/remote/asset/v1/remote_asset.ts";
+import { ActionResult, type Digest } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
+import { ByteStream } from "#wire/generated/google/bytestream/bytestream.ts";
+import { Operations } from "#wire/generated/google/longrunning/operations.ts";
+import { Builds } from "#wire/generated/millrace/build/v1/builds.ts";
+import type { SubmitRequest } from "#wire/generated/millrace/work/v1/commands.ts";
+import type { Grant } from "#wire/generated/millrace/work/v1/model.ts";
+import { Work } from "#wire/generated/millrace/work/v1/work.ts";
+import { encode } from "#wire/message.ts";
+import { resultPrinting } from "#doors/build/testing.ts";
+import { until } from "#test/until.ts";
+import { Bench, Lab, metadataOf, shAction, wireDigest } from "./execution-lab.ts";
+
+/** In the contents, names, specs and output of all that is mill's: nobody else may ever read it. */
+export const secret = `mill-secret-${randomUUID()}`;
+
+/**
+ * Mill's own, who may do everything in its tenant, and callers that may not see any of it: each of a tenant of its own,
+ * so that none of them sees what another has done.
+ */
+const callerRoles = {
+  mill: ["watermill", "grinder", ["member", "executor", "viewer", "action-cache-writer"]],
+  all: ["bakery", "baker", ["member", "executor", "viewer", "action-cache-writer"]],
+  member: ["bakery-2", "kneader", ["member"]],
+  viewer: ["bakery-3", "looker", ["viewer"]],
+  // Has the name of mill's executor: two tenants may each have one.
+  executor: ["bakery-4", "grinder", ["executor"]],
+  cache: ["bakery-5", "porter", ["cache-writer"]],
+} as const;
+
+export type CallerName = keyof typeof callerRoles | "nobody";
+export const foreigners = ["all", "member", "viewer", "executor", "cache", "nobody"] as const;
+export const tokenOf = Object.fromEntries(Object.keys(callerRoles).map((name) => [name, randomUUID()]));
+export const executorName = (caller: CallerName): string => (caller === "nobody" ? "x" : callerRoles[caller][1]);
+export const tenantName = (caller: CallerName): string => (caller === "nobody" ? "x" : callerRoles[caller][0]);
+
+export const tokens = Object.entries(callerRoles).map(([caller, [tenant, name, roles]]) => ({
+  name,
+  tenant,
+  roles,
+  sha256: tokenSha256(tokenOf[caller] ?? ""),
+}));
+
+type Claimed = { readonly task: number; readonly token: number };
+const taskNames = ["start", "report", "commit", "fail", "release", "renew", "invalidate", "read"] as const;
+
+/** All that a request can name. Those that exist are mill's; the others look alike and lead to nothing. */
+export type Names = {
+  readonly tenant: string;
+  readonly job: number;
+  readonly jobId: string;
+  readonly requestKey: string;
+  readonly mergeKey: string;
+  readonly subscriber: string;
+  readonly tasks: Readonly<Record<(typeof taskNames)[number] | "plan", Claimed>>;
+  /** Of a task that waits for somebody to do it. */
+  readonly label: string;
+  readonly executor: string;
+  readonly blob: Digest;
+  readonly bytes: Buffer;
+  readonly tree: Digest;
+  readonly action: Digest;
+  readonly uncached: Digest;
+  readonly upload: string;
+  readonly uploadRest: { readonly offset: number; readonly data: Buffer };
+  readonly operation: string;
+  readonly endedOperation: string;
+  readonly stream: string;
+  readonly build: string;
+  readonly buildRequest: string;
+  readonly operationsPage: string;
+  readonly buildsPage: string;
+  readonly uri: string;
+  readonly key: string;
+  readonly ac: string;
+  readonly rule: string;
+};
+
+export const template = (kind: string, label: string): TaskSet["template"] => ({
+  kind,
+  requires: [label],
+  leaseMs: 600_000,
+  attemptsMax: 3,
+  retryOn: "infrastructure",
+  backoffMs: 1,
+  backoffMsMax: 1,
+  queueMs: 600_000,
+  attemptMs: 600_000,
+  effects: "pure",
+  speculate: false,
+  graceMs: 0,
+});
+
+const stageOf = (name: string, work: { tasks: TaskSet } | { plan: PlanSpec }): StageSpec => ({
+  name,
+  needs: [],
+  after: "success",
+  failFast: false,
+  mayFail: true,
+  parallelMax: 0,
+  ...work,
+});
+
+export const submission = (tenant: string, stages: readonly StageSpec[], more: Partial<SubmitRequest> = {}) => ({
+  shard: 0,
+  tenant,
+  door: "own",
+  name: `${tenant}'s work`,
+  payloadHash: "the same",
+  priority: 0,
+  spec: "",
+  deadlineMs: 600_000,
+  stages: stages.map(writeStage),
+  reuse: [],
+  joinOnly: false,
+  ...more,
+});
+
+export const oneTask = (label: string): readonly StageSpec[] => [
+  stageOf("only", { tasks: { template: template("own.work", label), tasks: [{ key: "1", spec: "" }] } }),
+];
+
+const keyText = (): string => randomBytes(32).toString("hex");
+
+export class World implements AsyncDisposable {
+  readonly #lab: Lab;
+  readonly #running: Promise<unknown>[] = [];
+  readonly mill: Bench;
+
+  private constructor(lab: Lab) {
+    this.#lab = lab;
+    this.mill = new Bench(lab.client(tokenOf["mill"]));
+  }
+
+  static async open(): Promise<World> {
+    const lab = await Lab.open({
+      cluster: { shards: 1 },
+      edge: { listen: ["127.0.0.1:0"], identity: { tokens } },
+      node: { stopWithin: "100ms" },
+      worker: { slots: 4, labels: [] },
+    });
+    return new World(lab);
+  }
+
+  bench(caller: CallerName): Bench {
+    return new Bench(this.#lab.client(tokenOf[caller]));
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#lab.node?.edgePorts[0] ?? 0}`;
+  }
+
+  async http(caller: CallerName, method: string, path: string, init: RequestInit = {}): Promise<Response> {
+    const token = tokenOf[caller];
+    const headers = { ...init.headers, ...(token !== undefined && { authorization: `Bearer ${token}` }) };
+    return await fetch(`${this.url}${path}`, { method, ...init, headers, signal: AbortSignal.timeout(10_000) });
+  }
+
+  async fill(): Promise<Names> {
+    const work = await this.#work();
+    const bytes = Buffer.from(`${secret} in a blob`);
+    const blob = await this.mill.put(bytes);
+    const tree = await this.mill.tree({ "a/file": secret });
+    const action = await this.mill.sh(`echo ${secret}`);
+    const { name: endedOperation } = await this.mill.executeFor(`//${secret}`, action);
+    await this.mill.execute(await this.mill.sh(`echo ${secret} again`));
+    const running = await this.#runs();
+    const builds = await this.#builds();
+    const uri = `https://files.example/${randomUUID()}`;
+    const pushed = { instanceName: "", uris: [uri], qualifiers: [], referencesBlobs: [], referencesDirectories: [] };
+    await this.mill.grpc.unary(Push.methods.pushBlob, { ...pushed, blobDigest: blob, digestFunction: 0 });
+    await this.mill.grpc.unary(Push.methods.pushDirectory, { ...pushed, rootDirectoryDigest: tree, digestFunction: 0 });
+    const pages = await this.mill.grpc.unary(Operations.methods.listOperations, {
+      filter: "",
+      pageSize: 1,
+      pageToken: "",
+      name: "operations",
+    });
+    const uncached = await this.mill.sh(`echo ${secret} never run`);
+    return {
+      ...work,
+      blob,
+      bytes,
+      tree,
+      action,
+      uncached,
+      ...(await this.#uploads()),
+      ...running,
+      endedOperation,
+      ...builds,
+      operationsPage: pages.nextPageToken,
+      uri,
+      ...(await this.#entries()),
+    };
+  }
+
+  async #work() {
+    const [requestKey, mergeKey, subscriber] = [randomUUID(), randomUUID(), randomUUID()];
+    const label = `own=${randomUUID()}`;
+    const tasks = {
+      template: template("own.work", "own=work"),
+      tasks: taskNames.map((key) => ({ key, spec: secret })),
+    };
+    const plan = { kind: "own.plan", requires: ["plan=own"], leaseMs: 600_000, attemptsMax: 3, deadlineMs: 600_000 };
+    const stages = [stageOf("tasks", { tasks }), stageOf("planned", { plan })];
+    const named = { name: secret, spec: secret, requestKey, subscriber, leaveGraceMs: 600_000 };
+    const { job } = await this.mill.grpc.unary(Work.methods.submit, submission("watermill", stages, named));
+    await this.mill.grpc.unary(Work.methods.submit, submission("watermill", oneTask(label), { mergeKey }));
+    const reserving = { prefer: [], count: 20, start: false, startPure: false, nonce: randomUUID() };
+    const offers = ["own=work", "plan=own"];
+    const { grants } = await this.mill.grpc.unary(Work.methods.reserve, {
+      shard: 0,
+      executor: "grinder",
+      offers,
+      ...reserving,
+    });
+    const claimed = (found: Grant | undefined): Claimed => ({ task: found?.task ?? 0, token: found?.token ?? 0 });
+    const byKey = Object.fromEntries(taskNames.map((key) => [key, claimed(grants.find((one) => one.key === key))]));
+    const done = { payload: secret, digests: [] };
+    await this.mill.grpc.unary(Work.methods.commit, {
+      shard: 0,
+      executor: "grinder",
+      ...(byKey["invalidate"] as Claimed),
+      result: done,
+    });
+    const plans = { ...byKey, plan: claimed(grants.find(({ planning }) => planning)) } as Names["tasks"];
+    const keys = { requestKey, mergeKey, subscriber, label };
+    return { tenant: "watermill", job, jobId: formatJob(0, job), tasks: plans, executor: "grinder", ...keys };
+  }
+
+  /** An action that prints and goes on until the node stops. */
+  async #runs(): Promise<Pick<Names, "operation" | "stream">> {
+    const action = await this.mill.sh(`echo ${secret}; sleep 300`);
+    let [operation, stream] = ["", ""];
+    const follow = async (): Promise<void> => {
+      for await (const told of this.mill.stream(action)) {
+        operation = told.name;
+        stream ||= metadataOf(told).stdoutStreamName;
+      }
+    };
+    this.#running.push(follow().catch(() => {}));
+    await until("an action runs", () => stream !== "");
+    return { operation, stream };
+  }
+
+  async #builds(): Promise<Pick<Names, "build" | "buildRequest" | "buildsPage">> {
+    const buildRequest = randomUUID();
+    const value = {
+      name: secret,
+      instanceName: "",
+      actions: [shAction("slow", `echo ${secret}; sleep 300`)],
+      deadlineMs: 0,
+    };
+    const { submitBuild, listBuilds, getBuild } = Builds.methods;
+    const ask = (requestId: string) =>
+      this.mill.grpc.unary(submitBuild, { requestId, priority: 0, what: { kind: "build", value } });
+    const { buildId: build } = await ask(buildRequest);
+    await ask(randomUUID());
+    await until("an action of the build runs", async () => {
+      const { actions } = await this.mill.grpc.unary(getBuild, { buildId: build, withActions: true });
+      return actions.some(({ stdoutStreamName }) => stdoutStreamName !== "");
+    });
+    const { nextPageToken } = await this.mill.grpc.unary(listBuilds, { pageSize: 1, pageToken: "" });
+    return { build, buildRequest, buildsPage: nextPageToken };
+  }
+
+  /** One that broke off in the middle. */
+  async #uploads(): Promise<Pick<Names, "upload" | "uploadRest">> {
+    const bytes = Buffer.from(`${secret} sent in two halves`);
+    const { hash, sizeBytes } = wireDigest(bytes);
+    const upload = `uploads/${randomUUID()}/blobs/${hash}/${sizeBytes}`;
+    const half = async function* () {
+      yield { resourceName: upload, writeOffset: 0, finishWrite: false, data: bytes.subarray(0, 20) };
+    };
+    await this.mill.grpc.clientStream(ByteStream.methods.write, half());
+    return { upload, uploadRest: { offset: 20, data: bytes.subarray(20) } };
+  }
+
+  /** In each of the HTTP caches, and a rule that takes entries back. */
+  async #entries(): Promise<Pick<Names, "key" | "ac" | "rule">> {
+    const key = keyText();
+    for (const path of cachePaths(key)) {
+      const put = await this.http("mill", "PUT", path, { body: `${secret} at ${path}` });
+      if (put.status >= 300) throw new Error(`PUT ${path}: ${put.status} ${await put.text()}`);
+    }
+    const result = Uint8Array.from(encode(ActionResult, resultPrinting(secret)));
+    await this.http("mill", "PUT", `/ac/${key}`, { body: result });
+    const { hash } = await this.mill.put(`${secret} by hash`);
+    const rules = await this.http("mill", "POST", `/api/cache/rules?space=${secret}`);
+    const { id } = (await rules.json()) as { id: string };
+    return { key, ac: hash, rule: id };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#lab[Symbol.asyncDispose]();
+    await Promise.all(this.#running);
+  }
+}
+
+/** An entry of this key in the caches that keep what they are given as it is. */
+export const cachePaths = (key: string): readonly string[] => [
+  `/ccache/${key}`,
+  `/sccache/a/b/c/${key}`,
+  `/gradle/${key}`,
+  `/v8/artifacts/${key}?slug=team`,
+  `/v1/cache/${key}`,
+];
+
+/** As many as there are, and none of them leads to anything. */
+export function absentNames(real: Names): Names {
+  const text = (): string => randomUUID();
+  const nowhere = ({ sizeBytes }: Digest): Digest => ({ hash: keyText(), sizeBytes });
+  const tasks = Object.entries(real.tasks).map(([name, { token }], i) => [name, { task: 900_000 + i, token }] as const);
+  const job = 800_000;
+  const bytes = randomBytes(real.bytes.length);
+  const rest = randomBytes(real.uploadRest.data.length + real.uploadRest.offset);
+  const { hash, sizeBytes } = wireDigest(rest);
+  const elsewhere = (name: string): string => name.replace(/j\d+-\d+/, formatJob(0, 800_001));
+  return {
+    tenant: "nowhere",
+    job,
+    jobId: formatJob(0, job),
+    requestKey: text(),
+    mergeKey: text(),
+    subscriber: text(),
+    tasks: Object.fromEntries(tasks) as unknown as Names["tasks"],
+    label: `own=${text()}`,
+    executor: text(),
+    blob: wireDigest(bytes),
+    bytes,
+    tree: nowhere(real.tree),
+    action: nowhere(real.action),
+    uncached: nowhere(real.uncached),
+    upload: `uploads/${text()}/blobs/${hash}/${sizeBytes}`,
+    uploadRest: { offset: real.uploadRest.offset, data: rest.subarray(real.uploadRest.offset) },
+    operation: elsewhere(real.operation),
+    endedOperation: real.endedOperation.replace(/j\d+-\d+/, formatJob(0, 800_002)),
+    stream: elsewhere(real.stream),
+    build: formatJob(0, 800_003),
+    buildRequest: text(),
+    operationsPage: "",
+    buildsPage: "",
+    uri: `https://files.example/${text()}`,
+    key: keyText(),
+    ac: keyText(),
+    rule: text(),
+  };
+}
