@@ -15,18 +15,11 @@ import { Builds } from "#wire/generated/millrace/build/v1/builds.ts";
 import { Operations } from "#wire/generated/google/longrunning/operations.ts";
 import { Work } from "#wire/generated/millrace/work/v1/work.ts";
 import { decode } from "#wire/message.ts";
-import { grpcRows, services, type Case, type GrpcCaller } from "./tenant-matrix-grpc.ts";
+import { grpcRows, services } from "./tenant-matrix-grpc.ts";
 import { httpRouteNames, httpRows, type HttpCaller } from "./tenant-matrix-http.ts";
-import {
-  absentNames,
-  executorName,
-  foreigners,
-  secret,
-  tenantName,
-  World,
-  type CallerName,
-  type Names,
-} from "./tenant-matrix-world.ts";
+import { absentNames, type Names } from "./tenant-matrix-names.ts";
+import type { Case, GrpcCaller } from "./tenant-matrix-row.ts";
+import { executorName, foreigners, secret, tenantName, World, type CallerName } from "./tenant-matrix-world.ts";
 
 type Caller = GrpcCaller & HttpCaller;
 

@@ -73,7 +73,7 @@ export function workPolicy(admission: Admission, bounds: WorkBounds): Narrow<Adm
     admission.require(principal, commandActions[kind as AskedKind], tenant);
     checkWork(principal, asked, bounds);
     const executor = "executor" in asked ? names.of(principal, asked.executor) : undefined;
-    return withCaller(asked, executor, narrowed.has(kind) ? tenant : undefined);
+    return withCaller(attributed(principal, asked), executor, narrowed.has(kind) ? tenant : undefined);
   }
 
   /** The very list that was asked, where nothing in it had to be changed. */
@@ -144,6 +144,13 @@ function withCaller(asked: Command, executor: string | undefined, tenant: string
   if (executor !== undefined) copy.executor = executor;
   if (tenant !== undefined) copy.tenant = tenant;
   return copy;
+}
+
+/** The record says who cancelled a job: that is whoever was authenticated, whatever the reason claims. */
+function attributed(principal: Admitted, asked: Command): Command {
+  if (asked.kind !== "cancel" || !principal) return asked;
+  const { reason } = asked;
+  return { ...asked, reason: `cancelled by ${principal.name}${reason === "" ? "" : `: ${reason}`}` };
 }
 
 const submitterOf = (principal: Admitted): Submitter => ({
