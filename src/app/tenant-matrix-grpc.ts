@@ -40,6 +40,7 @@ export const services = [
 
 const inline = { inlineStdout: true, inlineStderr: false, inlineOutputFiles: [] };
 const asset = { instanceName: "", qualifiers: [], referencesBlobs: [], referencesDirectories: [], digestFunction: 0 };
+const listed = { alike: "it names nothing", empty: true };
 const page = { filter: "", pageSize: 5, name: "operations" };
 
 async function* parts(
@@ -61,6 +62,8 @@ export const grpcRows: readonly GrpcRow[] = [
   row(Operations.methods.listOperations, ({ tenant }) => ({ ...page, pageToken: "", filter: `tenant=${tenant}` }), {
     alike: "no filter is understood",
   }),
+  row(Operations.methods.listOperations, () => ({ ...page, pageSize: 1, pageToken: "" }), listed),
+  row(Builds.methods.listBuilds, () => ({ pageSize: 1, pageToken: "" }), listed),
   row(Operations.methods.deleteOperation, ({ operation: name }) => ({ name }), { alike: "nobody deletes any" }),
   row(Execution.methods.waitExecution, ({ operation: name }) => ({ name })),
   row(Execution.methods.waitExecution, ({ endedOperation: name }) => ({ name })),

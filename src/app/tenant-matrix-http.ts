@@ -84,7 +84,7 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
     ask("DELETE", () => "/api/node/drain", operatorsOnly),
   ],
   "cache-admin stat": [
-    { ...clusterOnly, run: async (as) => (await as.http("GET", "/api/cache/stat")).status }, // its numbers grow
+    { ...clusterOnly, run: async (as) => ({ status: (await as.http("GET", "/api/cache/stat")).status }) }, // its numbers grow
   ],
   "cache-admin why": [ask("GET", ({ action }) => `/api/cache/why?action=${action.hash}/${action.sizeBytes}`)],
   "cache-admin misses": [ask("GET", () => "/api/cache/misses", { alike: "it names nothing" })],

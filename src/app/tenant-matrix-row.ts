@@ -10,6 +10,8 @@ export type Case<C> = {
   readonly run: (as: C, named: Names) => Promise<unknown>;
   /** Why mill itself hears the same of its own and of nothing; left out: it does not, which is checked. */
   readonly alike?: string;
+  /** A list, of which a caller that has nothing hears nothing, not even that there is another page. */
+  readonly empty?: boolean;
 };
 
 export type GrpcRow = {

@@ -27,6 +27,7 @@ export const workRows: GrpcRows = {
       alike: "all of its jobs have smaller numbers than either",
     }),
     row(Work.methods.listJobs, ({ tenant }) => ({ shard: 0, limit: 10, tenant })),
+    row(Work.methods.listJobs, () => ({ shard: 0, limit: 1 }), { alike: "it names nothing", empty: true }),
     row(Work.methods.getTask, ({ tasks }) => ({ shard: 0, task: tasks.read.task })),
     row(Work.methods.why, ({ job }) => ({ shard: 0, job })),
     row(Work.methods.why, ({ job, tasks }) => ({ shard: 0, job, task: tasks.start.task })),

@@ -11,7 +11,6 @@ import type { Grant } from "#wire/generated/millrace/work/v1/model.ts";
 import { Work } from "#wire/generated/millrace/work/v1/work.ts";
 import { encode } from "#wire/message.ts";
 import { resultPrinting } from "#doors/build/testing.ts";
-import { until } from "#test/until.ts";
 import { Bench, Lab, metadataOf, shAction, wireDigest } from "./execution-lab.ts";
 import {
   cachePaths,
@@ -85,8 +84,9 @@ export class World implements AsyncDisposable {
 
   async http(caller: CallerName, method: string, path: string, init: RequestInit = {}): Promise<Response> {
     const token = tokenOf[caller];
-    const headers = { ...init.headers, ...(token !== undefined && { authorization: `Bearer ${token}` }) };
-    return await fetch(`${this.url}${path}`, { method, ...init, headers, signal: AbortSignal.timeout(10_000) });
+    const headers = new Headers(init.headers);
+    if (token !== undefined) headers.set("authorization", `Bearer ${token}`);
+    return await fetch(`${this.url}${path}`, { method, ...init, headers, signal: AbortSignal.timeout(30_000) });
   }
 
   async fill(): Promise<Names> {
@@ -164,16 +164,15 @@ export class World implements AsyncDisposable {
   /** An action that prints and goes on until the node stops. */
   async #runs(): Promise<Pick<Names, "operation" | "stream">> {
     const action = await this.mill.sh(`echo ${secret}; sleep 300`);
-    let [operation, stream] = ["", ""];
+    const runs = Promise.withResolvers<Pick<Names, "operation" | "stream">>();
     const follow = async (): Promise<void> => {
       for await (const told of this.mill.stream(action)) {
-        operation = told.name;
-        stream ||= metadataOf(told).stdoutStreamName;
+        const { stdoutStreamName: stream } = metadataOf(told);
+        if (stream !== "") runs.resolve({ operation: told.name, stream });
       }
     };
-    this.#running.push(follow().catch(() => {}));
-    await until("an action runs", () => stream !== "");
-    return { operation, stream };
+    this.#running.push(follow().catch(runs.reject));
+    return await runs.promise;
   }
 
   async #builds(): Promise<Pick<Names, "build" | "buildRequest" | "buildsPage">> {
@@ -184,15 +183,13 @@ export class World implements AsyncDisposable {
       actions: [shAction("slow", `echo ${secret}; sleep 300`)],
       deadlineMs: 0,
     };
-    const { submitBuild, listBuilds, getBuild } = Builds.methods;
+    const { submitBuild, listBuilds, watchBuild } = Builds.methods;
     const ask = (requestId: string) =>
       this.mill.grpc.unary(submitBuild, { requestId, priority: 0, what: { kind: "build", value } });
     const { buildId: build } = await ask(buildRequest);
     await ask(randomUUID());
-    await until("an action of the build runs", async () => {
-      const { actions } = await this.mill.grpc.unary(getBuild, { buildId: build, withActions: true });
-      return actions.some(({ stdoutStreamName }) => stdoutStreamName !== "");
-    });
+    for await (const { changed } of this.mill.grpc.serverStream(watchBuild, { buildId: build }))
+      if (changed.some(({ stdoutStreamName }) => stdoutStreamName !== "")) break;
     const { nextPageToken } = await this.mill.grpc.unary(listBuilds, { pageSize: 1, pageToken: "" });
     return { build, buildRequest, buildsPage: nextPageToken };
   }

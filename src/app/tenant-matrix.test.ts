@@ -125,23 +125,28 @@ describe(
       for await (const { messageResponse } of callerOf("mill").grpc.duplex(method, asked))
         if (messageResponse?.kind === "listServicesResponse")
           served.push(...messageResponse.value.service.map(({ name }) => name));
-      deepEqual(services.map(({ typeName }) => typeName).toSorted(), served.toSorted());
-      const paths = services.flatMap((service) => Object.values(service.methods).map(({ path }) => path));
+      deepEqual(services.map(({ typeName }): string => typeName).toSorted(), served.toSorted());
+      const paths = services.flatMap((service) => Object.values(service.methods).map(({ path }): string => path));
       deepEqual([...new Set(grpcRows.map((row) => row.method.path))].toSorted(), paths.toSorted());
       for (const { method: command } of Object.values(commandTable)) ok(paths.includes(command.path), command.path);
       deepEqual(Object.keys(httpRows).toSorted(), httpRouteNames().toSorted());
     });
 
+    /** What is wrong with what the caller hears, or undefined. */
+    async function toldOf(one: Case<Caller>, caller: CallerName): Promise<string | undefined> {
+      const found = await told(one, caller, real);
+      const absent = await told(one, caller, absentNames(real));
+      if (found.includes(secret) || found.includes("watermill")) return `${caller} is told ${found}`;
+      if (one.empty === true && /"answer":.*(:"[^"]|\[[^\]])/.test(found)) return `${caller} is told ${found}`;
+      return found === absent ? undefined : `${caller}:\n    of mill's: ${found}\n    of none:   ${absent}`;
+    }
+
     test("are to callers of another tenant as if they were not, and stay as they are", async () => {
       const before = await state();
       const wrong: string[] = [];
       for (const [name, one] of cases())
-        for (const caller of foreigners) {
-          const found = await told(one, caller, real);
-          const absent = await told(one, caller, absentNames(real));
-          if (found.includes(secret) || found.includes("watermill")) wrong.push(`${caller}, ${name}: told ${found}`);
-          if (found !== absent) wrong.push(`${caller}, ${name}:\n    of mill's: ${found}\n    of none:   ${absent}`);
-        }
+        for (const why of await Promise.all(foreigners.map((caller) => toldOf(one, caller))))
+          if (why !== undefined) wrong.push(`${name}, ${why}`);
       equal(wrong.join("\n"), "");
       deepEqual(await state(), before);
     });
@@ -164,7 +169,8 @@ describe(
       const inputs = await grpc.unary(Work.methods.planInputs, { shard: 0, ...real.tasks.plan, limit: 10 });
       const operation = await grpc.unary(Operations.methods.getOperation, { name: real.operation });
       const build = await grpc.unary(Builds.methods.getBuild, { buildId: real.build, withActions: true });
-      const listed = await grpc.unary(Work.methods.listJobs, { shard: 0, limit: 100 });
+      const { jobs } = await grpc.unary(Work.methods.listJobs, { shard: 0, limit: 100 });
+      const listed = jobs.filter(({ endedAtMs }) => endedAtMs === undefined); // the others leave the shard in time
       const entries = await (await world.http("mill", "GET", "/api/cache/entries?limit=1000")).text();
       const rules = await (await world.http("mill", "GET", "/api/cache/rules")).text();
       return without(absentNames(real), { job, inputs, operation, build, listed, entries, rules });

@@ -11,7 +11,6 @@ import type { Command, CommandKind } from "#kernel/command.ts";
 import type { PlanSpec, StageSpec, TaskSet, TaskTemplate } from "#kernel/model.ts";
 import type { JobView, Query } from "#kernel/query.ts";
 import type { ShardRequest } from "#shard/protocol.ts";
-import { doors as rooms } from "../../tools/rooms.ts";
 import { kindTable } from "./door-kinds.ts";
 import { WorkConfig } from "./work-config.ts";
 import { commandActions, queryActions, workPolicy } from "./work-policy.ts";
@@ -197,9 +196,8 @@ describe("a kind of work belongs to its door", () => {
       refusedEach(member, [submit(door, { tasks: tasksOf("python.call") })]);
   });
 
-  test("every kind that a node runs or plans is in the table, and so is every door that has a room", () => {
+  test("every kind that a node runs or plans is in the table", () => {
     for (const kind of [...buildWork, ...shellWork]) ok(kindTable.doorOf(kind), kind);
-    for (const door of rooms) equal(kindTable.isFree(door), false, door);
   });
 
   test("times and priorities are bounded by the node for everybody but operators", () => {

@@ -90,10 +90,9 @@ export function workPolicy(admission: Admission, bounds: WorkBounds): Narrow<Adm
   function query(principal: Admitted, asked: Query): Query {
     const action = queryActions[asked.kind];
     // A list of executors names no tenant: who is of one tenant is shown those that serve it.
-    const given = "tenant" in asked && asked.kind !== "executors" ? asked.tenant : undefined;
-    const tenant = tenantOf(principal, given);
+    const tenant = tenantOf(principal, "tenant" in asked && asked.kind !== "executors" ? asked.tenant : undefined);
     admission.require(principal, action, tenant);
-    return tenant === undefined || asked.kind === "stats" ? asked : ({ ...asked, tenant } as Query);
+    return tenant === undefined || asked.kind === "stats" ? asked : { ...asked, tenant };
   }
 
   return {

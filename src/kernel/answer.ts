@@ -189,7 +189,10 @@ function listExecutors(state: State, { tenant }: OfTenant, nowMs: number): Execu
   const serving = state.executors
     .values()
     .filter((one) => tenant === undefined || one.tenant === undefined || one.tenant === tenant);
-  return [...serving.take(executorsMax).map((one) => executorView(one, nowMs))];
+  return serving
+    .take(executorsMax)
+    .map((one) => executorView(one, nowMs))
+    .toArray();
 }
 
 const executorView = (executor: Executor, nowMs: number): ExecutorView => ({

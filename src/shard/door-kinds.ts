@@ -1,7 +1,10 @@
 /**
- * The part of a door that says which work is the door's. Whoever asks a node for work of these kinds, by a submission,
- * a recorded plan or a signal, is judged by the door itself: nobody gets around a door's limits by naming another door.
- * Kinds and doors that are nobody's here are free for workers in any language.
+ * The part of a door that says which work is the door's.
+ *
+ * DK1 Work of a door's kinds is in jobs of that door only. Whoever asks for it, by a submission, a recorded plan or a
+ *     signal, is judged by the door itself: nobody gets around a door's limits by naming another door.
+ * DK2 Kinds and doors with the name of no door, present or to come, are free for workers in any language; all other
+ *     kinds that no door has are refused.
  */
 import type { PlanSpec, Signal, StageSpec, TaskSet } from "#kernel/model.ts";
 
