@@ -9,6 +9,7 @@ import { startEdge, type Edge } from "#edge/edge.ts";
 import { Log } from "#edge/log.ts";
 import type { MetricsRegistry } from "#edge/metrics-registry.ts";
 import type { Action } from "#edge/policy.ts";
+import type { ServeElsewhere } from "#edge/routes.ts";
 import type { Journal } from "#journal/journal.ts";
 import { serveWork } from "#shard/grpc-serve.ts";
 import type { Node } from "#shard/node.ts";
@@ -92,7 +93,7 @@ export async function composeEdge(config: Config, parts: EdgeParts): Promise<Ser
   return served;
 }
 
-async function serve({ edge, build }: Config, listen: readonly string[], parts: EdgeParts): Promise<ServedEdge> {
+async function serve({ edge, build, work }: Config, listen: readonly string[], parts: EdgeParts): Promise<ServedEdge> {
   const { clock, node, routed, journal, cache, peers = () => undefined, log } = parts;
   const leaving = new AbortController();
   const edgeLog = new Log((line) => log(line.trimEnd()), clock);
@@ -124,7 +125,7 @@ async function serve({ edge, build }: Config, listen: readonly string[], parts: 
       serveWork(server, {
         service: untilLeaving(node, leaving.signal),
         routed: untilLeaving(routed, leaving.signal),
-        narrow: workPolicy(admission),
+        narrow: workPolicy(admission, work),
         async map() {
           const [ownerships, nodes] = await Promise.all([journal.ownerships(), journal.nodes()]);
           return { cluster: node.cluster, ownerships, nodes };
@@ -145,11 +146,12 @@ async function serve({ edge, build }: Config, listen: readonly string[], parts: 
     http(admission, registry) {
       cache?.observe?.(registry);
       metrics?.show(registry);
-      const drainServed = parts.drain ? drainRoute(admission, parts.drain) : () => undefined;
-      const peersAlone = peersRoute(admission, peers);
-      const peersServed: typeof peersAlone = (...asked) => peersAlone(...asked) ?? drainServed(...asked);
+      const mesh = {
+        peers: peersRoute(admission, peers),
+        drain: parts.drain && drainRoute(admission, parts.drain),
+      };
       meshMetrics(registry, peers);
-      if (!cache) return peersServed;
+      if (!cache) return mounted({ ...mesh, "cache-admin": undefined, builds: undefined, caches: undefined });
       const limits = { bytesMax: build.blobMax, idleMs: idleMsDefault, spoolBytesMax: cache.spoolBytesMax };
       const report = (error: unknown): void => trouble("serve an HTTP cache", error);
       const cachesServed = composeHttpCaches(
@@ -159,19 +161,11 @@ async function serve({ edge, build }: Config, listen: readonly string[], parts: 
       );
       const { upkeep } = cache;
       const adminServed =
-        upkeep && seen
-          ? composeCacheAdmin({ ...cache, upkeep, seen, clock, report, limits }, admission)
-          : () => undefined;
+        upkeep && seen ? composeCacheAdmin({ ...cache, upkeep, seen, clock, report, limits }, admission) : undefined;
       const execution = until(cache.execution, leaving.signal);
       const buildPorts = { ...cache, clock, report, settings: { ...buildSettingsDefault, ...settings.settings } };
-      const buildsServed = execution
-        ? composeHttpBuilds({ ...buildPorts, execution, seen }, admission)
-        : () => undefined;
-      return (request, peer) =>
-        peersServed(request, peer) ??
-        adminServed(request, peer) ??
-        buildsServed(request, peer) ??
-        cachesServed(request, peer);
+      const buildsServed = execution && composeHttpBuilds({ ...buildPorts, execution, seen }, admission);
+      return mounted({ ...mesh, "cache-admin": adminServed, builds: buildsServed, caches: cachesServed });
     },
   });
   return {
@@ -181,6 +175,21 @@ async function serve({ edge, build }: Config, listen: readonly string[], parts: 
       leaving.abort(new Fault("unavailable", "hold a call", { why: "the node is stopping" }));
       return opened.close();
     },
+  };
+}
+
+/** All that a node serves over plain HTTP besides the edge's own; each is asked in this order. */
+export const mounts = ["peers", "drain", "cache-admin", "builds", "caches"] as const;
+
+type Mounted = Readonly<Record<(typeof mounts)[number], ServeElsewhere | undefined>>;
+
+function mounted(served: Mounted): ServeElsewhere {
+  return (request, peer) => {
+    for (const mount of mounts) {
+      const response = served[mount]?.(request, peer);
+      if (response) return response;
+    }
+    return undefined;
   };
 }
 

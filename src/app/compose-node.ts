@@ -74,7 +74,7 @@ export function joinNode(parts: NodeParts, workerFacts: () => WorkerFacts) {
     clock,
     journal,
     blobs,
-    ...(pins && { pins }),
+    pins,
     observers,
     random: random.fork("node"),
     transport: { ...tcp, listen },

@@ -31,7 +31,8 @@ const MiB = 1024 * 1024;
 function local(): ComposedStore {
   const options = { clock, sizeBytesMax: 8 * MiB };
   const store = createMemoryStore(options);
-  return { blobs: createMemoryBlobs(options), store, index: createMemoryIndex(), close: () => store.close() };
+  const blobs = createMemoryBlobs(options);
+  return { blobs, pins: () => blobs, store, index: createMemoryIndex(), close: () => store.close() };
 }
 
 const env = {

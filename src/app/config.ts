@@ -16,6 +16,7 @@ import { MeshConfig } from "./mesh-config.ts";
 import { BlobsConfig } from "./store-config.ts";
 import type { TierConfig } from "./tier-config.ts";
 import { TracesConfig } from "./traces-config.ts";
+import { WorkConfig } from "./work-config.ts";
 import { PostgresSchema, PostgresUrl } from "./postgres-words.ts";
 
 const Name = z.string().regex(namePattern, "write letters, digits, dots and dashes only");
@@ -198,6 +199,9 @@ const Sections = z.strictObject({
   build: BuildConfig.prefault({}).describe("The cache for build tools."),
   history: History.prefault({}).describe(
     "What is known of ended jobs. The owner of a shard applies its own setting: give all nodes the same.",
+  ),
+  work: WorkConfig.prefault({}).describe(
+    "What callers other than operators may ask for, in jobs of kinds of their own (docs/how-to/workers-in-any-language.md).",
   ),
   worker: Worker.prefault({}).describe("What this node runs."),
   traces: TracesConfig.optional().describe(

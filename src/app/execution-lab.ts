@@ -15,6 +15,7 @@ import {
   ExecuteOperationMetadata,
   ExecuteResponse,
   Execution,
+  RequestMetadata,
   type Digest,
   type ExecuteRequest,
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
@@ -195,6 +196,20 @@ export class Bench {
 
   async execute(action: Digest, more: Partial<ExecuteRequest> = {}, options?: CallOptions): Promise<Played> {
     return await play(this.grpc.serverStream(Execution.methods.execute, executing(action, more), options));
+  }
+
+  /** As a build tool that says what the action is for. */
+  async executeFor(target: string, action: Digest): Promise<Played> {
+    const value = encode(RequestMetadata, {
+      actionId: "",
+      toolInvocationId: "",
+      correlatedInvocationsId: "",
+      actionMnemonic: "Grind",
+      targetId: target,
+      configurationId: "",
+    });
+    const name = "build.bazel.remote.execution.v2.requestmetadata-bin";
+    return await this.execute(action, {}, { metadata: [[name, value]] });
   }
 
   async wait(name: string): Promise<Played> {

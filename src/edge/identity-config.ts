@@ -21,12 +21,24 @@ const Pools = z
   .array(z.string().regex(/^[^\s\p{Cc}]{1,100}$/u, "write the name of a pool"))
   .max(1_000)
   .optional()
-  .describe("The pools that an executor may take work of, as labels `pool=...`. Left out: any.");
+  .describe("The pools that an executor may take work of, as labels `pool=...`. Left out: the one named default.");
+
+const Labels = z
+  .array(
+    z.string().regex(/^[^=\s*]{1,100}=[^\s*]{0,100}\*?$/, 'write a label such as "gpu=yes", or "os=*" for any value'),
+  )
+  .max(1_000)
+  .optional()
+  .describe(
+    "The labels that an executor may offer, besides those of its pools; a star at the end stands for anything. Left " +
+      "out: any but `node=...`, `pool=...`, `sandbox=...` and `tenant=...`, which others rely on.",
+  );
 
 const granted = {
   tenant: Tenant.describe('The tenant it belongs to; "*" is all of them, for operators and shared executors.'),
   roles: Roles.min(1).describe("What it may do, by role."),
   pools: Pools,
+  labels: Labels,
 };
 
 function checkGrant(grant: { tenant: string; roles: readonly Role[] }, context: z.RefinementCtx): void {
@@ -144,6 +156,7 @@ const Issuer = z
     tenant: TenantRule.describe("Which tenant the caller belongs to. Operators are of all tenants by themselves."),
     roles: RoleRule.describe("Which roles the caller has."),
     pools: Pools,
+    labels: Labels,
   })
   .superRefine(({ tenant, roles: rule }, context) => {
     if (!("fixed" in tenant) || tenant.fixed !== allTenants) return;

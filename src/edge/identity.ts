@@ -78,8 +78,8 @@ function anonymousOf(identity: Identity): Known["anonymous"] {
 }
 
 async function readToken(token: TokenConfig, tokenLengthMax: number): Promise<StaticToken> {
-  const { name, tenant, roles, pools, file } = token;
-  const grant = { name, tenant, roles, pools };
+  const { name, tenant, roles, pools, labels, file } = token;
+  const grant = { name, tenant, roles, pools, labels };
   if (token.sha256 !== undefined) return { ...grant, sha256: token.sha256 };
   const secret = (await readSmallFile(file ?? "", "read a token", 64 * 1024)).trim();
   const why = tokenProblem(secret, tokenLengthMax);

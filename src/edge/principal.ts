@@ -38,8 +38,10 @@ export type Principal = {
   readonly tenant: string;
   readonly roles: ReadonlySet<Role>;
   readonly proof: Proof;
-  /** The pools that it may do tasks for; left out: any. */
+  /** The pools that it may do tasks for; left out: the default one. */
   readonly pools?: readonly string[];
+  /** The labels that it may offer as an executor; left out: any that others do not rely on. */
+  readonly labels?: readonly string[];
 };
 
 /** What is granted to whoever proves to be the one meant; config and claims are turned into this. */
@@ -48,13 +50,14 @@ export type Grant = {
   readonly tenant: string;
   readonly roles: readonly Role[];
   readonly pools?: readonly string[] | undefined;
+  readonly labels?: readonly string[] | undefined;
 };
 
 export function principal(grant: Grant, proof: Proof): Principal {
   const problem = grantProblem(grant);
   assert(problem === undefined, `a grant is checked before it becomes a principal: ${problem}`);
-  const { name, tenant, pools } = grant;
-  return { name, tenant, roles: new Set(grant.roles), proof, ...(pools && { pools }) };
+  const { name, tenant, pools, labels } = grant;
+  return { name, tenant, roles: new Set(grant.roles), proof, ...(pools && { pools }), ...(labels && { labels }) };
 }
 
 /**

@@ -6,14 +6,13 @@ import { isIn, lockKey } from "./locks.ts";
 import { isJobOver, lentBy } from "./moves.ts";
 import type { State } from "./state.ts";
 import { wrongList, wrongText, wrongWhole } from "./validate.ts";
+import { visibleJob } from "./visible.ts";
 
 export function decideCancel(state: State, command: CommandOf<"cancel">, nowMs: number): Decision {
   const wrong = wrongText("reason", command.reason, state.limits.messageLengthMax);
   if (wrong) return reject(wrong);
-  const job = state.jobs.get(command.job);
+  const job = visibleJob(state, command);
   if (!job) return reject({ kind: "job-unknown", job: command.job });
-  if (command.tenant !== undefined && command.tenant !== job.tenant.name)
-    return reject({ kind: "tenant-mismatch", job: job.no });
   if (isJobOver(job) || job.cancelled) return accept({ phase: job.phase });
   return accept({ phase: "CANCELLING" }, [
     { kind: "job-cancelling", job: job.no, phase: "CANCELLED", reason: command.reason, at: nowMs },

@@ -1,5 +1,5 @@
 /** Handing out work under a lease, and keeping it. */
-import type { CommandOf } from "./command.ts";
+import type { CommandOf, Tokened } from "./command.ts";
 import { accept, type Decision, reject } from "./decision.ts";
 import type { Claim, Executor, LastEnd, Task } from "./entities.ts";
 import type { EventOf, Next } from "./event.ts";
@@ -9,6 +9,7 @@ import { limitAtMsOf, slotsOf } from "./moves.ts";
 import { noRoomForMore } from "./room.ts";
 import type { State } from "./state.ts";
 import { wrongChoice, wrongLabels, wrongList, wrongSteps, wrongText, wrongTexts, wrongWhole } from "./validate.ts";
+import { visibleTask } from "./visible.ts";
 import { bytesOfStep } from "./weigh.ts";
 
 type Reserve = CommandOf<"reserve">;
@@ -102,15 +103,12 @@ export function grantOf(claim: Claim): Grant {
   };
 }
 
-/** What every command about a claim says: whose it is, for what, and the token that proves it. */
-export type Tokened = { readonly executor: string; readonly task: number; readonly token: number };
-
 /** The live claim that the token stands for, or why it does not stand for one. A token is its executor's own. */
 export function findClaim(
   state: State,
   command: Tokened,
 ): { readonly claim: Claim } | { readonly claim: undefined; readonly task: Task | undefined; why: Rejection } {
-  const task = state.tasks.get(command.task);
+  const task = visibleTask(state, command);
   if (!task) return { claim: undefined, task, why: { kind: "task-unknown", task: command.task } };
   const claim = task.claim?.token === command.token ? task.claim : task.second;
   if (claim?.token === command.token && claim.executor.id === command.executor) return { claim };

@@ -1,8 +1,8 @@
 /** How an attempt ends: with a result under guard, or with a typed reason. */
 import { hash32 } from "#base/random.ts";
 import { blames } from "./apply-task.ts";
-import type { CommandOf } from "./command.ts";
-import { endedBy, findClaim, type Tokened, wasCancelled, whenCancelling } from "./decide-claim.ts";
+import type { CommandOf, Tokened } from "./command.ts";
+import { endedBy, findClaim, wasCancelled, whenCancelling } from "./decide-claim.ts";
 import { wrongEvidence } from "./decide-submit.ts";
 import { accept, type Decision, reject } from "./decision.ts";
 import type { Claim, Stage, Task } from "./entities.ts";
@@ -12,6 +12,7 @@ import { isJobOver, isStageOver } from "./moves.ts";
 import { noRoomForResult, outgrows } from "./room.ts";
 import type { State } from "./state.ts";
 import { within, wrongChoice, wrongResult, wrongText } from "./validate.ts";
+import { visibleTask } from "./visible.ts";
 
 export function decideCommit(state: State, command: CommandOf<"commit">, nowMs: number): Decision {
   const wrong = within("result", wrongResult(command.result, state.limits, command.evidence?.digests));
@@ -182,7 +183,7 @@ export const endAttempt = (
 
 /** The bytes of a committed result are lost: its task is done again, and who was to consume it is planned anew. */
 export function decideInvalidate(state: State, command: CommandOf<"invalidate">, nowMs: number): Decision {
-  const task = state.tasks.get(command.task);
+  const task = visibleTask(state, command);
   if (!task) return reject({ kind: "task-unknown", task: command.task });
   const wrong = wrongText("reason", command.reason, state.limits.messageLengthMax);
   if (wrong) return reject(wrong);

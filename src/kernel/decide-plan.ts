@@ -12,6 +12,7 @@ import type { State } from "./state.ts";
 import { wrongPlanReferences, wrongSignalReference } from "./text-reference.ts";
 import { bytesOfSignal } from "./weigh.ts";
 import { within, wrongTasks, wrongText, wrongTexts, wrongWhole } from "./validate.ts";
+import { visibleJob } from "./visible.ts";
 
 export function decideRecordPlan(state: State, command: CommandOf<"record-plan">, nowMs: number): Decision {
   const wrong =
@@ -122,10 +123,8 @@ export function decideSignal(state: State, command: CommandOf<"signal">, nowMs: 
     (command.textsKept ? undefined : wrongSignalReference(signal));
   if (wrong) return reject(wrong);
   const { id, name, payload } = signal;
-  const job = state.jobs.get(command.job);
+  const job = visibleJob(state, command);
   if (!job) return reject({ kind: "job-unknown", job: command.job });
-  if (command.tenant !== undefined && command.tenant !== job.tenant.name)
-    return reject({ kind: "tenant-mismatch", job: job.no });
   const stage = job.stages[command.stage];
   if (!stage) return reject({ kind: "stage-unknown", job: job.no, stage: command.stage });
   if (stage.gate?.signals.some((known) => known.id === id)) return accept({ recorded: true });

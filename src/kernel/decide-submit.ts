@@ -12,6 +12,7 @@ import { noRoomForJob, noRoomForMore } from "./room.ts";
 import type { State } from "./state.ts";
 import { wrongReferences } from "./text-reference.ts";
 import { wrongSubmit } from "./validate.ts";
+import { visibleJob } from "./visible.ts";
 import { bytesOfSubscriber } from "./weigh.ts";
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
@@ -74,7 +75,7 @@ export function decideSubmit(state: State, submit: Submit, nowMs: number): Decis
 }
 
 export function decideLeave(state: State, command: CommandOf<"leave">, nowMs: number): Decision {
-  const job = state.jobs.get(command.job);
+  const job = visibleJob(state, command);
   if (!job) return reject({ kind: "job-unknown", job: command.job });
   if (isJobOver(job) || !job.audience?.subscribers.has(command.subscriber)) return accept({ left: true });
   return accept({ left: true }, [{ kind: "job-left", job: job.no, subscriber: command.subscriber, at: nowMs }]);

@@ -11,13 +11,18 @@ import type { Command, CommandOf, Submit } from "#kernel/command.ts";
 import type { Evidence, Result, Reuse } from "#kernel/model.ts";
 import { requestKeyOf } from "#kernel/apply-job.ts";
 import { decideSubmit } from "#kernel/decide-submit.ts";
+import { visibleTask } from "#kernel/visible.ts";
 import type { Journal, RequestKey } from "#journal/journal.ts";
 import type { HostedShard } from "./host-shard.ts";
 import type { LargeTexts } from "./large-texts.ts";
 import type { TextCommand } from "./text-places.ts";
 
-/** Where what a tenant's results name can be pinned: the same for all tenants, or for each its own. */
-export type PinsOf = (tenant: string) => Pick<BlobStore, "pin">;
+/**
+ * Where what a tenant's results name is looked for and pinned. `whose` "tenant": among what the tenant was given (B5),
+ * for callers that are narrowed to it, who could otherwise find out what others have. "any": also among what nodes made
+ * for it, and others.
+ */
+export type PinsOf = (tenant: string, whose: "tenant" | "any") => Pick<BlobStore, "pin">;
 
 export type PreparePorts = {
   /** Keeps long texts in the store; left out, they stay in memory. */
@@ -62,14 +67,14 @@ export class Preparer {
   #commit(shard: HostedShard, command: CommandOf<"commit">, on: Prepared): void {
     const digests = digestsOf(command.result);
     if (digests.length === 0 || !canBePinned(digests, shard)) return on.ready({ ...command, evidence: noEvidence });
-    // One that nobody knows is refused in any case.
-    const tenant = shard.state.tasks.get(command.task)?.stage.job.tenant.name;
+    // A task that does not exist, or is another tenant's, is refused in any case: nothing is pinned for it.
+    const tenant = visibleTask(shard.state, command)?.stage.job.tenant.name;
     if (tenant === undefined) return on.ready({ ...command, evidence: noEvidence });
-    this.#pinsOf(tenant).ask(digests, new EvidentCommit(command, on));
+    this.#pinsOf(tenant, command.tenant === undefined ? "any" : "tenant").ask(digests, new EvidentCommit(command, on));
   }
 
-  #pinsOf(tenant: string): Turn<readonly Digest[], Evidence> {
-    const blobs = this.#ports.pins(tenant);
+  #pinsOf(tenant: string, whose: "tenant" | "any"): Turn<readonly Digest[], Evidence> {
+    const blobs = this.#ports.pins(tenant, whose);
     let turn = this.#pins.get(blobs);
     if (!turn) this.#pins.set(blobs, (turn = new Turn((asked) => this.#pin(blobs, asked))));
     return turn;
@@ -106,7 +111,7 @@ export class Preparer {
   }
 
   async #submitLater(shard: HostedShard, submit: Submit, digests: readonly Digest[]): Promise<Command> {
-    const reuseEvidence = digests.length > 0 ? await later(this.#pinsOf(submit.tenant), digests) : undefined;
+    const reuseEvidence = digests.length > 0 ? await later(this.#pinsOf(submit.tenant, "tenant"), digests) : undefined;
     const evident = reuseEvidence === undefined ? submit : { ...submit, reuseEvidence };
     const { requestKey } = submit;
     if (requestKey === undefined) return this.#kept(evident);

@@ -183,7 +183,7 @@ export class ExecutionService {
       for await (const message of client.watch(jobId, held.signal)) {
         const isNews = follower.hear(message);
         if (follower.ended) break;
-        const hopeless = message.kind === "heartbeat" ? await this.#hopeless(waiting, follower) : undefined;
+        const hopeless = message.kind === "heartbeat" ? await this.#hopeless(waiting, follower, call) : undefined;
         if (hopeless && !(await this.#giveUp(waiting, hopeless, call)))
           return yield viewOperation(about, follower.progress, hopeless);
         // Nobody between here and the client should take silence for death.
@@ -219,11 +219,15 @@ export class ExecutionService {
    * 57: what no worker can run is told so, with what the nearest one lacks. With none at all it may wait, and so it may
    * for a pool that is known to have none at times.
    */
-  async #hopeless({ jobId, spec }: Waiting, { progress }: ExecutionFollower): Promise<ExecuteResponse | undefined> {
+  async #hopeless(
+    { jobId, spec }: Waiting,
+    { progress }: ExecutionFollower,
+    { caller: { tenant } }: BuildCall,
+  ): Promise<ExecuteResponse | undefined> {
     const { client, settings } = this.#execution;
     if (progress.stage !== Stage.QUEUED || this.#ports.clock.wallMs() - spec.queuedAtMs < settings.noWorkerMs)
       return undefined;
-    const [why] = await client.why(jobId).catch(() => []);
+    const [why] = await client.why(jobId, { of: { tenant } }).catch(() => []);
     if (why?.because.kind !== "no-executor" || why.because.nearest === undefined) return undefined;
     const { nearest, missing } = why.because;
     if (settings.pools.some((pool) => missing.includes(poolLabel(pool)))) return undefined;
