@@ -163,7 +163,7 @@ function oldKeys(state: State, nowMs: number): readonly SoftEvent[] {
   for (const { untilMs } of state.keys.values()) {
     const tooMany = state.keys.size - count > keysInMemoryMax;
     if (count >= tickStepsMax * 10 || (untilMs > nowMs && !tooMany)) break;
-    if (untilMs > nowMs) elsewhereUntilMs = untilMs;
+    if (untilMs > nowMs) elsewhereUntilMs = Math.max(elsewhereUntilMs, untilMs);
     count += 1;
   }
   return count === 0 ? [] : [{ kind: "keys-let-go", count, elsewhereUntilMs }];
