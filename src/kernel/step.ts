@@ -166,7 +166,7 @@ function oldKeys(state: State, nowMs: number): readonly SoftEvent[] {
     const { untilMs } = bound;
     const tooMany = state.keys.size - count > keysInMemoryMax || bytes > keyBytesInMemoryMax;
     if (count >= tickStepsMax * 10 || (untilMs > nowMs && !tooMany)) break;
-    if (untilMs > nowMs) elsewhereUntilMs = untilMs;
+    if (untilMs > nowMs) elsewhereUntilMs = Math.max(elsewhereUntilMs, untilMs);
     bytes -= bytesOfKey(key, bound);
     count += 1;
   }
