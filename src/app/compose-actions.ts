@@ -20,6 +20,7 @@ import { createSpawnedRunner } from "#worker/spawned-runner.ts";
 import type { ProcessRunner } from "#worker/process.ts";
 import { removeMarked } from "#worker/live-output.ts";
 import { Sandbox, type SandboxAbout } from "#worker/sandbox/sandbox.ts";
+import type { TaskCallers } from "#worker/sandbox/task-callers.ts";
 import { KeptFolders } from "#worker/stage/kept-folders.ts";
 import { LinkCache } from "#worker/stage/link-cache.ts";
 import { Tools, type ToolCounts, type ToolsPorts } from "#worker/tool/tools.ts";
@@ -51,6 +52,8 @@ export type Actions = {
   /** What an earlier life of this node began. */
   readonly resumes: readonly Resume[];
   readonly about: SandboxAbout;
+  /** Knows which callers on this machine are actions that run here. */
+  readonly callers: TaskCallers;
   /** Runs commands without a sandbox, from the same launcher. */
   readonly processes: ProcessRunner;
   /** Undefined where none stays. */
@@ -123,6 +126,7 @@ async function open(config: Config, folder: DataFolder, parts: ActionParts): Pro
     processes,
     tools: () => tools?.counts,
     about,
+    callers: sandbox.callers,
     close: () => owned.disposeAsync(),
   };
 }

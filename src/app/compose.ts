@@ -11,6 +11,7 @@ import { taskLabel as actionLabel } from "#doors/build/plan.ts";
 import { TenantTrees } from "#doors/build/tenant-trees.ts";
 import { Seen } from "#doors/build/why/seen.ts";
 import { planLabel, taskLabel } from "#doors/shell/plan.ts";
+import type { LoginLink } from "#edge/login.ts";
 import type { MetricsRegistry } from "#edge/metrics-registry.ts";
 import type { Cluster, Journal } from "#journal/journal.ts";
 import type { WorkClient } from "#shard/client.ts";
@@ -34,8 +35,10 @@ import { tellWhereEdgeIs } from "./edge-notice.ts";
 import { checkAlone, whyAlone } from "./join-check.ts";
 import { factsFor } from "./mesh-facts.ts";
 import { liveSource } from "./live-streams.ts";
+import { ownerToken } from "./owner-token.ts";
 import { peerEdges } from "./peer-edges.ts";
 import { systemClock } from "./system-clock.ts";
+import { checkSeparation } from "./task-separation.ts";
 import { workSources } from "./work-sources.ts";
 
 export type Running = {
@@ -48,6 +51,8 @@ export type Running = {
   /** Where the edge is served; none when it is not. */
   readonly edgePorts: readonly number[];
   readonly edgeAddresses: readonly string[];
+  /** A link that signs a browser in as the operator, once; undefined where there is no edge. */
+  loginLink(): LoginLink | undefined;
   readonly mesh: RunningMesh | undefined;
   /** Takes the node out of service, politely; `left` is when it is to be stopped. */
   readonly drain: Drain;
@@ -88,6 +93,7 @@ export async function startNode(
     labels,
     edgePorts,
     edgeAddresses,
+    loginLink: () => edge?.loginLink(),
     mesh,
     drain,
     async stop() {
@@ -110,6 +116,7 @@ async function openGround(
 ) {
   undo.use(await lockFolder(folder));
   const name = await nodeName(folder, config.node.name);
+  const owner = await ownerToken(folder);
   const random = new Random(randomUUID());
   const journal = await openJournal(config, folder, clock);
   undo.defer(() => journal.close());
@@ -119,7 +126,8 @@ async function openGround(
   const stored = await openStore(config, folder, { clock, log, peers: otherEdges });
   undo.defer(() => stored.close());
   const listenOn = config.node.listen.map((address) => (address === "unix" ? `unix:${folder.socket}` : address));
-  const secret = await clusterSecret(config.cluster.secretFile);
+  // To be on this machine is no credential: without a secret that nodes share, TCP is for the folder's owner alone.
+  const secret = (await clusterSecret(config.cluster.secretFile)) ?? owner;
   const tcp = createTcpTransport({ clock, listenOn, secret, advertise: config.node.advertise });
   undo.defer(() => tcp.close());
   const watching = await openWatching(config, { name, clock, random, log });
@@ -133,6 +141,7 @@ async function openGround(
     log,
     configFile,
     name,
+    owner,
     random,
     journal,
     mesh,
@@ -162,6 +171,8 @@ async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
   let worker: Worker | undefined; // shown in the node's facts, which are told before there is one
   const parts = { config, name, journal, stored, tcp, clock, random, observers, metrics: metrics.work, log };
   const sandbox = actions?.about.kind;
+  const warning = checkSeparation(config, actions?.about);
+  if (warning !== undefined) log(warning);
   const joined = joinNode(parts, () => ({ ...worker?.status(), actions: actions ? 1 : 0, sandbox }));
   const { node, client } = joined;
   await checkOthers(ground);
@@ -177,12 +188,20 @@ async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
     undo.defer(() => started.drain(0));
     worker = started;
   }
-  return { ...joined, worker, labels, runsActions: actions !== undefined, sandbox, tools: actions?.tools };
+  return {
+    ...joined,
+    worker,
+    labels,
+    runsActions: actions !== undefined,
+    sandbox,
+    tools: actions?.tools,
+    callers: actions?.callers,
+  };
 }
 
 async function serveEdge(ground: Ground, working: Working, drain: Drain, undo: AsyncDisposableStack) {
-  const { config, folder, clock, log, name, journal, stored, tcp, watching, trees, seen, peers } = ground;
-  const { node, client, routed, worker, labels, runsActions, tools } = working;
+  const { config, folder, clock, log, name, owner, journal, stored, tcp, watching, trees, seen, peers } = ground;
+  const { node, client, routed, worker, labels, runsActions, tools, callers } = working;
   const { metrics } = watching;
   const live = liveSource({ name, streams: stored.streams }, node, tcp);
   const execution = executionPorts(config, {
@@ -198,7 +217,8 @@ async function serveEdge(ground: Ground, working: Working, drain: Drain, undo: A
   const show = (registry: MetricsRegistry): void =>
     watching.show(registry, { node, worker: () => worker, labels, upkeep: stored.upkeep, tools });
   const shown = { show, stored: metrics.stored, countedFor: metrics.countedFor.bind(metrics) };
-  const edge = await composeEdge(config, { clock, node, routed, journal, cache, peers, drain, metrics: shown, log });
+  const parts = { clock, node, routed, journal, cache, peers, drain, metrics: shown, owner, callers, log };
+  const edge = await composeEdge(config, parts);
   if (!edge) return undefined;
   undo.defer(() => edge.close());
   undo.use(await tellWhereEdgeIs(folder, edge, { isTls: config.edge.tls !== undefined, log }));

@@ -1,7 +1,7 @@
 /** Where a node keeps what it has, and how others on this machine find it. */
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
-import { mkdir, open, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdir, open, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -36,11 +36,14 @@ export const defaultDataPath = (env: NodeJS.ProcessEnv): string => env["MILLRACE
 /** The folder belongs to one node at a time, from here until the lock is disposed of. */
 export async function lockFolder(folder: DataFolder): Promise<AsyncDisposable> {
   await mkdir(folder.path, { recursive: true, mode: 0o700 });
-  const path = join(folder.path, "up.pid");
+  await closeToOthers(folder.path);
+  const path = join(folder.path, lockName);
   for (let tries = 0; ; tries += 1) {
     try {
       await using file = await open(path, "wx", 0o600);
       await file.writeFile(livingProcess(process.pid) ?? "");
+      // What a node that was killed has published leads to whoever listens there now.
+      for (const name of ["address", "edge-address"]) await rm(join(folder.path, name), { force: true });
       return { [Symbol.asyncDispose]: () => rm(path, { force: true }) };
     } catch (cause) {
       const errno = (cause as NodeJS.ErrnoException).code;
@@ -50,7 +53,22 @@ export async function lockFolder(folder: DataFolder): Promise<AsyncDisposable> {
   }
 }
 
+const lockName = "up.pid";
 const lockTries = 30;
+
+/** Whoever may write to the folder could put files of their own in the place of the node's. */
+async function closeToOthers(path: string): Promise<void> {
+  const { mode, uid } = await stat(path);
+  const isOurs = uid === process.getuid?.() || process.getuid?.() === 0;
+  if (process.platform !== "win32" && isOurs && (mode & 0o022) !== 0) await chmod(path, mode & 0o7755);
+}
+
+/** Whether a node has the folder at the moment. */
+export function hasLivingNode(folder: DataFolder): boolean {
+  const path = join(folder.path, lockName);
+  const holder = existsSync(path) ? readFileSync(path, "utf8").trim() : "";
+  return holder !== "" && livingProcess(Number(holder.split(" ")[0])) === holder;
+}
 
 /** Takes away the lock of one that was killed, and waits a moment for one that is just dying. */
 async function makeWay(folder: DataFolder, path: string, tries: number): Promise<void> {

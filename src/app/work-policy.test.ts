@@ -9,7 +9,9 @@ import type { Command } from "#kernel/command.ts";
 import type { ShardRequest } from "#shard/protocol.ts";
 import { workPolicy } from "./work-policy.ts";
 
-const policy = workPolicy(new Admission(undefined as never, new ManualClock(), () => {}));
+const policy = workPolicy(
+  new Admission({ authenticator: undefined as never, clock: new ManualClock(), refused: () => {} }),
+);
 
 const operator = principal({ name: "ops", tenant: allTenants, roles: ["operator"] }, "token");
 const worker = (tenant: string): Principal => principal({ name: "runner", tenant, roles: ["executor"] }, "token");

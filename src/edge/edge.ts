@@ -11,20 +11,25 @@ import type { H2Limits } from "#h2/limits.ts";
 import { Health } from "#wire/generated/grpc/health/v1/health.ts";
 import { ServerReflection } from "#wire/generated/grpc/reflection/v1/reflection.ts";
 import { ServerReflection as ServerReflectionAlpha } from "#wire/generated/grpc/reflection/v1alpha/reflection.ts";
-import { Admission, type Admitted } from "./admission.ts";
+import { Admission, type Admitted, type TaskWatch } from "./admission.ts";
+import type { OwnerToken } from "./authenticate.ts";
 import { continueWhenRead } from "./continue-when-read.ts";
 import { serveFetch } from "./fetch-over-h2.ts";
 import { healthHandlers } from "./health-service.ts";
-import { openIdentity } from "./identity.ts";
+import { openIdentity, ownerGrant } from "./identity.ts";
 import type { Identity } from "./identity-config.ts";
 import type { Log } from "./log.ts";
 import { edgeMetrics, type MethodMetrics } from "./metrics-edge.ts";
+import { createLogin, type LoginLink } from "./login.ts";
 import { processMetrics } from "./metrics-process.ts";
 import { MetricsRegistry } from "./metrics-registry.ts";
 import type { Action } from "./policy.ts";
-import { openPort, type Peer, type Port } from "./port.ts";
+import { openPort, peerOf, type Peer, type Port } from "./port.ts";
+import { principal } from "./principal.ts";
+import type { Refusal } from "./refusal.ts";
 import { reflectionHandler } from "./reflection-service.ts";
 import { httpRoutes, type ServeElsewhere } from "./routes.ts";
+import { Sessions } from "./sessions.ts";
 import type { Tls } from "./tls-config.ts";
 import { tlsServerOptions } from "./tls-files.ts";
 import { TlsReload } from "./tls-reload.ts";
@@ -33,6 +38,10 @@ export type EdgeOptions = {
   readonly clock: Clock;
   readonly listen: readonly { readonly host: string; readonly port: number }[];
   readonly identity: Identity;
+  /** Of the data folder: an operator's, on this machine. */
+  readonly owner?: OwnerToken | undefined;
+  /** Tells tasks of this node from other callers on this machine; left out: there are no tasks. */
+  readonly tasks?: TaskWatch | undefined;
   readonly tls?: Tls | undefined;
   readonly h2?: Partial<H2Limits>;
   readonly messageBytesMax?: number;
@@ -50,6 +59,8 @@ export type Edge = {
   readonly metrics: MetricsRegistry;
   /** With TLS: tells the certificate that is shown, as PEM, at once and whenever there is a new one. */
   onCertificate(told: (pem: string) => void): void;
+  /** A link that signs a browser in as the owner of the data folder, once. */
+  loginLink(): LoginLink;
   close(): Promise<void>;
 };
 
@@ -72,7 +83,7 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
   const { clock, log, isReady } = options;
   await using undo = new AsyncDisposableStack();
   const trouble = (error: unknown): void => log.warn("identity-trouble", { error });
-  const identity = undo.use(await openIdentity(options.identity, { clock, onTrouble: trouble }));
+  const identity = undo.use(await openIdentity(options.identity, { clock, onTrouble: trouble, owner: options.owner }));
   const closing = new AbortController();
   const registry = new MetricsRegistry();
   undo.use(processMetrics(registry));
@@ -84,7 +95,11 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
     if (!found) byMethod.set(path, (found = metrics.method(path)));
     return found;
   };
-  const admission = new Admission(identity.authenticator, clock, ({ reason }) => metrics.refused(reason));
+  const { authenticator } = identity;
+  const sessions = new Sessions(clock);
+  const refused = ({ reason }: Refusal): void => metrics.refused(reason);
+  const admission = new Admission({ authenticator, clock, refused, sessions, tasks: options.tasks });
+  const login = createLogin(sessions, authenticator, admission);
 
   const actionOf = new Map<string, Action>(builtIn);
   const server: GrpcServer<Admitted> = new GrpcServer<Admitted>({
@@ -111,13 +126,14 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
 
   const routes = httpRoutes({
     admission,
+    login,
     registry,
     isReady,
     elsewhere: options.http?.(admission, registry),
   });
   const failed = (error: unknown): void => log.error("request-failed", { error });
   const listener = getRequestListener(
-    (request, { incoming }) => routes.fetch(request, { peer: peerOf(incoming.socket) }),
+    (request, { incoming }) => routes.fetch(request, { peer: peerOn(incoming.socket) }),
     { overrideGlobalObjects: false },
   );
   const http1 = createServer(http1Limits, (request, response) => void listener(request, response));
@@ -154,6 +170,7 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
     ports: ports.map(({ port }) => port),
     metrics: registry,
     onCertificate: (told) => void reload?.keepUpToDate({ setSecureContext: ({ cert }) => told(String(cert)) }),
+    loginLink: () => login.linkFor(principal(ownerGrant, "owner")),
     close: () => owned.disposeAsync(),
   };
 }
@@ -161,11 +178,11 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
 const peers = new WeakMap<Socket, Peer>();
 
 /** One for each connection, so that what is known of it is found again. */
-function peerOf(socket: Socket): Peer {
+function peerOn(socket: Socket): Peer {
   let peer = peers.get(socket);
   if (!peer) {
     const tls = "getPeerX509Certificate" in socket ? (socket as TLSSocket) : undefined;
-    peers.set(socket, (peer = { address: socket.remoteAddress ?? "", tls }));
+    peers.set(socket, (peer = peerOf(socket, tls)));
   }
   return peer;
 }

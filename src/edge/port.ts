@@ -16,9 +16,26 @@ import { sniff } from "./sniff.ts";
 /** What is known of a connection, for whoever asks who is calling. */
 export type Peer = {
   readonly address: string;
+  /** Both ends of the connection; undefined where it is gone already. */
+  readonly ends?: ConnectionEnds | undefined;
   /** TLS: the client may have shown a certificate. */
   readonly tls: TLSSocket | undefined;
 };
+
+export type ConnectionEnds = {
+  readonly localAddress: string;
+  readonly localPort: number;
+  readonly remoteAddress: string;
+  readonly remotePort: number;
+};
+
+export function peerOf(socket: Socket, tls: TLSSocket | undefined): Peer {
+  const { localAddress, localPort, remoteAddress, remotePort } = socket;
+  const isThere = localAddress !== undefined && localPort !== undefined && remotePort !== undefined;
+  const ends =
+    isThere && remoteAddress !== undefined ? { localAddress, localPort, remoteAddress, remotePort } : undefined;
+  return { address: remoteAddress ?? "", ends, tls };
+}
 
 export type PortOptions = {
   readonly host: string;
@@ -62,7 +79,7 @@ export async function openPort(options: PortOptions): Promise<Port> {
 
   function adoptH2(socket: Socket, firstBytes?: Buffer): void {
     options.accepted?.("h2");
-    const peer: Peer = { address: socket.remoteAddress ?? "", tls: tls ? (socket as TLSSocket) : undefined };
+    const peer = peerOf(socket, tls ? (socket as TLSSocket) : undefined);
     const h2 = new H2Socket(socket, {
       role: "server",
       clock,
