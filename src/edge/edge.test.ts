@@ -60,7 +60,7 @@ describe("one port", () => {
   let isReady = true;
 
   before(async () => {
-    edge = await edgeWith({}, () => isReady);
+    edge = await edgeWith({ anonymous: { tenant: "a", roles: ["viewer"] } }, () => isReady);
     port = edge.ports[0] ?? 0;
   });
   after(() => edge.close());

@@ -243,9 +243,12 @@ export const anonymousDefault: NonNullable<Identity["anonymous"]> = {
   from: "loopback",
 };
 
-/** Whether nothing is set, so that only this machine may call. */
+/**
+ * Whether nothing is set, so that only this machine may call. Behind a proxy everybody seems to call from this machine:
+ * then nobody is known by that.
+ */
 export const isThisMachineOnly = (identity: Identity): boolean =>
-  identity.anonymous === undefined && !isAuthenticating(identity);
+  identity.anonymous === undefined && !isAuthenticating(identity) && !identity.cleartext;
 
 /** Why a node with these settings must not listen there, or undefined. `host` undefined is a Unix socket. */
 export function whyNotListen(
