@@ -4,6 +4,8 @@ import { chmodSync, mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
+import { dataFolder } from "#app/data-folder.ts";
+import { readOwnerToken } from "#app/owner-token.ts";
 import { systemClock } from "#app/system-clock.ts";
 import { GrpcClient } from "#grpc/client.ts";
 import { connectH2 } from "#h2/client.ts";
@@ -118,10 +120,16 @@ export class Fleet implements AsyncDisposable {
   }
 
   /** How many actions it runs just now, by its own word. */
-  async running({ edge }: Member): Promise<number> {
-    const answer = await fetch(`http://${edge}/metrics`, { signal: AbortSignal.timeout(1_000) });
+  async running(member: Member): Promise<number> {
+    const headers = this.headers(member);
+    const answer = await fetch(`http://${member.edge}/metrics`, { headers, signal: AbortSignal.timeout(1_000) });
     const pools = (await answer.text()).matchAll(/^millrace_worker_running\{[^}]*\} (\d+)/gm);
     return [...pools].reduce((sum, [, count]) => sum + Number(count), 0);
+  }
+
+  /** Of the node's operator: with the token in its folder. */
+  headers({ name }: Member): { readonly authorization: string } {
+    return { authorization: `Bearer ${readOwnerToken(dataFolder(join(this.folder, name)))}` };
   }
 
   /** A client of one node, and of no other. */

@@ -51,6 +51,8 @@ export type Running = {
   /** Where the edge is served; none when it is not. */
   readonly edgePorts: readonly number[];
   readonly edgeAddresses: readonly string[];
+  /** The token of the data folder. */
+  readonly owner: string;
   /** A link that signs a browser in as the operator, once; undefined where there is no edge. */
   loginLink(): LoginLink | undefined;
   readonly mesh: RunningMesh | undefined;
@@ -81,7 +83,7 @@ export async function startNode(
   const mesh = await joinMesh(ground, working, edge, undo);
   const local = ground.listenOn.find((address) => address.startsWith("unix:")); // tools know no secret
   undo.use(await publishAddress(folder, local ?? node.address));
-  const { name, journal } = ground;
+  const { name, journal, owner } = ground;
   const { ports: edgePorts = [], addresses: edgeAddresses = [] } = edge ?? {};
   const owned = undo.move();
   return {
@@ -93,6 +95,7 @@ export async function startNode(
     labels,
     edgePorts,
     edgeAddresses,
+    owner,
     loginLink: () => edge?.loginLink(),
     mesh,
     drain,

@@ -1,5 +1,14 @@
 import { equal, match, notEqual, ok } from "node:assert/strict";
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -50,13 +59,17 @@ for (const [what, spoil] of Object.entries(spoiled))
     equal(statSync(ownerTokenFile(it.folder)).mode & 0o777, 0o600);
   });
 
-test("what a killed node published is gone with the next one's lock, and others cannot write there", { skip }, async () => {
-  using it = scene();
-  chmodSync(it.folder.path, 0o777);
-  await publishEdge(it.folder, { url: "http://127.0.0.1:1" });
-  ok(!hasLivingNode(it.folder), "nobody's word");
-  await using _lock = await lockFolder(it.folder);
-  equal(publishedEdge(it.folder), undefined);
-  ok(hasLivingNode(it.folder));
-  equal(statSync(it.folder.path).mode & 0o777, 0o755);
-});
+test(
+  "what a killed node published is gone with the next one's lock, and others cannot write there",
+  { skip },
+  async () => {
+    using it = scene();
+    chmodSync(it.folder.path, 0o777);
+    await publishEdge(it.folder, { url: "http://127.0.0.1:1" });
+    ok(!hasLivingNode(it.folder), "nobody's word");
+    await using _lock = await lockFolder(it.folder);
+    equal(publishedEdge(it.folder), undefined);
+    ok(hasLivingNode(it.folder));
+    equal(statSync(it.folder.path).mode & 0o777, 0o755);
+  },
+);

@@ -1,6 +1,6 @@
 /**
  * google.longrunning.Operations over jobs of this door: each tenant sees its own, and none of others. Who may run actions
- * and not read the tenant's work sees those that it began itself, while they run.
+ * and not read the tenant's work sees those that it began itself.
  */
 import { parseDigest } from "#base/digest.ts";
 import { grpcCode, GrpcError } from "#grpc/status.ts";
@@ -146,10 +146,11 @@ export class OperationsService {
     const { view } = job;
     if (view.tenant !== call.caller.tenant || !doors.includes(view.door)) throw missing;
     const spec = readSpec(view.spec);
-    const own =
-      spec?.instance ?? readBuildSpec(view.spec)?.instance ?? readOutcome(view.tasks[0]?.result)?.instance ?? instance;
+    const outcome = readOutcome(view.tasks[0]?.result);
+    const own = spec?.instance ?? readBuildSpec(view.spec)?.instance ?? outcome?.instance ?? instance;
     if (own !== instance) throw missing;
-    if (!call.caller.may("work.read") && spec?.principal !== call.caller.principal) throw missing;
+    const asker = spec?.principal ?? outcome?.principal;
+    if (!call.caller.may("work.read") && (view.door !== door || asker !== call.caller.principal)) throw missing;
     return { jobId, name, job, spec };
   }
 

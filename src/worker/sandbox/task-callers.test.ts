@@ -114,15 +114,19 @@ describe("callers on this machine", { skip, timeout: 20_000 }, () => {
     }
   });
 
-  test("that hide what they hold may be tasks", { skip: isRoot && "needs a plain user: root sees everything" }, async () => {
-    const { callers } = callersOf(undefined, 1);
-    callers.sharing(never);
-    const { port } = server.address() as AddressInfo;
-    const before = accepted.length;
-    const hide = `import ctypes,socket,time; s=socket.create_connection(("127.0.0.1",${port})); ctypes.CDLL(None).prctl(4,0); time.sleep(60)`;
-    children.push(spawn("python3", ["-c", hide], { stdio: "ignore" }));
-    await until("it has connected", () => accepted.length > before);
-    const { localAddress = "", localPort = 0, remoteAddress = "", remotePort = 0 } = accepted[before] ?? {};
-    equal(await callers.isTask({ localAddress, localPort, remoteAddress, remotePort }), "unclear");
-  });
+  test(
+    "that hide what they hold may be tasks",
+    { skip: isRoot && "needs a plain user: root sees everything" },
+    async () => {
+      const { callers } = callersOf(undefined, 1);
+      callers.sharing(never);
+      const { port } = server.address() as AddressInfo;
+      const before = accepted.length;
+      const hide = `import ctypes,socket,time; s=socket.create_connection(("127.0.0.1",${port})); ctypes.CDLL(None).prctl(4,0); time.sleep(60)`;
+      children.push(spawn("python3", ["-c", hide], { stdio: "ignore" }));
+      await until("it has connected", () => accepted.length > before);
+      const { localAddress = "", localPort = 0, remoteAddress = "", remotePort = 0 } = accepted[before] ?? {};
+      equal(await callers.isTask({ localAddress, localPort, remoteAddress, remotePort }), "unclear");
+    },
+  );
 });
