@@ -27,7 +27,7 @@ import { Tools, type ToolCounts, type ToolsPorts } from "#worker/tool/tools.ts";
 import { actionsHome, leaveHome } from "./actions-home.ts";
 import { executionSettings } from "./compose-build.ts";
 import type { Config } from "./config.ts";
-import type { DataFolder } from "./data-folder.ts";
+import { defaultDataPath, type DataFolder } from "./data-folder.ts";
 import { hiddenPaths } from "./hidden-paths.ts";
 
 export type ActionParts = {
@@ -99,7 +99,8 @@ async function open(config: Config, folder: DataFolder, parts: ActionParts): Pro
       ownLanes: slots,
       clock,
       log,
-      hidden: hiddenPaths(config, folder, parts.configFile),
+      // The usual folder may be another node's, of the same user.
+      hidden: [...hiddenPaths(config, folder, parts.configFile), defaultDataPath(process.env)],
       isolation: { want: config.worker.sandbox },
       freeBytesMin: config.worker.diskFreeMin,
       memoryBytesMax: config.worker.memoryMax,

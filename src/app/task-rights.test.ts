@@ -3,7 +3,7 @@
  * tries against its own node is refused. In the sandbox and without; as root and, by running this file once more, as a
  * plain user.
  */
-import { deepEqual, equal, match, ok } from "node:assert/strict";
+import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { chmodSync, existsSync, mkdtempSync, readFileSync } from "node:fs";
@@ -11,6 +11,8 @@ import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { after, before, describe, test } from "node:test";
+import { isFault } from "#base/fault.ts";
+import { tokenSha256 } from "#edge/bearer.ts";
 import { callOf } from "#shard/work-calls.ts";
 import { othersCanEnter } from "#test/postgres-user.ts";
 import { clearAway } from "#test/clear-away.ts";
@@ -91,6 +93,7 @@ for (const { kind, skip } of kinds)
       let lab: Lab;
       let bench: Bench;
       const proofs = mkdtempSync(join(isRoot ? "/var/lib" : (process.env[asUser] ?? homedir()), "millrace-rights-"));
+      const elsewhere = join(proofs, "elsewhere.sock");
       /** Otherwise what runs is the node's own user: its files are no secret from it, and the node says so. */
       const isApart = kind === "bubblewrap" || isRoot;
 
@@ -98,7 +101,10 @@ for (const { kind, skip } of kinds)
         // What is temporary no sandbox shows: the node's folder is to be where it could be seen.
         process.env["TMPDIR"] = proofs;
         chmodSync(proofs, 0o711);
-        lab = await Lab.open({ worker: { slots: 2, sandbox: kind, toolsMax: 0 }, node: { stopWithin: "100ms" } });
+        lab = await Lab.open({
+          worker: { slots: 2, sandbox: kind, toolsMax: 0 },
+          node: { stopWithin: "100ms", listen: ["unix", `unix:${elsewhere}`] },
+        });
         bench = new Bench(lab.client());
       });
       after(async () => {
@@ -116,7 +122,7 @@ for (const { kind, skip } of kinds)
           calls: [shellJob(join(proofs, "proof")), ...buildCalls],
           requests,
           files: isApart ? files : [],
-          sockets: isApart ? [inData("node.sock"), join(lab.root, "actions", "sock")] : [],
+          sockets: isApart ? [inData("node.sock"), elsewhere, join(lab.root, "actions", "sock")] : [],
           pids: isApart ? [process.pid] : [],
         };
         const action = await bench.action(
@@ -161,6 +167,23 @@ for (const { kind, skip } of kinds)
           lab.log.some((line) => /actions run as the node's own user/.test(line)),
           !isApart,
         ));
+
+      if (!isApart)
+        test("may not be run where a second tenant relies on being apart", async () => {
+          const tokens = ["mill", "bakery"].map((tenant) => ({
+            name: tenant,
+            tenant,
+            roles: ["member"],
+            sha256: tokenSha256(tenant),
+          }));
+          const edge = { listen: ["127.0.0.1:0"], identity: { tokens } };
+          await rejects(
+            Lab.open({ edge, worker: { sandbox: kind } }),
+            (error) => isFault(error, "invalid") && /install bubblewrap.*as root.*worker\.enabled/.test(error.message),
+          );
+          await using alone = await Lab.open({ edge, worker: { enabled: false } });
+          ok(alone.node);
+        });
 
       if (kind === "bubblewrap")
         test("without a network reaches nothing", async () => {
