@@ -17,6 +17,7 @@ import { testAuthority } from "#edge/certificate-testing.ts";
 import { clearAway } from "#test/clear-away.ts";
 import { until } from "#test/until.ts";
 import { runLine } from "#cli/line.ts";
+import { serverOf } from "#cli/server.ts";
 
 const token = "ops-secret-0123456789-0123456789-0123456789";
 const identity = { tokens: [{ name: "ops", tenant: "*", roles: ["operator"], sha256: tokenSha256(token) }] };
@@ -263,9 +264,9 @@ describe("the token of a data folder", { timeout: 60_000 }, () => {
       await publishEdge(dataFolder(data), { url: `http://127.0.0.1:${(other.address() as AddressInfo).port}` });
       await asOwner(data, "peers");
       equal(heard.pop(), `Bearer ${secret}`, "the node that has the folder is told");
-      await publishEdge(dataFolder(data), { url: `http://node.example:${(other.address() as AddressInfo).port}` });
-      equal((await asOwner(data, "peers")).code, 1);
-      equal(heard.length, 0);
+      deepEqual(serverOf({ data }, {}).headers, { authorization: `Bearer ${secret}` });
+      await publishEdge(dataFolder(data), { url: "https://node.example:8980" });
+      deepEqual(serverOf({ data }, {}).headers, {}, "it counts on this machine only, and goes nowhere else");
     } finally {
       other.close();
     }

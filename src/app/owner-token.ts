@@ -7,7 +7,8 @@ import { lstat, open, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { Fault } from "#base/fault.ts";
 import { newToken, tokenProblem } from "#edge/bearer.ts";
-import type { DataFolder } from "./data-folder.ts";
+import { isLoopbackHost } from "#edge/loopback.ts";
+import { hasLivingNode, type DataFolder } from "./data-folder.ts";
 
 const fileMode = 0o600;
 const tokenLengthMax = 200;
@@ -28,6 +29,15 @@ export function readOwnerToken(folder: DataFolder): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+/**
+ * The token for the node that published this address in its folder: on this machine only, where it counts, and not for
+ * whoever listens now where a node did that is dead.
+ */
+export function ownerTokenFor(folder: DataFolder, url: string): string | undefined {
+  const host = new URL(url).hostname.replace(/^\[|\]$/g, "");
+  return isLoopbackHost(host) && hasLivingNode(folder) ? readOwnerToken(folder) : undefined;
 }
 
 async function kept(path: string): Promise<string | undefined> {

@@ -3,7 +3,7 @@
  * Prints one line of JSON: what became of each try. A program by itself: `node attack.ts '{"port": ...}'`.
  */
 import { closeSync, openSync, readFileSync, readdirSync, readSync } from "node:fs";
-import { connect as connectHttp2 } from "node:http2";
+import { connect as connectHttp2, type IncomingHttpHeaders } from "node:http2";
 import { connect } from "node:net";
 
 export type AttackPlan = {
@@ -38,9 +38,9 @@ function called(port: number, path: string, body: Buffer): Promise<string> {
       "content-type": "application/grpc",
       te: "trailers",
     });
-    const heard = (headers: Record<string, unknown>): void => {
-      if (headers["grpc-status"] !== undefined)
-        end(`grpc-status ${String(headers["grpc-status"])} ${decodeURIComponent(String(headers["grpc-message"]))}`);
+    const heard = (headers: IncomingHttpHeaders): void => {
+      const { "grpc-status": status, "grpc-message": message = "" } = headers;
+      if (typeof status === "string") end(`grpc-status ${status} ${decodeURIComponent([message].flat().join())}`);
     };
     stream.on("response", heard);
     stream.on("trailers", heard);

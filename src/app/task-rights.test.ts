@@ -49,8 +49,8 @@ const bytesOf = <Q>(method: Method<Q, unknown>, request: Q): string =>
 function shellJob(proof: string): readonly [string, string, string] {
   const { shardKey: _, ...order } = orderFromCommand(["/bin/sh", "-c", `id > ${proof}`], { tenant: "default" });
   const request = { kind: "command", shard: 0, command: { ...order, kind: "submit" } } as const;
-  const { method, writeRequest } = callOf(request);
-  return ["Submit", method.path, bytesOf(method, writeRequest(request))];
+  const call = callOf(request);
+  return ["Submit", call.method.path, bytesOf(call.method, call.writeRequest(request))];
 }
 
 const { updateActionResult } = ActionCache.methods;
@@ -178,7 +178,9 @@ for (const { kind, skip } of kinds)
           }));
           const edge = { listen: ["127.0.0.1:0"], identity: { tokens } };
           await rejects(
-            Lab.open({ edge, worker: { sandbox: kind } }),
+            async () => {
+              await using _lab = await Lab.open({ edge, worker: { sandbox: kind } });
+            },
             (error) => isFault(error, "invalid") && /install bubblewrap.*as root.*worker\.enabled/.test(error.message),
           );
           await using alone = await Lab.open({ edge, worker: { enabled: false } });

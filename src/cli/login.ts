@@ -1,4 +1,3 @@
-import type { LoginLink } from "#edge/login.ts";
 import { formatDuration } from "#base/units.ts";
 import { command } from "./command.ts";
 import { askServer, serverFlags, serverOf } from "./server.ts";
@@ -14,7 +13,7 @@ export const login = command({
   async run({ values }, { env, out }) {
     const server = serverOf(values, env);
     const answer = await askServer(server, "/api/login", "get a link to sign in", { method: "POST" });
-    const { path, forMs } = (await answer.json()) as LoginLink;
+    const { path, forMs } = (await answer.json()) as { readonly path: string; readonly forMs: number };
     const url = `${server.base}${path}`;
     if (values.json) out(JSON.stringify({ url, forMs }));
     else {

@@ -1,10 +1,9 @@
 /** The node that a command asks over HTTP: the flags, then the environment, then the data folder. */
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { dataFolder, defaultDataPath, hasLivingNode, publishedEdge, type DataFolder } from "#app/data-folder.ts";
-import { readOwnerToken } from "#app/owner-token.ts";
+import { dataFolder, defaultDataPath, publishedEdge, type DataFolder } from "#app/data-folder.ts";
+import { ownerTokenFor } from "#app/owner-token.ts";
 import { Fault, isFault, type FaultCode } from "#base/fault.ts";
-import { isLoopbackHost } from "#edge/loopback.ts";
 import { jsonFlag, type Flags } from "./command.ts";
 import type { Trust } from "./server-tls.ts";
 
@@ -56,15 +55,13 @@ const bearing = (token: string | undefined): Server["headers"] =>
   token === undefined ? {} : { authorization: `Bearer ${token}` };
 
 /**
- * What it tells in its folder is looked up for every request: its certificate may be renewed meanwhile. The folder's own
- * token goes to that node alone, which knows it on this machine only: not to whoever listens where a dead one did, and
- * over TLS only to who shows the certificate in the folder.
+ * What it tells in its folder is looked up for every request: its certificate may be renewed meanwhile. With TLS the
+ * folder's own token goes only to who shows that certificate.
  */
 function serverIn(folder: DataFolder, said: string | undefined): Server {
   const told = publishedEdge(folder);
   if (!told) throw new Fault("unavailable", doing, { data: folder.path, why: "no node is running there" });
-  const isNear = isLoopbackHost(new URL(told.url).hostname.replace(/^\[|\]$/g, ""));
-  const token = said ?? (isNear && hasLivingNode(folder) ? readOwnerToken(folder) : undefined);
+  const token = said ?? ownerTokenFor(folder, told.url);
   const trust = { kind: "same", certificate: () => publishedEdge(folder)?.certificate } as const;
   return { base: told.url, trust, headers: bearing(token) };
 }

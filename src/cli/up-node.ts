@@ -114,9 +114,11 @@ async function factsOf(running: Running, config: Config, folder: DataFolder, wor
   };
 }
 
-function linkOf({ loginLink, edgeAddresses }: Running, { edge }: Config): UpFacts["login"] {
-  const link = loginLink();
-  return link && { url: `${urlFromHere(edgeAddresses, edge.tls !== undefined)}${link.path}`, forMs: link.forMs };
+function linkOf(running: Running, { edge }: Config): UpFacts["login"] {
+  const link = running.loginLink();
+  return (
+    link && { url: `${urlFromHere(running.edgeAddresses, edge.tls !== undefined)}${link.path}`, forMs: link.forMs }
+  );
 }
 
 /** The same line is said once, then at most every ten seconds, with how often it came meanwhile. */

@@ -49,15 +49,18 @@ test("a table of the kernel's is read, with sockets of IPv6 that speak IPv4", { 
    3: 0100007F:C003 0100007F:2314 06 00000000:00000000 03:00000179 00000000     0        0 0 3 0
    4: 000080FE00000000000000000100000A:C004 000080FE00000000000000000200000A:2314 01 0:0 00:0 0 1004 0 14 1 0 20
 `;
-  const { otherEndOf } = socketsIn(table);
+  const sockets = socketsIn(table);
   const near = { localAddress: "127.0.0.1", localPort: 8980, remoteAddress: "127.0.0.1" };
-  deepEqual(otherEndOf({ ...near, remotePort: 0xc001 }), { uid: 1001, inode: 12 });
-  deepEqual(otherEndOf({ ...near, remotePort: 0xc002 }), { uid: 1002, inode: 13 });
-  deepEqual(otherEndOf({ ...near, remoteAddress: "::ffff:127.0.0.1", remotePort: 0xc001 }), { uid: 1001, inode: 12 });
-  deepEqual(otherEndOf({ ...near, remotePort: 0xc003 }), { uid: 0, inode: 0 }, "nobody's any more");
+  deepEqual(sockets.otherEndOf({ ...near, remotePort: 0xc001 }), { uid: 1001, inode: 12 });
+  deepEqual(sockets.otherEndOf({ ...near, remotePort: 0xc002 }), { uid: 1002, inode: 13 });
+  deepEqual(sockets.otherEndOf({ ...near, remoteAddress: "::ffff:127.0.0.1", remotePort: 0xc001 }), {
+    uid: 1001,
+    inode: 12,
+  });
+  deepEqual(sockets.otherEndOf({ ...near, remotePort: 0xc003 }), { uid: 0, inode: 0 }, "nobody's any more");
   const far = { localAddress: "fe80::a00:2%eth0", localPort: 8980, remoteAddress: "fe80::a00:1%eth0" };
-  deepEqual(otherEndOf({ ...far, remotePort: 0xc004 }), { uid: 1004, inode: 14 });
-  equal(otherEndOf({ ...near, remotePort: 0xc009 }), undefined);
+  deepEqual(sockets.otherEndOf({ ...far, remotePort: 0xc004 }), { uid: 1004, inode: 14 });
+  equal(sockets.otherEndOf({ ...near, remotePort: 0xc009 }), undefined);
 });
 
 test("a process descends from its parents, and not from itself's children", { skip }, () => {
