@@ -1,4 +1,4 @@
-/** What a node without settings lets callers on its machine do without credentials: use the cache, run actions; no more. */
+/** Without settings, a node lets callers on its machine use the cache and run actions without credentials; no more. */
 import { deepEqual, equal, ok, rejects } from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";

@@ -1,6 +1,6 @@
 /**
- * The token of a data folder: whoever can read it owns the node, and is its operator. It is made once and kept; one that
- * was deleted, is damaged, or could be read by others, is replaced when the node starts.
+ * The token of a data folder: whoever can read it owns the node, and is its operator. It is made once and kept. One
+ * that was deleted, is damaged, or could be read by others, is replaced when the node starts.
  */
 import { readFileSync } from "node:fs";
 import { lstat, open, readFile, rename, rm } from "node:fs/promises";

@@ -1,5 +1,5 @@
 /**
- * What a hostile action runs (task-rights.test.ts): every way to the node that it can think of, from inside its sandbox.
+ * What a hostile action runs (task-rights.test.ts): it tries every way to the node from inside its sandbox.
  * Prints one line of JSON: what became of each try. A program by itself: `node attack.ts '{"port": ...}'`.
  */
 import { closeSync, openSync, readFileSync, readdirSync, readSync } from "node:fs";

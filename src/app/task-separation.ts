@@ -1,6 +1,6 @@
 /**
- * Whether what runs here could become the node: actions without a sandbox, as the node's own user, can read its token and
- * its secrets, and can send it signals. That is all right for somebody who has the node to themselves. Pure.
+ * Whether what runs here could become the node: actions without a sandbox, as the node's own user, can read its token
+ * and its secrets, and can send it signals. That is all right for somebody who has the node to themselves. Pure.
  */
 import { Fault } from "#base/fault.ts";
 import { isLoopbackHost } from "#edge/loopback.ts";

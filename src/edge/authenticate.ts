@@ -2,8 +2,8 @@
  * Who calls, from all that a call brings along. Where a call comes from is no credential: without one, callers on this
  * machine get what `anonymous` says, and tasks of this node get nothing (I4).
  *
- * I1. Credentials that were shown decide. A bad token, or a browser's ended session (admission.ts), is refused; it never
- *     falls back to a certificate, and neither falls back to anonymous.
+ * I1. Credentials that were shown decide. A bad token, or a browser's ended session (admission.ts), is refused; it
+ *     never falls back to a certificate, and neither falls back to anonymous.
  * I2. Nothing is kept or compared but hashes of tokens; no refusal says anything that depends on a secret.
  * I3. What is known is answered at once; only a JWT that was not seen before is verified, and that within a limit.
  * I4. A task of this node is never anonymous: while one shares the node's network, a caller without credentials is

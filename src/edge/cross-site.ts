@@ -12,7 +12,7 @@ export type Asked = {
   readonly origin: string | null;
   /** Whether it is believed for where it comes from: in clear, from this machine, with nothing to prove who it is. */
   readonly isUnproven: boolean;
-  /** Whether it counts as a browser's session: the browser sends the cookie whatever page asks, at any port of the host. */
+  /** Whether it shows a session's cookie, which the browser sends whatever page asks, to any port of the host. */
   readonly hasSession?: boolean;
 };
 

@@ -182,8 +182,8 @@ const Certificate = z
 
 const Settings = z.strictObject({
   anonymous: Anonymous.optional().describe(
-    "Callers without credentials. Left out: they are turned away, unless no tokens, issuers or certificates are given " +
-      "either; then callers from this machine are builders and write results, in the tenant `default`.",
+    "Callers without credentials. Left out: they are turned away. But where no tokens, issuers or certificates are " +
+      "given either, callers from this machine are builders and write results, in the tenant `default`.",
   ),
   tokens: z.array(Token).max(1_000).default([]).describe("Bearer tokens that do not change by themselves."),
   issuers: z.array(Issuer).max(20).default([]).describe("Who issues JSON Web Tokens that are accepted."),

@@ -33,7 +33,7 @@ describe("identity from settings", () => {
     equal(await nameFor(proxied, undefined, "127.0.0.1"), "credentials-missing", "behind a proxy all call from here");
   });
 
-  test("with the data folder's token: its owner is an operator, on this machine only, whatever else is set", async () => {
+  test("with the data folder's token: its owner is an operator, on this machine only", async () => {
     const token = newToken();
     const entry = { name: "ci", tenant: "acme", roles: ["member"], sha256: tokenSha256(newToken()) };
     for (const settings of [{}, { tokens: [entry] }, { anonymous: { tenant: "t", roles: [] } }]) {

@@ -91,7 +91,7 @@ describe("a link to sign in", () => {
     equal((await ask("/api/login", { cookie: ada, origin }, "POST")).status, 403, "a session begets no session");
   });
 
-  test("gives a session that pages of other sites cannot use, and that has no other rights when it is wrong", async () => {
+  test("gives a session that pages of other sites cannot use, and that is never taken for anonymous", async () => {
     const cookie = await signedIn(edge.loginLink().path);
     const status = async (headers: Record<string, string>): Promise<number> =>
       (await ask("/elsewhere", { cookie, ...headers }, "POST")).status;

@@ -1,5 +1,5 @@
 /**
- * Signing a browser in: `POST /api/login` gives whoever proves who they are a link; `GET /login?code=` redeems it, once.
+ * Signs a browser in: `POST /api/login` gives a link to callers with credentials; `GET /login?code=` redeems it, once.
  */
 import type { Admission } from "./admission.ts";
 import type { Authenticator } from "./authenticate.ts";

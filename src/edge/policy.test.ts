@@ -9,27 +9,27 @@ const as = (role: Role, tenant = role === "operator" ? allTenants : "acme") =>
 
 // The whole matrix, for a caller's own tenant. Whoever changes the policy changes this, too, and sees what it means.
 const matrix = `
-                      operator  member  builder  executor  cache-reader  cache-writer  action-cache-writer  viewer  nobody
-  health              yes       yes     yes      yes       yes           yes           yes                  yes     yes
-  service.describe    yes       yes     yes      yes       yes           yes           yes                  yes     -
-  cluster.map         yes       yes     -        yes       -             -             -                    yes     -
-  cluster.read        yes       -       -        -         -             -             -                    yes     -
-  cluster.admin       yes       -       -        -         -             -             -                    -       -
-  metrics.read        yes       -       -        -         -             -             -                    yes     -
-  login.link          yes       yes     -        -         -             -             -                    yes     -
-  work.submit         yes       yes     -        -         -             -             -                    -       -
-  work.read           yes       yes     -        -         -             -             -                    yes     -
-  work.signal         yes       yes     -        -         -             -             -                    -       -
-  work.cancel         yes       yes     -        -         -             -             -                    -       -
-  work.execute        yes       -       -        yes       -             -             -                    -       -
-  work.admin          yes       -       -        -         -             -             -                    -       -
-  build.execute       yes       yes     yes      -         -             -             -                    -       -
-  artifacts.read      yes       yes     -        yes       -             -             -                    yes     -
-  artifacts.write     yes       yes     -        yes       -             -             -                    -       -
-  cache.read          yes       yes     yes      yes       yes           yes           yes                  -       -
-  cache.write         yes       yes     yes      yes       -             yes           yes                  -       -
-  action-cache.read   yes       yes     yes      yes       yes           yes           yes                  -       -
-  action-cache.write  yes       -       -        -         -             -             yes                  -       -
+                     operator member builder executor cache-reader cache-writer action-cache-writer viewer nobody
+  health             yes      yes    yes     yes      yes          yes          yes                 yes    yes
+  service.describe   yes      yes    yes     yes      yes          yes          yes                 yes    -
+  cluster.map        yes      yes    -       yes      -            -            -                   yes    -
+  cluster.read       yes      -      -       -        -            -            -                   yes    -
+  cluster.admin      yes      -      -       -        -            -            -                   -      -
+  metrics.read       yes      -      -       -        -            -            -                   yes    -
+  login.link         yes      yes    -       -        -            -            -                   yes    -
+  work.submit        yes      yes    -       -        -            -            -                   -      -
+  work.read          yes      yes    -       -        -            -            -                   yes    -
+  work.signal        yes      yes    -       -        -            -            -                   -      -
+  work.cancel        yes      yes    -       -        -            -            -                   -      -
+  work.execute       yes      -      -       yes      -            -            -                   -      -
+  work.admin         yes      -      -       -        -            -            -                   -      -
+  build.execute      yes      yes    yes     -        -            -            -                   -      -
+  artifacts.read     yes      yes    -       yes      -            -            -                   yes    -
+  artifacts.write    yes      yes    -       yes      -            -            -                   -      -
+  cache.read         yes      yes    yes     yes      yes          yes          yes                 -      -
+  cache.write        yes      yes    yes     yes      -            yes          yes                 -      -
+  action-cache.read  yes      yes    yes     yes      yes          yes          yes                 -      -
+  action-cache.write yes      -      -       -        -            -            yes                 -      -
 `;
 
 const rows = matrix
@@ -79,7 +79,7 @@ describe("the policy", () => {
     );
   });
 
-  test("lets whoever calls a node without settings use the cache and run actions in one tenant, and nothing else", () => {
+  test("lets anonymous callers of a node without settings use the cache and run actions, and nothing else", () => {
     const { tenant, roles: granted } = anonymousDefault;
     const anybody = principal({ name: "anonymous", tenant, roles: granted }, "anonymous");
     const may = (elsewhere?: string) => actions.filter((action) => authorize(anybody, action, elsewhere).ok);

@@ -1,6 +1,6 @@
 /**
- * google.longrunning.Operations over jobs of this door: each tenant sees its own, and none of others. Who may run actions
- * and not read the tenant's work sees those that it began itself.
+ * google.longrunning.Operations over jobs of this door: each tenant sees its own, and none of others. A caller that may
+ * run actions, but not read the tenant's work, sees those that it began itself.
  */
 import { parseDigest } from "#base/digest.ts";
 import { grpcCode, GrpcError } from "#grpc/status.ts";

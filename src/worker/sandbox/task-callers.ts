@@ -2,8 +2,8 @@
  * Tells whether whoever connects to this node from this machine is one of its own tasks. Tasks that share the machine's
  * network could else be taken for any caller on it.
  *
- * Nobody looks while no task shares the network, which is the usual case. A task may have connected and ended before its
- * connection is looked at: so it is looked at for a while after the last of them has ended as well.
+ * Nobody looks while no task shares the network, which is the usual case. A task may have connected and ended before
+ * its connection is looked at: so callers are looked at for a while after the last of them has ended as well.
  *
  * TC1 While it matters, a caller is no task only if it is seen to be none: a socket of another user than tasks have or,
  *     where tasks have this process's user, one that a process holds that the launcher did not begin.
