@@ -132,13 +132,14 @@ export class Fleet implements AsyncDisposable {
     return { authorization: `Bearer ${readOwnerToken(dataFolder(join(this.folder, name)))}` };
   }
 
-  /** A client of one node, and of no other. */
+  /** A client of one node, and of no other, as its operator. The node must have been started. */
   client(member: Member): GrpcClient {
     const found = this.#clients.get(member.name);
     if (found) return found;
     const [host = "", port] = member.edge.split(":");
     const connect = () => connectH2({ host, port: Number(port), clock: systemClock });
-    const client = new GrpcClient({ clock: systemClock, authority: member.edge, connect });
+    const metadata = [["authorization", this.headers(member).authorization]] as const;
+    const client = new GrpcClient({ clock: systemClock, authority: member.edge, connect, metadata });
     this.#clients.set(member.name, client);
     return client;
   }

@@ -14,7 +14,8 @@ export async function findNode({ node, data }: NodeFlagValues, env: NodeJS.Proce
   const address = given ?? publishedAddress(folder);
   if (address === undefined) throw noNode({ data: folder.path, why: "no node is running there" });
   // Where nodes share no secret, the folder's token is what its owner is known by over TCP.
-  const secret = given === undefined && hasLivingNode(folder) ? readOwnerToken(folder) : undefined;
+  const isOfFolder = address === publishedAddress(folder) && hasLivingNode(folder);
+  const secret = isOfFolder ? readOwnerToken(folder) : undefined;
   const probe = connectTo(address, { deadlineMs: 500, secret });
   try {
     await probe.work.cluster();
