@@ -22,13 +22,14 @@ import { createSpawnedRunner } from "#worker/spawned-runner.ts";
 import type { ProcessRunner } from "#worker/process.ts";
 import { removeMarked } from "#worker/live-output.ts";
 import { Sandbox, type SandboxAbout } from "#worker/sandbox/sandbox.ts";
+import type { TaskCallers } from "#worker/sandbox/task-callers.ts";
 import { KeptFolders } from "#worker/stage/kept-folders.ts";
 import { LinkCache } from "#worker/stage/link-cache.ts";
 import { Tools, type ToolCounts, type ToolsPorts } from "#worker/tool/tools.ts";
 import { actionsHome, leaveHome } from "./actions-home.ts";
 import { executionSettings } from "./compose-build.ts";
 import type { Config } from "./config.ts";
-import type { DataFolder } from "./data-folder.ts";
+import { defaultDataPath, type DataFolder } from "./data-folder.ts";
 import { hiddenPaths } from "./hidden-paths.ts";
 
 export type ActionParts = {
@@ -55,6 +56,8 @@ export type Actions = {
   /** What an earlier life of this node began. */
   readonly resumes: readonly Resume[];
   readonly about: SandboxAbout;
+  /** Knows which callers on this machine are actions that run here. */
+  readonly callers: TaskCallers;
   /** Runs commands without a sandbox, from the same launcher. */
   readonly processes: ProcessRunner;
   /** Undefined where none stays. */
@@ -100,7 +103,8 @@ async function open(config: Config, folder: DataFolder, parts: ActionParts): Pro
       ownLanes: slots,
       clock,
       log,
-      hidden: hiddenPaths(config, folder, parts.configFile),
+      // The usual folder may be another node's, of the same user.
+      hidden: [...hiddenPaths(config, folder, parts.configFile), defaultDataPath(process.env)],
       isolation: { want: config.worker.sandbox },
       freeBytesMin: config.worker.diskFreeMin,
       memoryBytesMax: config.worker.memoryMax,
@@ -127,6 +131,7 @@ async function open(config: Config, folder: DataFolder, parts: ActionParts): Pro
     processes,
     tools: () => tools?.counts,
     about,
+    callers: sandbox.callers,
     close: () => owned.disposeAsync(),
   };
 }

@@ -299,7 +299,12 @@ describe("a node's port", () => {
       edge: { listen: ["127.0.0.1:0"] },
     });
     const stopping = await startNode(config, dataFolder(join(path, "stopping")), { log: () => {} });
-    const transport = transportFor(undefined);
+    const transport = createGrpcTransport({
+      clock,
+      via: "router",
+      metadata: [["authorization", `Bearer ${stopping.owner}`]],
+    });
+    transports.push(transport);
     const to = `grpc:127.0.0.1:${stopping.edgePorts[0]}`;
     const wanted = { executor: "e", offers: ["x=y"], prefer: [], count: 1, start: true, nonce: "n" } as const;
     const held = transport.request(

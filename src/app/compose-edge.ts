@@ -5,6 +5,7 @@ import type { ExecutionPorts } from "#doors/build/execution-ports.ts";
 import { idleMsDefault } from "#doors/build/http/body.ts";
 import { buildSettingsDefault } from "#doors/build/settings.ts";
 import type { Seen } from "#doors/build/why/seen.ts";
+import { tokenSha256 } from "#edge/bearer.ts";
 import { startEdge, type Edge } from "#edge/edge.ts";
 import { Log } from "#edge/log.ts";
 import type { MetricsRegistry } from "#edge/metrics-registry.ts";
@@ -16,6 +17,7 @@ import type { Node } from "#shard/node.ts";
 import type { ShardService } from "#shard/protocol.ts";
 import { workCalls } from "#shard/work-calls.ts";
 import { Work } from "#wire/generated/millrace/work/v1/work.ts";
+import type { TaskCallers } from "#worker/sandbox/task-callers.ts";
 import { buildSettings, composeBuild, type BuildParts } from "./compose-build.ts";
 import { composeHttpBuilds } from "./compose-builds.ts";
 import { composeCacheAdmin } from "./compose-cache-admin.ts";
@@ -56,6 +58,10 @@ export type EdgeParts = {
   readonly drain?: Drain | undefined;
   /** What the node counts of its work; left out: only what the edge counts is shown. */
   readonly metrics?: EdgeMetricsPart | undefined;
+  /** The token of the data folder; left out: none is known. */
+  readonly owner?: string | undefined;
+  /** Knows which callers on this machine are tasks of this node; left out: there are no tasks. */
+  readonly callers?: TaskCallers | undefined;
   readonly log: (line: string) => void;
 };
 
@@ -100,7 +106,7 @@ async function serve({ edge, build, work }: Config, listen: readonly string[], p
   const seen = cache?.seen;
   const trouble = (doing: string, error: unknown): void =>
     edgeLog.warn("build-cache-trouble", { reason: doing, error });
-  const { metrics } = parts;
+  const { metrics, owner, callers } = parts;
   const looked =
     metrics && ((tenant: string, outcome: "hit" | "miss") => metrics.stored.looked("build", tenant, outcome));
   const settings = {
@@ -115,6 +121,8 @@ async function serve({ edge, build, work }: Config, listen: readonly string[], p
     clock,
     listen: listen.map(parseEdgeAddress),
     identity: edge.identity,
+    ...(owner !== undefined && { owner: { sha256: tokenSha256(owner) } }),
+    ...(callers && { tasks: ({ ends }) => callers.isTask(ends) }),
     tls: edge.tls,
     h2: edge.limits,
     places: placeLimitsOf(edge.connections, edge.identity),

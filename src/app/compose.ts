@@ -12,6 +12,7 @@ import { taskLabel as actionLabel } from "#doors/build/plan.ts";
 import { TenantTrees } from "#doors/build/tenant-trees.ts";
 import { Seen } from "#doors/build/why/seen.ts";
 import { planLabel, taskLabel } from "#doors/shell/plan.ts";
+import type { LoginLink } from "#edge/login.ts";
 import type { MetricsRegistry } from "#edge/metrics-registry.ts";
 import type { Cluster, Journal } from "#journal/journal.ts";
 import { Memory } from "#kernel/memory.ts";
@@ -39,10 +40,12 @@ import { checkAlone, whyAlone } from "./join-check.ts";
 import { watchJournal } from "./journal-watch.ts";
 import { factsFor } from "./mesh-facts.ts";
 import { liveSource } from "./live-streams.ts";
+import { ownerToken } from "./owner-token.ts";
 import { peerEdges } from "./peer-edges.ts";
 import { foldersElsewhere, Readiness } from "./readiness.ts";
 import { asSystemFault } from "./system-faults.ts";
 import { systemClock } from "./system-clock.ts";
+import { checkSeparation } from "./task-separation.ts";
 import { processMemory, workBytesMax } from "./work-memory.ts";
 import { workSources } from "./work-sources.ts";
 
@@ -56,6 +59,10 @@ export type Running = {
   /** Where the edge is served; none when it is not. */
   readonly edgePorts: readonly number[];
   readonly edgeAddresses: readonly string[];
+  /** The token of the data folder. */
+  readonly owner: string;
+  /** A link that signs a browser in as the operator, once; undefined where there is no edge. */
+  loginLink(): LoginLink | undefined;
   readonly mesh: RunningMesh | undefined;
   /** Takes the node out of service, politely; `left` is when it is to be stopped. */
   readonly drain: Drain;
@@ -98,7 +105,7 @@ async function started(
   const mesh = await joinMesh(ground, working, edge, undo);
   const local = ground.listenOn.find((address) => address.startsWith("unix:")); // tools know no secret
   undo.use(await publishAddress(folder, local ?? node.address));
-  const { name, journal, lost } = ground;
+  const { name, journal, owner, lost } = ground;
   const { ports: edgePorts = [], addresses: edgeAddresses = [] } = edge ?? {};
   const owned = undo.move();
   return {
@@ -110,6 +117,8 @@ async function started(
     labels,
     edgePorts,
     edgeAddresses,
+    owner,
+    loginLink: () => edge?.loginLink(),
     mesh,
     drain,
     lost,
@@ -137,6 +146,7 @@ async function openGround(
   const lock = undo.use(await lockFolder(folder));
   undo.use(watchLock(lock, folder, clock, lost.resolve));
   const name = await nodeName(folder, config.node.name);
+  const owner = await ownerToken(folder);
   const random = new Random(randomUUID());
   const journal = await openJournal(config, folder, clock);
   undo.defer(() => journal.close());
@@ -147,7 +157,8 @@ async function openGround(
   const onLost = (path: string): void => lost.resolve(folderLost(path));
   const stored = await openStore(config, folder, { clock, log, onLost, peers: otherEdges });
   undo.defer(() => stored.close());
-  const secret = await clusterSecret(config.cluster.secretFile);
+  // To be on this machine is no credential: without a secret that nodes share, TCP is for the folder's owner alone.
+  const secret = (await clusterSecret(config.cluster.secretFile)) ?? owner;
   const tcp = createTcpTransport({ clock, listenOn, secret, advertise: config.node.advertise });
   undo.defer(() => tcp.close());
   const memory = new Memory(config.node.workMemoryMax ?? workBytesMax(processMemory()));
@@ -163,6 +174,7 @@ async function openGround(
     configFile,
     lost: lost.promise,
     name,
+    owner,
     random,
     journal,
     mesh,
@@ -198,6 +210,8 @@ async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
   const common = { config, name, journal, stored, tcp, clock, random, memory, observers };
   const parts = { ...common, metrics: metrics.work, desk, log };
   const sandbox = actions?.about.kind;
+  const warning = checkSeparation(config, actions?.about);
+  if (warning !== undefined) log(warning);
   const joined = joinNode(parts, () => ({ ...worker?.status(), actions: actions ? 1 : 0, sandbox }));
   const { node, client } = joined;
   await checkOthers(ground);
@@ -213,12 +227,20 @@ async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
     undo.defer(() => started.drain(0));
     worker = started;
   }
-  return { ...joined, worker, labels, runsActions: actions !== undefined, sandbox, tools: actions?.tools };
+  return {
+    ...joined,
+    worker,
+    labels,
+    runsActions: actions !== undefined,
+    sandbox,
+    tools: actions?.tools,
+    callers: actions?.callers,
+  };
 }
 
 async function serveEdge(ground: Ground, working: Working, drain: Drain, undo: AsyncDisposableStack) {
-  const { config, folder, clock, log, name, journal, stored, tcp, watching, trees, seen, peers } = ground;
-  const { node, client, routed, worker, labels, runsActions, tools } = working;
+  const { config, folder, clock, log, name, owner, journal, stored, tcp, watching, trees, seen, peers } = ground;
+  const { node, client, routed, worker, labels, runsActions, tools, callers } = working;
   const { metrics } = watching;
   const live = liveSource({ name, streams: stored.streams }, node, tcp);
   const execution = executionPorts(config, {
@@ -247,7 +269,8 @@ async function serveEdge(ground: Ground, working: Working, drain: Drain, undo: A
     ...readiness.notReady(),
     ...(isLost ? ["data folder: it was removed or replaced"] : []),
   ];
-  const parts = { clock, node, routed, journal, cache, notReady, peers, drain, metrics: shown, log };
+  const asked = { clock, node, routed, journal, cache, notReady, peers, drain };
+  const parts = { ...asked, metrics: shown, owner, callers, log };
   const edge = await composeEdge(config, parts);
   if (!edge) return undefined;
   undo.defer(() => edge.close());

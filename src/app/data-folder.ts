@@ -1,7 +1,7 @@
 /** Where a node keeps what it has, and how others on this machine find it. */
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync, type BigIntStats } from "node:fs";
-import { access, constants, mkdir, open, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { access, chmod, constants, mkdir, open, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -46,7 +46,8 @@ export async function lockFolder(folder: DataFolder): Promise<FolderLock> {
   await mkdir(folder.path, { recursive: true, mode: 0o700 }).catch(async (cause: unknown) => {
     throw fault((await whyNotMade(folder.path)) ?? cause);
   });
-  const path = join(folder.path, "up.pid");
+  await closeToOthers(folder.path);
+  const path = join(folder.path, lockName);
   for (let tries = 0; ; tries += 1) {
     try {
       await using file = await open(path, "wx", 0o600);
@@ -56,6 +57,8 @@ export async function lockFolder(folder: DataFolder): Promise<FolderLock> {
         (await stat(path, { bigint: true }).then(markOf, ({ code }: NodeJS.ErrnoException) =>
           code === "ENOENT" || code === "ENOTDIR" ? undefined : mark,
         )) === mark;
+      // What a node that was killed has published leads to whoever listens there now.
+      for (const name of ["address", "edge-address"]) await rm(join(folder.path, name), { force: true });
       return {
         isHeld,
         async [Symbol.asyncDispose]() {
@@ -118,7 +121,22 @@ async function whyNotMade(path: string): Promise<unknown> {
   );
 }
 
+const lockName = "up.pid";
 const lockTries = 30;
+
+/** Whoever may write to the folder could put files of their own in the place of the node's. */
+async function closeToOthers(path: string): Promise<void> {
+  const { mode, uid } = await stat(path);
+  const isOurs = uid === process.getuid?.() || process.getuid?.() === 0;
+  if (process.platform !== "win32" && isOurs && (mode & 0o022) !== 0) await chmod(path, mode & 0o7755);
+}
+
+/** Whether a node has the folder at the moment. */
+export function hasLivingNode(folder: DataFolder): boolean {
+  const path = join(folder.path, lockName);
+  const holder = existsSync(path) ? readFileSync(path, "utf8").trim() : "";
+  return holder !== "" && livingProcess(Number(holder.split(" ")[0])) === holder;
+}
 
 /** Takes away the lock of one that was killed, and waits a moment for one that is just dying. */
 async function makeWay(folder: DataFolder, path: string, tries: number): Promise<void> {

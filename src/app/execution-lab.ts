@@ -113,6 +113,12 @@ export class Lab implements AsyncDisposable {
     });
   }
 
+  /** The token of the node's operator. */
+  get owner(): string {
+    return this.node?.owner ?? "";
+  }
+
+  /** Without a token it is anonymous: builds may be run by it where nobody has to be known, and nothing else. */
   client(token?: string): GrpcClient {
     const client = new GrpcClient({
       clock,

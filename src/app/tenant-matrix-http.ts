@@ -11,7 +11,8 @@ export type HttpCaller = { readonly http: (method: string, path: string, init?: 
 
 /** All there are, from the tables that the node serves them by. */
 export const httpRouteNames = (): readonly string[] => {
-  const own = httpRoutes({ admission: undefined as never, registry: undefined as never, notReady: () => []});
+  const none = undefined as never;
+  const own = httpRoutes({ admission: none, login: none, registry: none, notReady: () => [] });
   return [
     ...own.routes.filter(({ method }) => method !== "ALL").map(({ path }) => `edge ${path}`),
     ...mounts.filter((mount) => !(mount in below)).map((mount) => `mount ${mount}`),

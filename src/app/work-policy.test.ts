@@ -15,7 +15,11 @@ import { kindTable } from "./door-kinds.ts";
 import { WorkConfig } from "./work-config.ts";
 import { commandActions, queryActions, workPolicy } from "./work-policy.ts";
 
-const admission = new Admission(undefined as never, new ManualClock(), () => {});
+const admission = new Admission({
+  authenticator: undefined as never,
+  clock: new ManualClock(),
+  refused: () => {},
+});
 const policy = workPolicy(admission, WorkConfig.parse({}));
 
 const operator = principal({ name: "ops", tenant: allTenants, roles: ["operator"] }, "token");

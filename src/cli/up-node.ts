@@ -7,6 +7,7 @@ import { existsSync } from "node:fs";
 import { startNode, type Running } from "#app/compose.ts";
 import { readConfig, type Config } from "#app/config.ts";
 import { dataFolder, defaultDataPath, type DataFolder } from "#app/data-folder.ts";
+import { urlFromHere } from "#app/edge-notice.ts";
 import { checkJoin } from "#app/join-check.ts";
 import { withJoin } from "#app/mesh-config.ts";
 import { systemClock } from "#app/system-clock.ts";
@@ -125,6 +126,7 @@ async function factsOf(running: Running, config: Config, folder: DataFolder, wor
     node: name,
     addresses: config.node.listen.map((address) => (address === "unix" ? `unix:${folder.socket}` : address)),
     edge: running.edgeAddresses,
+    login: linkOf(running, config),
     mesh: running.mesh?.peers().address,
     data: folder.path,
     journal: await running.journal.describe(),
@@ -134,6 +136,13 @@ async function factsOf(running: Running, config: Config, folder: DataFolder, wor
     labels,
     flag: isUsual ? "" : ` --data ${folder.path}`,
   };
+}
+
+function linkOf(running: Running, { edge }: Config): UpFacts["login"] {
+  const link = running.loginLink();
+  return (
+    link && { url: `${urlFromHere(running.edgeAddresses, edge.tls !== undefined)}${link.path}`, forMs: link.forMs }
+  );
 }
 
 /** The same line is said once, then at most every ten seconds, with how often it came meanwhile. */

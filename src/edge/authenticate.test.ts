@@ -2,7 +2,13 @@ import { deepEqual, equal, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
 import { ManualClock } from "#base/manual-clock.ts";
-import { Authenticator, type AuthenticatorLimits, type Credentials, type Known } from "./authenticate.ts";
+import {
+  Authenticator,
+  type AuthenticatorLimits,
+  type Credentials,
+  type Known,
+  type TaskVerdict,
+} from "./authenticate.ts";
 import { newToken, tokenSha256 } from "./bearer.ts";
 import { Caller } from "./caller.ts";
 import { certificateRules } from "./certificate-rules.ts";
@@ -100,6 +106,20 @@ describe("authentication", () => {
   test("lets anonymous callers in from anywhere where the settings say so", () => {
     const { ask } = rig({ anonymous: { outcome: anonymous, loopbackOnly: false } });
     equal(now(ask({ address: "10.0.0.7" })), "anonymous by anonymous");
+  });
+
+  test("lets no task in without credentials, nor whoever may be one (I4)", async () => {
+    for (const loopbackOnly of [true, false]) {
+      const { ask } = rig({ anonymous: { outcome: anonymous, loopbackOnly } });
+      const asked = (verdict: TaskVerdict, more: Partial<Credentials> = {}) =>
+        ask({ address: "127.0.0.1", isTask: () => verdict, ...more });
+      equal(now(asked("no")), "anonymous by anonymous");
+      equal(now(asked("task")), "caller-is-task");
+      equal(now(asked("unclear")), "caller-unclear");
+      equal(told(await ask({ address: "::1", isTask: async (): Promise<TaskVerdict> => "task" })), "caller-is-task");
+      equal(now(asked("task", { authorization: `Bearer ${secret}` })), "ci by token", "one that was given a token");
+      equal(now(asked("task", { certificate })), "build-7 by certificate");
+    }
   });
 
   test("answers at once for what is known, and verifies a token once (I3)", async () => {
@@ -253,6 +273,18 @@ describe("a caller", () => {
     equal(now(caller.identify(`Bearer ${secret}`)), "ci by token");
     authenticator.replace({ ...known, tokens: staticTokens([]) });
     equal(now(caller.identify(`Bearer ${secret}`)), "token-unknown");
+  });
+
+  test("is looked at once a connection, to see whether it is a task", async () => {
+    const { authenticator, clock, known } = rig();
+    let looks = 0;
+    const isTask = async (): Promise<TaskVerdict> => ((looks += 1), "no");
+    const caller = new Caller(authenticator, clock, { certificate: undefined, address: "127.0.0.1", isTask });
+    await Promise.all([caller.identify(undefined), caller.identify(undefined)]);
+    equal(now(caller.identify(undefined)), "anonymous by anonymous");
+    authenticator.replace({ ...known });
+    await caller.identify(undefined);
+    equal(looks, 1);
   });
 
   test("is its certificate when it sends nothing", () => {

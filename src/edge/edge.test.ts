@@ -60,7 +60,7 @@ describe("one port", () => {
   let notReady: readonly string[] = [];
 
   before(async () => {
-    edge = await edgeWith({}, () => notReady);
+    edge = await edgeWith({ anonymous: { tenant: "a", roles: ["viewer"] } }, () => notReady);
     port = edge.ports[0] ?? 0;
   });
   after(() => edge.close());

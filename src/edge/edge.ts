@@ -9,21 +9,26 @@ import { h2LimitsDefault, type H2Limits } from "#h2/limits.ts";
 import { Health } from "#wire/generated/grpc/health/v1/health.ts";
 import { ServerReflection } from "#wire/generated/grpc/reflection/v1/reflection.ts";
 import { ServerReflection as ServerReflectionAlpha } from "#wire/generated/grpc/reflection/v1alpha/reflection.ts";
-import { Admission, type Admitted } from "./admission.ts";
+import { Admission, type Admitted, type TaskWatch } from "./admission.ts";
+import type { OwnerToken } from "./authenticate.ts";
 import { continueWhenRead } from "./continue-when-read.ts";
 import { serveFetch } from "./fetch-over-h2.ts";
 import { healthHandlers } from "./health-service.ts";
-import { openIdentity } from "./identity.ts";
+import { openIdentity, ownerGrant } from "./identity.ts";
 import type { Identity } from "./identity-config.ts";
 import type { Log } from "./log.ts";
 import { edgeMetrics, type MethodMetrics } from "./metrics-edge.ts";
+import { createLogin, type LoginLink } from "./login.ts";
 import { processMetrics } from "./metrics-process.ts";
 import { MetricsRegistry } from "./metrics-registry.ts";
 import type { Action } from "./policy.ts";
 import { Places, placeLimitsDefault, type PlaceLimits } from "./places.ts";
 import { countHttp1Call, http1CallsOn, openPort, peerOf, type Peer, type Port } from "./port.ts";
+import { principal } from "./principal.ts";
+import type { Refusal } from "./refusal.ts";
 import { reflectionHandler } from "./reflection-service.ts";
 import { httpRoutes, type ServeElsewhere } from "./routes.ts";
+import { Sessions } from "./sessions.ts";
 import type { Tls } from "./tls-config.ts";
 import { tlsServerOptions } from "./tls-files.ts";
 import { TlsReload } from "./tls-reload.ts";
@@ -32,6 +37,10 @@ export type EdgeOptions = {
   readonly clock: Clock;
   readonly listen: readonly { readonly host: string; readonly port: number }[];
   readonly identity: Identity;
+  /** Of the data folder: an operator's, on this machine. */
+  readonly owner?: OwnerToken | undefined;
+  /** Tells tasks of this node from other callers on this machine; left out: there are no tasks. */
+  readonly tasks?: TaskWatch | undefined;
   readonly tls?: Tls | undefined;
   readonly h2?: Partial<H2Limits>;
   /** Who may hold a connection. */
@@ -53,6 +62,8 @@ export type Edge = {
   readonly metrics: MetricsRegistry;
   /** With TLS: tells the certificate that is shown, as PEM, at once and whenever there is a new one. */
   onCertificate(told: (pem: string) => void): void;
+  /** A link that signs a browser in as the owner of the data folder, once. */
+  loginLink(): LoginLink;
   close(): Promise<void>;
 };
 
@@ -80,7 +91,7 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
   const { clock, log, notReady } = options;
   await using undo = new AsyncDisposableStack();
   const trouble = (error: unknown): void => log.warn("identity-trouble", { error });
-  const identity = undo.use(await openIdentity(options.identity, { clock, onTrouble: trouble }));
+  const identity = undo.use(await openIdentity(options.identity, { clock, onTrouble: trouble, owner: options.owner }));
   const closing = new AbortController();
   const registry = new MetricsRegistry();
   undo.use(processMetrics(registry));
@@ -95,7 +106,11 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
     if (!found) byMethod.set(path, (found = metrics.method(path)));
     return found;
   };
-  const admission = new Admission(identity.authenticator, clock, ({ reason }) => metrics.refused(reason));
+  const { authenticator } = identity;
+  const sessions = new Sessions(clock);
+  const refused = ({ reason }: Refusal): void => metrics.refused(reason);
+  const admission = new Admission({ authenticator, clock, refused, sessions, tasks: options.tasks });
+  const login = createLogin(sessions, authenticator, admission);
 
   const actionOf = new Map<string, Action>(builtIn);
   const server: GrpcServer<Admitted> = new GrpcServer<Admitted>({
@@ -128,6 +143,7 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
 
   const routes = httpRoutes({
     admission,
+    login,
     registry,
     notReady,
     elsewhere: options.http?.(admission, registry),
@@ -181,6 +197,7 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
     ports: ports.map(({ port }) => port),
     metrics: registry,
     onCertificate: (told) => void reload?.keepUpToDate({ setSecureContext: ({ cert }) => told(String(cert)) }),
+    loginLink: () => login.linkFor(principal(ownerGrant, "owner")),
     close: () => owned.disposeAsync(),
   };
 }

@@ -1,11 +1,13 @@
 /**
- * The settings of who may call. Without any, whoever can reach the node is trusted, and so it listens on loopback
- * only (`whyNotListen`). Secrets are never in it: tokens are given by hash or in files of their own.
+ * The settings of who may call. Without any, callers on this machine may use the build cache and run actions in one
+ * tenant, the data folder's token is the operator, and the node listens on loopback only (`whyNotListen`). Secrets are
+ * never in it: tokens are given by hash or in files of their own.
  */
 import { z } from "zod";
 import { certificatePatternProblem } from "./certificate-pattern.ts";
 import { Duration, File, PrincipalName, Size } from "./config-words.ts";
 import { jwtAlgorithms } from "./jwt-algorithms.ts";
+import { isLoopbackHost } from "./loopback.ts";
 import { allTenants, grantProblem, roles, tenantPattern, type Role } from "./principal.ts";
 import type { Tls } from "./tls-config.ts";
 
@@ -46,17 +48,26 @@ function checkGrant(grant: { tenant: string; roles: readonly Role[] }, context: 
   if (message !== undefined) context.addIssue({ code: "custom", path: ["tenant"], message });
 }
 
-const Anonymous = z.strictObject({
-  tenant: OneTenant.describe("The tenant that callers without credentials belong to."),
-  roles: z
-    .array(z.enum(["member", "cache-reader", "cache-writer", "viewer"]))
-    .min(1)
-    .describe("What they may do. Roles that others rely on are not to be had without credentials."),
-  from: z
-    .enum(["loopback", "anywhere"])
-    .default("loopback")
-    .describe("Where they may call from: this machine, or anywhere."),
-});
+const Anonymous = z
+  .strictObject({
+    tenant: OneTenant.describe("The tenant that callers without credentials belong to."),
+    roles: z
+      .array(z.enum(["member", "builder", "cache-reader", "cache-writer", "action-cache-writer", "viewer"]))
+      .describe("What they may do; an empty list: nothing. `action-cache-writer` only for callers from loopback."),
+    from: z
+      .enum(["loopback", "anywhere"])
+      .default("loopback")
+      .describe("Where they may call from: this machine, or anywhere. Tasks of this node are never such callers."),
+  })
+  .superRefine(({ roles: granted, from }, context) => {
+    if (from === "anywhere" && granted.includes("action-cache-writer"))
+      context.addIssue({
+        code: "custom",
+        path: ["roles"],
+        message:
+          "whoever writes results decides what others' builds contain: callers from anywhere need a token for it",
+      });
+  });
 
 const Token = z
   .strictObject({
@@ -183,7 +194,10 @@ const Certificate = z
   .superRefine(checkGrant);
 
 const Settings = z.strictObject({
-  anonymous: Anonymous.optional().describe("Callers without credentials. Left out: they are turned away."),
+  anonymous: Anonymous.optional().describe(
+    "Callers without credentials. Left out: they are turned away. But where no tokens, issuers or certificates are " +
+      "given either, callers from this machine are builders and write results, in the tenant `default`.",
+  ),
   tokens: z.array(Token).max(1_000).default([]).describe("Bearer tokens that do not change by themselves."),
   issuers: z.array(Issuer).max(20).default([]).describe("Who issues JSON Web Tokens that are accepted."),
   certificates: z
@@ -238,9 +252,19 @@ export type CertificateConfig = Identity["certificates"][number];
 export const isAuthenticating = (identity: Identity): boolean =>
   identity.tokens.length > 0 || identity.issuers.length > 0 || identity.certificates.length > 0;
 
-/** Whether nobody but this machine may call, whoever is on it, as an operator. */
+/** What a node allows without any settings: what build tools on this machine need, and nothing else. */
+export const anonymousDefault: NonNullable<Identity["anonymous"]> = {
+  tenant: "default",
+  roles: ["builder", "action-cache-writer"],
+  from: "loopback",
+};
+
+/**
+ * Whether nothing is set, so that only this machine may call. Behind a proxy everybody seems to call from this machine:
+ * then nobody is known by that.
+ */
 export const isThisMachineOnly = (identity: Identity): boolean =>
-  identity.anonymous === undefined && !isAuthenticating(identity);
+  identity.anonymous === undefined && !isAuthenticating(identity) && !identity.cleartext;
 
 /** Why a node with these settings must not listen there, or undefined. `host` undefined is a Unix socket. */
 export function whyNotListen(
@@ -260,6 +284,3 @@ export const identityTlsProblem = (identity: Identity, tls: Tls | undefined): st
   identity.certificates.length > 0 && tls?.clientCa === undefined
     ? "identity.certificates needs tls.clientCa: somebody has to vouch for the certificates"
     : undefined;
-
-export const isLoopbackHost = (host: string): boolean =>
-  host === "localhost" || host === "::1" || /^(::ffff:)?127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(host);

@@ -18,11 +18,26 @@ import { sniff } from "./sniff.ts";
 /** What is known of a connection, for whoever asks who is calling. */
 export type Peer = {
   readonly address: string;
+  /** Both ends of the connection; undefined where it is gone already. */
+  readonly ends?: ConnectionEnds | undefined;
   /** TLS: the client may have shown a certificate. */
   readonly tls: TLSSocket | undefined;
   /** Told who is accepted on the connection. */
   readonly place?: Place | undefined;
 };
+
+export type ConnectionEnds = {
+  readonly localAddress: string;
+  readonly localPort: number;
+  readonly remoteAddress: string;
+  readonly remotePort: number;
+};
+
+function endsOf({ localAddress, localPort, remoteAddress, remotePort }: Socket): ConnectionEnds | undefined {
+  if (localAddress === undefined || localPort === undefined) return undefined;
+  if (remoteAddress === undefined || remotePort === undefined) return undefined;
+  return { localAddress, localPort, remoteAddress, remotePort };
+}
 
 export type PortOptions = {
   readonly host: string;
@@ -153,6 +168,7 @@ const endOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddres
 class Held {
   readonly place: Place;
   readonly #address: string;
+  readonly #ends: ConnectionEnds | undefined;
   /** Calls that came with the bytes that told which protocol it is. */
   #firstCalls = 0;
   socket: Socket;
@@ -161,11 +177,13 @@ class Held {
   constructor(socket: Socket, places: Places) {
     this.socket = socket;
     this.#address = socket.remoteAddress ?? "";
+    this.#ends = endsOf(socket);
     this.place = places.take(this.#address, this);
   }
 
   peer(isTls: boolean): Peer {
-    return { address: this.#address, tls: isTls ? (this.socket as TLSSocket) : undefined, place: this.place };
+    const tls = isTls ? (this.socket as TLSSocket) : undefined;
+    return { address: this.#address, ends: this.#ends, tls, place: this.place };
   }
 
   /** An HTTP/2 request has come. */

@@ -4,6 +4,7 @@ import { assert } from "#base/assert.ts";
 export const roles = [
   "operator",
   "member",
+  "builder",
   "executor",
   "cache-reader",
   "cache-writer",
@@ -16,6 +17,7 @@ export type Role = (typeof roles)[number];
 export const roleMeanings = {
   operator: "runs the cluster: everything, in all tenants",
   member: "submits work and reads it; uploads inputs and downloads outputs",
+  builder: "runs actions through the build door and follows its own; reads cached results and blobs, uploads blobs",
   executor: "claims work and brings back results",
   "cache-reader": "reads cached results and blobs",
   "cache-writer": "also uploads blobs",
@@ -23,8 +25,8 @@ export const roleMeanings = {
   viewer: "looks at work and metrics, and changes nothing",
 } as const satisfies Record<Role, string>;
 
-/** How it was proven who calls. */
-export type Proof = "anonymous" | "token" | "jwt" | "certificate";
+/** How it was proven who calls. `owner`: the token in the data folder. `session`: a browser that was signed in. */
+export type Proof = "anonymous" | "token" | "owner" | "session" | "jwt" | "certificate";
 
 /** Stands for every tenant. No tenant can have this name. */
 export const allTenants = "*";

@@ -2,14 +2,17 @@
 import { Hono } from "hono";
 import type { Admission } from "./admission.ts";
 import { crossSiteProblem } from "./cross-site.ts";
+import { loginPath, type Login } from "./login.ts";
 import { metricsContentType } from "./metrics-text.ts";
 import type { MetricsRegistry } from "./metrics-registry.ts";
 import type { Peer } from "./port.ts";
 import { allTenants } from "./principal.ts";
 import { problem, refused } from "./problem.ts";
+import { sessionOf } from "./sessions.ts";
 
 export type RoutePorts = {
   readonly admission: Admission;
+  readonly login: Login;
   readonly registry: MetricsRegistry;
   /** What keeps the node from taking work; nothing: it is ready. */
   readonly notReady: () => readonly string[];
@@ -21,7 +24,7 @@ export type ServeElsewhere = (request: Request, peer: Peer) => Promise<Response>
 
 type Bindings = { Bindings: { readonly peer: Peer } };
 
-export function httpRoutes({ admission, registry, notReady, elsewhere }: RoutePorts): Hono<Bindings> {
+export function httpRoutes({ admission, login, registry, notReady, elsewhere }: RoutePorts): Hono<Bindings> {
   const routes = new Hono<Bindings>();
   for (const path of ["/livez", "/healthz"]) routes.get(path, (context) => context.text("alive\n"));
   routes.get("/readyz", (context) => {
@@ -31,7 +34,8 @@ export function httpRoutes({ admission, registry, notReady, elsewhere }: RoutePo
   routes.use(async ({ req: { raw }, env: { peer } }, next) => {
     const { method, url, headers } = raw;
     const isUnproven = admission.isUnproven(peer, headers.get("authorization"));
-    const why = crossSiteProblem({ method, url, origin: headers.get("origin"), isUnproven });
+    const hasSession = headers.get("authorization") === null && sessionOf(headers.get("cookie")) !== undefined;
+    const why = crossSiteProblem({ method, url, origin: headers.get("origin"), isUnproven, hasSession });
     return why === undefined ? await next() : problem(403, why);
   });
   routes.get("/metrics", async (context) => {
@@ -41,6 +45,12 @@ export function httpRoutes({ admission, registry, notReady, elsewhere }: RoutePo
     const text = registry.text(tenant === allTenants ? undefined : tenant);
     return new Response(text, { headers: { "content-type": metricsContentType } });
   });
+  routes.post(loginPath, ({ req, env }) => login.link(env.peer, req.raw));
+  routes.get("/login", ({ req, env }) =>
+    req.method === "GET"
+      ? login.redeem(env.peer, req.raw)
+      : problem(405, "only GET is answered here", { allow: "GET" }),
+  );
   routes.notFound(({ req, env }) => elsewhere?.(req.raw, env.peer) ?? problem(404, "there is nothing at this address"));
   routes.onError((error) => {
     throw error;

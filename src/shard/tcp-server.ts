@@ -231,9 +231,19 @@ function bind(server: Server, endpoint: Endpoint): Promise<void> {
     server.off("error", reject);
     resolve();
   };
-  if (endpoint.kind === "unix") server.listen(endpoint.path, bound);
+  if (endpoint.kind === "unix") privately(() => server.listen(endpoint.path, bound));
   else server.listen(endpoint.port, endpoint.host, bound);
   return promise;
+}
+
+/** The socket is made at once, and from its first moment on it is its owner's alone. */
+function privately(listen: () => void): void {
+  const before = process.umask(0o177);
+  try {
+    listen();
+  } finally {
+    process.umask(before);
+  }
 }
 
 function answers(path: string): Promise<boolean> {

@@ -17,7 +17,7 @@ import {
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import type { Operation } from "#wire/generated/google/longrunning/operations.ts";
 import { Missed, type ActionCacheService } from "./action-cache.ts";
-import { need } from "./caller.ts";
+import { need, needToFollow } from "./caller.ts";
 import { digestOfWire, functionOf } from "./digests.ts";
 import { servedInstance, storeOf, type BuildCall, type BuildPorts } from "./door.ts";
 import { withEmpty } from "./empty-blobs.ts";
@@ -57,7 +57,7 @@ export class ExecutionService {
 
   async *execute(request: ExecuteRequest, call: BuildCall): AsyncGenerator<Operation> {
     const { caller } = call;
-    need(caller, "work.submit");
+    need(caller, "build.execute");
     const instance = servedInstance(request.instanceName, this.#ports.settings);
     const action = digestOfWire(request.actionDigest, functionOf(request.digestFunction), "action_digest");
     const { fn = "sha256" } = parseDigest(action) ?? {};
@@ -73,7 +73,7 @@ export class ExecutionService {
   }
 
   async *wait({ name }: WaitExecutionRequest, call: BuildCall): AsyncGenerator<Operation> {
-    need(call.caller, "work.read");
+    needToFollow(call.caller);
     const cached = await this.#operations.cached(name, call);
     if (cached) return yield cached;
     const found = await this.#operations.find(name, call);
@@ -157,7 +157,7 @@ export class ExecutionService {
   async #join({ spec, jobId, job }: Found, call: BuildCall): Promise<string> {
     const subscriber = randomUUID();
     // Who may only look keeps nothing alive.
-    if (!spec || !call.caller.may("work.submit")) return subscriber;
+    if (!spec || !call.caller.may("build.execute")) return subscriber;
     const { tenant, priority } = job.view;
     const again = async (): Promise<void> => call.signal.throwIfAborted();
     try {
@@ -238,7 +238,7 @@ export class ExecutionService {
   /** Where nobody else waits for it, so that whoever asks later hears the same. Whether it ends, which is told then. */
   async #giveUp({ jobId }: Waiting, { status }: ExecuteResponse, { caller, signal }: BuildCall): Promise<boolean> {
     // Who may only look ends nothing.
-    if (!caller.may("work.submit")) return false;
+    if (!caller.may("build.execute")) return false;
     const { client } = this.#execution;
     try {
       const { view } = await client.job(jobId, { tasksMax: 0, signal });
