@@ -49,7 +49,7 @@ describe("unfinished uploads", { timeout: 60_000 }, () => {
     }
   };
   const stop = async (): Promise<void> => {
-    for (const client of clients.values()) await client.close();
+    for (const client of clients.values()) client.close();
     await node.stop();
   };
   before(async () => {

@@ -244,7 +244,7 @@ class DiskStreams {
 
   /** Those that nobody uses just now; the others come to the young end. */
   #forgetSome(): void {
-    for (const [hash, coming] of [...this.#tasks.entries().take(forgetAtOnce)])
+    for (const [hash, coming] of this.#tasks.entries().take(forgetAtOnce).toArray())
       void coming.then(({ users }) => {
         if (this.#tasks.get(hash) !== coming || this.#tasks.size <= tasksMax) return;
         this.#tasks.delete(hash);

@@ -23,7 +23,7 @@ type Rig = {
   readonly image: DurableImage;
   readonly root: string;
   /** Opens what a loss of power now would leave, in both ways, one after the other. */
-  afterPowerLoss(check: (store: DiskStore, blobs: BlobStore) => Promise<void>): Promise<void>;
+  readonly afterPowerLoss: (check: (store: DiskStore, blobs: BlobStore) => Promise<void>) => Promise<void>;
 };
 
 const small = { sizeBytesMax: 32 * MiB, memoryBytesMax: 4 * MiB, segmentBytes: MiB / 4, promisedMs: 1_000 };

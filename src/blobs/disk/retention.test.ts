@@ -1,12 +1,13 @@
 /** Until when blobs are kept: pins add up to the latest, promises count from the last time that anybody was told. */
 import { deepEqual, equal, ok } from "node:assert/strict";
-import { existsSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import type { Digest } from "#base/digest.ts";
 import { ManualClock } from "#base/manual-clock.ts";
 import { digestOf } from "#blobs/hashing.ts";
-import type { OpenDisk } from "./open.ts";
+import { openDiskStore, type OpenDisk } from "./open.ts";
 import { realSyncs } from "#blobs/syncs.ts";
 import { until } from "#test/until.ts";
 import { diskRig, type DiskRig } from "./testing.ts";
@@ -201,31 +202,58 @@ describe("what a client stored or was told is there", { timeout: 60_000 }, () =>
         deepEqual(await rig.left(digest), [false]);
       }));
 
-  test("is still promised after a restart", () =>
+  for (const checkpoint of ["with", "without"] as const)
+    test(`is still promised after a restart ${checkpoint} a checkpoint`, () =>
+      withRig(promised, async (rig) => {
+        const digest = await rig.put("used");
+        await rig.manual.advance(50 * minutes);
+        await rig.store.forTenant("mill").blobs.missing([digest]);
+        await rig.store.close();
+        if (checkpoint === "without") rmSync(join(rig.root, "checkpoint"));
+        await rig.reopen();
+        await rig.manual.advance(50 * minutes);
+        deepEqual(await rig.left(digest), [true]);
+        await rig.manual.advance(20 * minutes);
+        deepEqual(await rig.left(digest), [false]);
+      }));
+
+  test("stays when it is used or pinned while others of its age are being evicted", () =>
     withRig(promised, async (rig) => {
-      const digest = await rig.put("used");
-      await rig.manual.advance(50 * minutes);
-      await rig.store.forTenant("mill").blobs.missing([digest]);
-      await rig.reopen();
-      await rig.manual.advance(50 * minutes);
-      deepEqual(await rig.left(digest), [true]);
-      await rig.manual.advance(20 * minutes);
-      deepEqual(await rig.left(digest), [false]);
+      const digests: Digest[] = [];
+      for (let i = 0; i < 900; i += 1) digests.push(await rig.put(`old ${i}`, 100));
+      await rig.manual.advance(2 * hour);
+      const isThere = (digest: Digest) => rig.store.all.prompt?.sizeOf?.("sha256", digest.slice(0, 64)) !== undefined;
+      const { blobs } = rig.store.forTenant("mill");
+      const evicting = rig.store.upkeep.evict(0);
+      for (let turns = 0; turns < 100_000 && isThere(digests[0] ?? ""); turns += 1) await new Promise(setImmediate);
+      const saved = digests.filter(isThere).slice(-20);
+      equal(saved.length, 20, "and some have not");
+      deepEqual(await blobs.missing(saved.slice(0, 10)), []);
+      deepEqual(await blobs.pin(saved.slice(10), hour), { digests: saved.slice(10), pinnedForMs: hour });
+      await evicting;
+      deepEqual(saved.filter(isThere), saved);
+      equal(digests.filter(isThere).length, 20);
     }));
 });
 
-test("a wall clock that is set back while the store is closed neither ends pins nor promises", async () => {
-  const late = new ManualClock(10_000_000_000);
-  const rig = await diskRig({ clock: late, sizeBytesMax: 32 * MiB, promisedMs: hour });
+test("what was stored while the wall clock was wrong is promised as long as anything else", async () => {
+  const root = mkdtempSync(join(tmpdir(), "millrace-clock-"));
+  const at = (hours: number) =>
+    openDiskStore(root, { clock: new ManualClock(hours * hour), sizeBytesMax: 32 * MiB, promisedMs: hour });
+  const putAt = async (hours: number, seed: string): Promise<Digest> => {
+    const store = await at(hours);
+    const bytes = Buffer.alloc(30_000, seed);
+    await store.forTenant("mill").blobs.write(digestOf(bytes), bytes);
+    await store.close();
+    return digestOf(bytes);
+  };
   try {
-    const bytes = Buffer.alloc(30_000, "kept");
-    const digest = digestOf(bytes);
-    await rig.store.forTenant("mill").blobs.write(digest, bytes);
-    await rig.store.forTenant("mill").blobs.pin([digest], 2 * hour);
-    await rig.reopen({ clock: new ManualClock(5_000_000_000) });
-    await rig.store.upkeep.evict(0);
-    deepEqual(await rig.store.all.missing([digest]), []);
+    const digests = [await putAt(2_000, "right"), await putAt(1_000, "set back"), await putAt(2_000.1, "right again")];
+    const store = await at(2_000.2);
+    await store.upkeep.evict(0);
+    deepEqual(await store.all.missing(digests), []);
+    await store.close();
   } finally {
-    await rig.dispose();
+    rmSync(root, { recursive: true });
   }
 });
