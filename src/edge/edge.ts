@@ -79,13 +79,13 @@ const healthRequestBytesMax = 1024;
 const tooManyCalls = new GrpcError(grpcCode.resourceExhausted, "too many calls at once without credentials");
 
 /** An upload may take its time: whoever reads one gives up on a client that sends nothing. */
-const http1Limits = {
+const http1Limits = ({ firstCallMs }: PlaceLimits) => ({
   requestTimeout: 3_600_000,
-  headersTimeout: 10_000,
+  headersTimeout: firstCallMs,
   keepAliveTimeout: 60_000,
   maxHeaderSize: 32 * 1024,
-  connectionsCheckingInterval: 5_000,
-} as const;
+  connectionsCheckingInterval: Math.ceil(firstCallMs / 2),
+});
 
 export async function startEdge(options: EdgeOptions): Promise<Edge> {
   const { clock, log, notReady } = options;
@@ -157,7 +157,7 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
     countHttp1Call(request, response);
     void listener(request, response);
   };
-  const http1 = createServer(http1Limits, called);
+  const http1 = createServer(http1Limits(places.limits), called);
   http1.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
     continueWhenRead(request, response);
     called(request, response);

@@ -155,7 +155,7 @@ export async function openPort(options: PortOptions): Promise<Port> {
     async close() {
       const stopped = new Promise<void>((done) => server.close(() => done()));
       http1.closeIdleConnections();
-      await Promise.all(Array.from(held, ({ h2 }) => h2?.drain()));
+      await Promise.all([...held].flatMap(({ h2 }) => (h2 ? [h2.drain()] : [])));
       for (const { socket } of held) socket.destroy();
       await stopped;
     },
