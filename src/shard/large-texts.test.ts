@@ -1,7 +1,7 @@
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { must } from "#base/assert.ts";
-import type { Command, Submit } from "#kernel/command.ts";
+import type { Submit } from "#kernel/command.ts";
 import type { Grant } from "#kernel/model.ts";
 import type { JobView, PlanInputs } from "#kernel/query.ts";
 import { digestReferredTo, isReference, referenceTo } from "#kernel/text-reference.ts";
