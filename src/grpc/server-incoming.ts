@@ -4,7 +4,7 @@ import type { HeaderList } from "#h2/header-list.ts";
 import { errorCode } from "#h2/error-codes.ts";
 import type { Stream, WriteOptions } from "#h2/stream.ts";
 import { answerFields, okHeaders, okTrailers } from "./answer-headers.ts";
-import type { BodyMemory } from "./body-memory.ts";
+import { HeldBodies, type BodyMemory } from "./body-memory.ts";
 import { giveBody, takeBody } from "./body-pool.ts";
 import { gzipBytesMin, pack, packsFor } from "./compression.ts";
 import { Inbox } from "./inbox.ts";
@@ -29,15 +29,6 @@ export type CallOwner = {
 const none = Buffer.alloc(0);
 const headroom: WriteOptions = { headroom: true };
 
-/** A message may take so long to come; 4 MiB do at 35 kB a second. */
-const bodyMsMax = 120_000;
-
-const tooManyBodies = new GrpcError(
-  grpcCode.unavailable,
-  "this node is taking in as many large messages as it has memory for: try again in a moment",
-);
-const tooSlow = new GrpcError(grpcCode.deadlineExceeded, "the rest of the message has not come within two minutes");
-
 /** Made once: nearly every upload ends with its inbox empty and nobody there to hear it. */
 const callIsOver = new GrpcError(grpcCode.cancelled, "the call is over");
 
@@ -61,10 +52,9 @@ export class Incoming<P> {
   #headersSent = false;
   #cancelTimer: (() => void) | undefined;
   #wake: (() => void) | undefined;
-  /** Whom the memory of messages that are still coming in is counted for, and how much it is. */
+  /** Whom the memory of messages that are still coming in is counted for; few calls have any. */
   readonly #peer: object;
-  #heldBytes = 0;
-  #cancelLate: (() => void) | undefined;
+  #held: HeldBodies | undefined;
   #bytesIn = 0;
   #bytesOut = 0;
 
@@ -120,7 +110,7 @@ export class Incoming<P> {
     // One message is bounded by its size; where many come, the window opens as they are asked for.
     if (this.#inbox) {
       // What waits to be asked for is bounded by the window.
-      if (this.#heldBytes > 0 && this.#reader.isBetween) this.#letGo();
+      if (this.#held && this.#reader.isBetween) this.#letGo();
       this.#inbox.came(bytes.length);
     } else this.#consume(bytes.length);
     if (ended) this.inputEnded();
@@ -137,7 +127,7 @@ export class Incoming<P> {
     if (this.#inputEnded || this.#over) return;
     if (this.#early) return this.#early.add(none, true);
     this.#inputEnded = true;
-    this.#cancelLate?.();
+    this.#held?.whole();
     if (!this.#reader.isBetween)
       return this.fail(new GrpcError(grpcCode.internal, "the request ends inside a message"));
     this.#inbox?.end();
@@ -198,16 +188,13 @@ export class Incoming<P> {
   /** From the reader: a message begins that comes in several pieces. */
   hold(bytes: number): void {
     const { bodies, clock } = this.#server;
-    if (!bodies.take(this.#peer, bytes)) throw tooManyBodies;
-    this.#heldBytes += bytes;
-    this.#cancelLate ??= clock.after(bodyMsMax, () => this.fail(tooSlow));
+    this.#held ??= new HeldBodies(bodies, this.#peer, clock, (why) => this.fail(why));
+    this.#held.take(bytes);
   }
 
   #letGo(): void {
-    this.#cancelLate?.();
-    this.#cancelLate = undefined;
-    this.#server.bodies.give(this.#peer, this.#heldBytes);
-    this.#heldBytes = 0;
+    this.#held?.give();
+    this.#held = undefined;
   }
 
   #consume(bytes: number): void {

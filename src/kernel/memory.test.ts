@@ -152,6 +152,8 @@ describe("work that was taken in goes on when memory is full", () => {
     const taken = bench.commit(8 * KiB);
     ok(taken.ok && (taken.reply as { committed: boolean }).committed);
     for (let refused = false; !refused;) refused = !bench.commit(30 * KiB).ok;
+    bench.state.memory.bytes += 400 * KiB; // of a shard that was just taken over
+    ok(!bench.commit(2 * KiB).ok);
     const small = bench.commit(500);
     ok(small.ok && (small.reply as { committed: boolean }).committed);
   });

@@ -185,7 +185,7 @@ function unvouched(command: Submit): Submit {
 function unkept(command: TextCommand): TextCommand {
   if (command.textsKept === undefined) return command;
   const { textsKept: _untrusted, ...rest } = command;
-  return rest as TextCommand;
+  return rest;
 }
 
 /** What is no list, or too long, is for the kernel to refuse. */

@@ -38,9 +38,7 @@ export class WholeTexts {
       return this.#said(request.shard, request.command, response);
     if (request.kind !== "commands" || response.kind !== "said") return response;
     const { commands, shard } = request;
-    const all = response.said.map((said, i) => this.#said(shard, commands[i] as Command, said));
-    if (all.every((said, i) => said === response.said[i])) return response;
-    return Promise.all(all).then((said) => ({ ...response, said }));
+    return this.#allSaid(shard, commands, response);
   }
 
   /** Of a text that is gone the reference is shown. */
@@ -62,6 +60,16 @@ export class WholeTexts {
     if (gone !== undefined && query.kind === "plan-inputs")
       return { kind: "rejected", stamp, rejection: { kind: "evidence-missing", digest: digestReferredTo(gone) ?? "" } };
     return { ...response, answer: mapAnswer(query, answer, map) };
+  }
+
+  async #allSaid(
+    shard: ShardId,
+    commands: readonly Command[],
+    response: Extract<ShardResponse, { kind: "said" }>,
+  ): Promise<ShardResponse> {
+    const said: Said[] = [];
+    for (const [i, one] of response.said.entries()) said.push(await this.#said(shard, commands[i] as Command, one));
+    return { ...response, said };
   }
 
   #said(shard: ShardId, command: Command, said: Said): Said | Promise<Said> {

@@ -20,7 +20,8 @@ import { broken, Desk, type Hold, type UnclaimedWork } from "./host-desk.ts";
 import { Load } from "./host-load.ts";
 import type { ShardObserver } from "./host-observer.ts";
 import { Poisons } from "./host-poison.ts";
-import { Preparer, type PinsOf, type Prepared } from "./host-prepare.ts";
+import { Preparer, type PinsOf } from "./host-prepare.ts";
+import { Preparing, type PreparedPorts } from "./host-preparing.ts";
 import { Pulse } from "./host-pulse.ts";
 import { defaultHostSettings, type HostSettings } from "./host-settings.ts";
 import { HostedShard, type Hosting, type LossReason } from "./host-shard.ts";
@@ -330,32 +331,6 @@ export class ShardHost implements ShardService {
 
   #overloaded(): ShardResponse {
     return { kind: "overloaded", retryAfterMs: this.#settings.retryAfterMs };
-  }
-}
-
-type PreparedPorts = {
-  ready(shard: HostedShard, command: Command, asker: Asker): void;
-  failed(asker: Asker, error: unknown): void;
-};
-
-/** A command on its way through the preparer, and who waits for it. */
-class Preparing implements Prepared {
-  readonly #ports: PreparedPorts;
-  readonly #shard: HostedShard;
-  readonly #asker: Asker;
-
-  constructor(ports: PreparedPorts, shard: HostedShard, asker: Asker) {
-    this.#ports = ports;
-    this.#shard = shard;
-    this.#asker = asker;
-  }
-
-  ready(command: Command): void {
-    this.#ports.ready(this.#shard, command, this.#asker);
-  }
-
-  failed(error: unknown): void {
-    this.#ports.failed(this.#asker, error);
   }
 }
 

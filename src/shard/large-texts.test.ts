@@ -1,6 +1,7 @@
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
-import type { Command, Submit } from "#kernel/command.ts";
+import { must } from "#base/assert.ts";
+import type { Submit } from "#kernel/command.ts";
 import type { Grant } from "#kernel/model.ts";
 import type { JobView, PlanInputs } from "#kernel/query.ts";
 import { digestReferredTo, isReference, referenceTo } from "#kernel/text-reference.ts";
@@ -123,15 +124,15 @@ describe("long texts are kept in the store", () => {
     equal(writes, 2);
     const again = await node.reply<{ created: boolean }>({ ...keyed, spec: long("another") });
     deepEqual([again.created, writes], [false, 2]);
+    const tooLong = await node.ask(jobOf("x".repeat(64 * 1024 + 1), ""));
+    ok(tooLong.kind === "rejected");
+    deepEqual([tooLong.rejection.kind, writes], ["limit", 2]);
     await node.reply({ kind: "set-tenant", tenant: keyed.tenant, weight: 1, runningMax: 0, queuedMax: 1, home: 0 });
     const refused = await node.ask(jobOf(long("more"), long("of it")));
     ok(refused.kind === "rejected");
     deepEqual([refused.rejection.kind, writes], ["queue-full", 2]);
     const wrong = await node.ask({ ...jobOf(long("more"), ""), priority: 1_000 });
     deepEqual([wrong.kind, writes], ["rejected", 2]);
-    const tooLong = await node.ask(jobOf("x".repeat(64 * 1024 + 1), ""));
-    ok(tooLong.kind === "rejected");
-    deepEqual([tooLong.rejection.kind, writes], ["limit", 2]);
     node.node.kill();
   });
 
@@ -172,12 +173,12 @@ describe("long texts are kept in the store", () => {
     });
     const signal = { id: "i", name: "go", payload: long("signal") };
     await node.reply({ kind: "signal", job, stage: 0, signal });
-    const [grant] = (await node.grants(1)) as [Grant];
+    const grant = must((await node.grants(1))[0], "grant");
     const about = { task: grant.task, token: grant.token };
     const inputs = await answerOf<PlanInputs>(node.query({ kind: "plan-inputs", ...about, limit: 10 }));
     deepEqual([inputs.spec, inputs.signals], [long("job"), [signal]]);
     const set = { template: tasks!.template, tasks: [{ key: "t", spec: long("planned") }] };
-    await node.reply({ kind: "record-plan", executor: "e1", ...about, plan: { kind: "tasks", set } } as Command);
+    await node.reply({ kind: "record-plan", executor: "e1", ...about, plan: { kind: "tasks", set } });
     ok(isReference(stateOf(node).job(job).stages[0]!.tasks[0]!.plan.spec));
     ok(isReference(stateOf(node).job(job).stages[0]!.gate!.signals[0]!.payload));
     equal((await node.grants(1))[0]?.spec, long("planned"));
