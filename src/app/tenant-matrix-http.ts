@@ -5,7 +5,7 @@ import { cacheProtocols } from "#doors/build/http/http-caches.ts";
 import { httpRoutes } from "#edge/routes.ts";
 import { mounts } from "./compose-edge.ts";
 import type { Names } from "./tenant-matrix-names.ts";
-import type { Case } from "./tenant-matrix-row.ts";
+import { clusterOnly, type Case } from "./tenant-matrix-row.ts";
 
 export type HttpCaller = { readonly http: (method: string, path: string, init?: RequestInit) => Promise<Response> };
 
@@ -52,8 +52,7 @@ const ask = (
   return { what: method, ...rest, run: async (as, named) => shown(await as.http(method, path(named), init)) };
 };
 
-const clusterOnly = { alike: "it tells of the node, and of no tenant" };
-const operatorsOnly = { alike: "only operators may" };
+const operatorsOnly = clusterOnly("operators");
 const digest = ({ blob }: Names): string => `${blob.hash}/${blob.sizeBytes}`;
 const body = { init: { body: "forged" } };
 
@@ -66,11 +65,11 @@ const entry = (path: (key: string) => string, put: "may" | "once"): readonly Cas
 ];
 
 export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
-  "edge /livez": [ask("GET", () => "/livez", clusterOnly)],
-  "edge /readyz": [ask("GET", () => "/readyz", clusterOnly)],
+  "edge /livez": [ask("GET", () => "/livez", clusterOnly("everyone"))],
+  "edge /readyz": [ask("GET", () => "/readyz", clusterOnly("everyone"))],
   "edge /metrics": [
     {
-      alike: "it names nothing",
+      ...clusterOnly("cluster.read"), // as for metrics.read
       run: async (as) => {
         const { status, body: text } = await shown(await as.http("GET", "/metrics"));
         const series = text.split("\n").filter((line) => line.includes("tenant="));
@@ -78,14 +77,17 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
       },
     },
   ],
-  "mount peers": [ask("GET", () => "/peers", clusterOnly)],
+  "mount peers": [ask("GET", () => "/peers", clusterOnly("cluster.read"))],
   "mount drain": [
-    ask("GET", () => "/api/node/drain", clusterOnly),
+    ask("GET", () => "/api/node/drain", clusterOnly("cluster.read")),
     ask("POST", () => "/api/node/drain", operatorsOnly),
     ask("DELETE", () => "/api/node/drain", operatorsOnly),
   ],
   "cache-admin stat": [
-    { ...clusterOnly, run: async (as) => ({ status: (await as.http("GET", "/api/cache/stat")).status }) }, // its numbers grow
+    {
+      ...clusterOnly("cluster.read"),
+      run: async (as) => ({ status: (await as.http("GET", "/api/cache/stat")).status }),
+    }, // its numbers grow
   ],
   "cache-admin why": [ask("GET", ({ action }) => `/api/cache/why?action=${action.hash}/${action.sizeBytes}`)],
   "cache-admin misses": [ask("GET", () => "/api/cache/misses", { alike: "it names nothing" })],

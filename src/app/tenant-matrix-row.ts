@@ -2,6 +2,7 @@
 import type { GrpcClient } from "#grpc/client.ts";
 import type { Method } from "#wire/message.ts";
 import type { Names } from "./tenant-matrix-names.ts";
+import type { CallerName } from "./tenant-matrix-world.ts";
 
 export type GrpcCaller = { readonly grpc: GrpcClient; readonly executor: string; readonly tenant: string };
 
@@ -10,6 +11,8 @@ export type Case<C> = {
   readonly run: (as: C, named: Names) => Promise<unknown>;
   /** Why mill itself hears the same of its own and of nothing; left out: it does not, which is checked. */
   readonly alike?: string;
+  /** Who is answered at all, where that is not a matter of what is named: everybody else must be refused. */
+  readonly answers?: readonly CallerName[];
   /** A list, of which a caller that has nothing hears nothing, not even that there is another page. */
   readonly empty?: boolean;
 };
@@ -44,4 +47,17 @@ export const row = <Q, R>(
   ],
 });
 
-export const clusterOnly = { alike: "it tells of the cluster, and of no tenant" };
+/** Those that are answered what is of no tenant, by what the policy asks for. */
+const answered = {
+  everyone: ["all", "member", "viewer", "executor", "cache", "nobody"],
+  known: ["all", "member", "viewer", "executor", "cache"],
+  "cluster.map": ["all", "member", "viewer", "executor"],
+  "cluster.read": ["all", "viewer"],
+  "cache.read": ["all", "member", "executor", "cache"],
+  operators: [],
+} as const satisfies Record<string, readonly CallerName[]>;
+
+export const clusterOnly = (who: keyof typeof answered) => ({
+  alike: "it tells of the cluster or the node, and of no tenant",
+  answers: answered[who],
+});

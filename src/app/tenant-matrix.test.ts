@@ -136,6 +136,9 @@ describe(
     async function toldOf(one: Case<Caller>, caller: CallerName): Promise<string | undefined> {
       const found = await told(one, caller, real);
       const absent = await told(one, caller, absentNames(real));
+      const isRefused = /"code":(7|16)\b|"status":(401|403)\b/.test(found);
+      if (one.answers && one.answers.includes(caller) === isRefused)
+        return `${caller} is ${isRefused ? "refused" : "answered"}: ${found}`;
       if (found.includes(secret) || found.includes("watermill")) return `${caller} is told ${found}`;
       if (one.empty === true && /"answer":.*(:"[^"]|\[[^\]])/.test(found)) return `${caller} is told ${found}`;
       return found === absent ? undefined : `${caller}:\n    of mill's: ${found}\n    of none:   ${absent}`;
