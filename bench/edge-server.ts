@@ -109,7 +109,7 @@ async function serveEdge(methods: Served, tls?: Tls): Promise<number> {
       for (const [method, handler] of methods) server.addMethod(method, handler);
       return new Map(methods.map(([{ path }]) => [path, "service.describe"]));
     },
-    isReady: () => true,
+    notReady: () => [],
     log: new Log((line) => process.stderr.write(line), realClock),
   });
   return edge.ports[0] as number;

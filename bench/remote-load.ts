@@ -12,6 +12,8 @@ import { commitTasks, jobOf, nextNo, reserveTasks, submitJob } from "./work.ts";
 export type RemoteWork = {
   readonly kind: "work";
   readonly address: string;
+  /** Of the node's operator. */
+  readonly token: string;
   readonly digests: readonly Digest[];
   readonly tasks: number;
   /** Tasks of one job. */
@@ -26,8 +28,8 @@ export type RemoteDone = { readonly seconds: number };
 
 const never = new AbortController().signal;
 
-async function perform({ address, digests, ...work }: RemoteWork): Promise<RemoteDone> {
-  const transport = createGrpcTransport({ clock: systemClock });
+async function perform({ address, token, digests, ...work }: RemoteWork): Promise<RemoteDone> {
+  const transport = createGrpcTransport({ clock: systemClock, metadata: [["authorization", `Bearer ${token}`]] });
   const asker = new Asker({ request: (request) => transport.request(address, request, never), digests, reports: [] });
   const startedMono = performance.now();
   const [, endedMono] = await Promise.all([submitAll(asker, work), executeAll(asker, work)]);
@@ -35,7 +37,7 @@ async function perform({ address, digests, ...work }: RemoteWork): Promise<Remot
   return { seconds: (endedMono - startedMono) / 1_000 };
 }
 
-type Work = Omit<RemoteWork, "address" | "digests">;
+type Work = Omit<RemoteWork, "address" | "token" | "digests">;
 
 async function submitAll(asker: Asker, { tasks, tasksPerJob, batch, submitters }: Work): Promise<void> {
   const each = Math.max(1, batch / tasksPerJob);

@@ -81,7 +81,7 @@ async function quiet(busyUs: () => number): Promise<void> {
 }
 
 type History = "history" | "bare";
-type Work = Omit<RemoteWork, "kind" | "address" | "digests">;
+type Work = Omit<RemoteWork, "kind" | "address" | "token" | "digests">;
 type Load = LoadProcess<RemoteWork, RemoteDone>;
 
 /** CPU of a task: of the node, of the PostgreSQL server, and of whoever asks. */
@@ -105,16 +105,16 @@ const middle = (rates: readonly Rate[]): Rate => ({
 /** A node in a process of its own, for as long as the benchmark lasts. */
 class RemoteNode implements Disposable {
   readonly #child: ChildProcess;
-  readonly #reached: Pick<RemoteWork, "address" | "digests">;
+  readonly #reached: Pick<RemoteWork, "address" | "token" | "digests">;
 
-  private constructor(child: ChildProcess, reached: Pick<RemoteWork, "address" | "digests">) {
+  private constructor(child: ChildProcess, reached: Pick<RemoteWork, "address" | "token" | "digests">) {
     this.#child = child;
     this.#reached = reached;
   }
 
   static async start(url: string, history: History): Promise<RemoteNode> {
     const child = fork(join(import.meta.dirname, "remote-node.ts"), [url, history]);
-    const [reached] = (await once(child, "message")) as [Pick<RemoteWork, "address" | "digests">];
+    const [reached] = (await once(child, "message")) as [Pick<RemoteWork, "address" | "token" | "digests">];
     return new RemoteNode(child, reached);
   }
 

@@ -7,7 +7,7 @@ import type { Asker } from "./asker.ts";
 const hour = 3_600_000;
 
 const template: TaskTemplate = {
-  kind: "shell",
+  kind: "bench.task",
   requires: ["os=linux", "pool=default"],
   leaseMs: 60_000,
   attemptsMax: 3,
@@ -45,7 +45,7 @@ export function jobOf(id: string, tasks: number, { tenant = "tenant-a", keyed = 
   const job: Submit = {
     kind: "submit",
     tenant,
-    door: "shell",
+    door: "bench",
     name: id,
     payloadHash: id,
     priority: 0,

@@ -35,7 +35,10 @@ describe("millrace build", { skip: !isLinux && "needs linux: the sandbox", timeo
     return join(path, name);
   };
   const http = async (at: string, init: RequestInit = {}): Promise<Response> =>
-    await fetch(`http://127.0.0.1:${running.edgePorts[0]}/api/builds${at}`, init);
+    await fetch(`http://127.0.0.1:${running.edgePorts[0]}/api/builds${at}`, {
+      ...init,
+      headers: { ...(init.headers as Record<string, string>), authorization: `Bearer ${running.owner}` },
+    });
 
   test("before the first one, a list says how to have one", async () => {
     deepEqual((await run("build", "list")).out, ["no builds yet; submit one with: millrace build submit build.yaml"]);

@@ -8,14 +8,14 @@
 //   after(() => postgres.stop());
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { rmSync, writeFileSync } from "node:fs";
+import { chmodSync, cpSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import pg from "pg";
 import { freePort } from "./free-port.ts";
 import { postgresBinaries } from "./postgres-binaries.ts";
 import { type Guard, guard } from "./postgres-guard.ts";
-import { serverUser, temporaryFolder, type User } from "./postgres-user.ts";
+import { giveTo, serverUser, temporaryFolder, type User } from "./postgres-user.ts";
 
 export type PostgresOptions = {
   /** Default true: commits are fsynced, as in production. False makes setup-heavy tests faster. */
@@ -48,7 +48,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Star
 
 type Setup = {
   readonly program: string;
-  readonly args: readonly string[];
+  readonly settings: Readonly<Record<string, string>>;
   readonly user: User | undefined;
   readonly folder: string;
   readonly port: number;
@@ -73,13 +73,8 @@ export class PostgresServer {
     const folder = temporaryFolder("millrace-postgres-", user);
     const password = randomBytes(12).toString("hex");
     const port = await freePort();
-    const all = { ...baseSettings(port), ...(durable ? {} : notDurable), ...settings };
-    const args = [
-      "-D",
-      join(folder, "data"),
-      ...Object.entries(all).flatMap(([key, value]) => ["-c", `${key}=${value}`]),
-    ];
-    const server = new PostgresServer({ program: postgres, args, user, folder, port, password });
+    const all = { ...baseSettings, ...(durable ? {} : notDurable), ...settings };
+    const server = new PostgresServer({ program: postgres, settings: all, user, folder, port, password });
     try {
       initialize(initdb, folder, password, user);
       await server.start();
@@ -88,6 +83,10 @@ export class PostgresServer {
       await server.remove();
       throw error;
     }
+  }
+
+  get isRunning(): boolean {
+    return this.#process !== undefined;
   }
 
   /** Connection string of a database; without a name, of one that always exists. */
@@ -112,8 +111,14 @@ export class PostgresServer {
   /** Resolves when the server accepts connections, on the same port and data as before. */
   async start(): Promise<void> {
     if (this.#process) throw new Error("start postgres: it is running already");
-    const { program, args, user } = this.#setup;
-    const child = spawn(program, args, { ...user, stdio: ["ignore", "ignore", "pipe"], env: environment });
+    const { program, settings, folder, port, user } = this.#setup;
+    const all = { ...settings, port: String(port) };
+    const args = Object.entries(all).flatMap(([key, value]) => ["-c", `${key}=${value}`]);
+    const child = spawn(program, ["-D", join(folder, "data"), ...args], {
+      ...user,
+      stdio: ["ignore", "ignore", "pipe"],
+      env: environment,
+    });
     this.#process = child;
     child.once("exit", () => {
       if (this.#process === child) this.#process = undefined;
@@ -125,14 +130,43 @@ export class PostgresServer {
     (child.stderr as unknown as { unref(): void }).unref();
   }
 
-  /** "fast" finishes as an administrator would; "immediate" is a crash: the next start recovers from the log. */
-  async stop(how: "fast" | "immediate" = "fast"): Promise<void> {
+  /**
+   * "fast" finishes as an administrator would; "immediate" is a crash: the next start recovers from the log. "kill"
+   * is kill -9; the server's other processes notice that and end.
+   */
+  async stop(how: keyof typeof stopSignals = "fast"): Promise<void> {
     const child = this.#process;
     if (!child) return;
     child.ref();
     const exited = new Promise((resolve) => child.once("exit", resolve));
-    child.kill(how === "fast" ? "SIGINT" : "SIGQUIT");
+    child.kill(stopSignals[how]);
     await exited;
+  }
+
+  /**
+   * A hot standby that streams from this server, under this name in `synchronous_standby_names`. The server is
+   * restarted: its files are copied while it is down, because the npm package has no pg_basebackup.
+   */
+  async addStandby(name: string): Promise<PostgresServer> {
+    const { folder: source, port, password, user } = this.#setup;
+    await this.stop("fast");
+    const folder = temporaryFolder("millrace-postgres-", user);
+    const data = join(folder, "data");
+    cpSync(join(source, "data"), data, { recursive: true });
+    chmodSync(data, 0o700);
+    writeFileSync(join(data, "standby.signal"), "");
+    if (user) giveTo(user, folder);
+    await this.start();
+    const from = `host=127.0.0.1 port=${port} user=postgres password=${password} application_name=${name}`;
+    const settings = { ...this.#setup.settings, primary_conninfo: from, wal_retrieve_retry_interval: "100ms" };
+    const standby = new PostgresServer({ ...this.#setup, folder, port: await freePort(), settings });
+    try {
+      await standby.start();
+      return standby;
+    } catch (error) {
+      await standby.remove();
+      throw error;
+    }
   }
 
   async restart(how: "fast" | "immediate" = "fast"): Promise<void> {
@@ -160,21 +194,22 @@ export class PostgresServer {
     if (!child.stderr) throw new Error("start postgres: it has no stderr");
     createInterface(child.stderr).on("line", (line) => {
       this.#logTail = [...this.#logTail.slice(-19), line];
-      if (line.includes("database system is ready to accept connections")) resolve();
+      if (/database system is ready to accept (read-only )?connections/.test(line)) resolve();
     });
     await promise;
   }
 }
 
-const baseSettings = (port: number): Record<string, string> => ({
+const baseSettings: Readonly<Record<string, string>> = {
   listen_addresses: "127.0.0.1",
-  port: String(port),
   unix_socket_directories: "",
   shared_buffers: "32MB",
   max_connections: "100",
   log_min_messages: "warning", // still shows the line that says "ready": in a server's log LOG ranks higher
   timezone: "UTC",
-});
+};
+
+const stopSignals = { fast: "SIGINT", immediate: "SIGQUIT", kill: "SIGKILL" } as const;
 
 const notDurable = { fsync: "off", synchronous_commit: "off", full_page_writes: "off" };
 

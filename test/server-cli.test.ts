@@ -1,6 +1,7 @@
 // Commands that ask over HTTP find the node of a data folder, however it listens, and tell their token to nobody else.
 import { deepEqual, equal, match, notEqual } from "node:assert/strict";
 import { mkdtemp, readFile, rename, writeFile } from "node:fs/promises";
+import { createServer as createHttpServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,13 +9,15 @@ import { after, describe, test } from "node:test";
 import { createServer } from "node:tls";
 import { startNode, type Running } from "#app/compose.ts";
 import { Config } from "#app/config.ts";
-import { dataFolder, publishedEdge, publishEdge } from "#app/data-folder.ts";
+import { dataFolder, lockFolder, publishedEdge, publishEdge } from "#app/data-folder.ts";
 import { urlFromHere } from "#app/edge-notice.ts";
+import { ownerToken } from "#app/owner-token.ts";
 import { tokenSha256 } from "#edge/bearer.ts";
 import { testAuthority } from "#edge/certificate-testing.ts";
 import { clearAway } from "#test/clear-away.ts";
 import { until } from "#test/until.ts";
 import { runLine } from "#cli/line.ts";
+import { serverOf } from "#cli/server.ts";
 
 const token = "ops-secret-0123456789-0123456789-0123456789";
 const identity = { tokens: [{ name: "ops", tenant: "*", roles: ["operator"], sha256: tokenSha256(token) }] };
@@ -206,4 +209,66 @@ test("what is told can be dialled from this machine", () => {
     equal(urlFromHere([any], true), "https://127.0.0.1:3", any);
   equal(urlFromHere(["[::1]:4"], false), "http://[::1]:4");
   notEqual(urlFromHere(["[::1]:4", "0.0.0.0:5"], false), "http://127.0.0.1:5");
+});
+
+describe("the token of a data folder", { timeout: 60_000 }, () => {
+  const asOwner = (data: string, ...args: readonly string[]) => line({}, ...args, "--data", data);
+
+  test("is sent by commands of its owner, in clear and with TLS, whatever else the node knows callers by", async () => {
+    const edges = [
+      { listen: ["127.0.0.1:0"] },
+      { listen: ["127.0.0.1:0"], identity },
+      { listen: ["0.0.0.0:0"], identity, tls: await tlsOf() },
+    ];
+    for (const edge of edges) {
+      await using scene = await Scene.open(edge);
+      const peers = await asOwner(scene.data, "peers", "--json");
+      deepEqual([peers.code, peers.notes], [0, ""]);
+      match((await asOwner(scene.data, "drain", "--stay")).out, /^drained: /m);
+      match((await asOwner(scene.data, "peers", "--token", "wrong")).notes, /status=401/, "what is said goes first");
+    }
+  });
+
+  test("gives a link that signs a browser in once", async () => {
+    await using scene = await Scene.open({ listen: ["127.0.0.1:0"] });
+    const { out, code } = await asOwner(scene.data, "login", "--json");
+    equal(code, 0);
+    const { url, forMs } = JSON.parse(out) as { readonly url: string; readonly forMs: number };
+    equal(forMs, 300_000);
+    const signedIn = await fetch(url);
+    match(signedIn.headers.get("set-cookie") ?? "", /^millrace_session=/);
+    equal((await fetch(url)).status, 401, "not twice");
+    const cookie = signedIn.headers.get("set-cookie")?.split(";")[0] ?? "";
+    equal((await fetch(new URL("/metrics", url), { headers: { cookie } })).status, 200);
+    const people = await asOwner(scene.data, "login");
+    match(people.out, /^http:\/\/127\.0\.0\.1:\d+\/login\?code=[\w-]+\nOpen it in a browser within 5/);
+  });
+
+  test("is not sent to whoever listens where a node did that is dead", async () => {
+    const data = await mkdtemp(join(folder, "dead-"));
+    const secret = await ownerToken(dataFolder(data));
+    const heard: string[] = [];
+    const other = createHttpServer((request, response) => {
+      heard.push(request.headers.authorization ?? "none");
+      response.writeHead(401).end("{}");
+    });
+    await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
+    try {
+      await publishEdge(dataFolder(data), { url: `http://127.0.0.1:${(other.address() as AddressInfo).port}` });
+      for (const holder of [undefined, "2147483647 1", `${process.pid} 1`, ""]) {
+        if (holder !== undefined) await writeFile(join(data, "up.pid"), holder);
+        equal((await asOwner(data, "peers")).code, 1);
+        equal(heard.pop(), "none", holder ?? "no lock");
+      }
+      await using _lock = await lockFolder(dataFolder(data));
+      await publishEdge(dataFolder(data), { url: `http://127.0.0.1:${(other.address() as AddressInfo).port}` });
+      await asOwner(data, "peers");
+      equal(heard.pop(), `Bearer ${secret}`, "the node that has the folder is told");
+      deepEqual(serverOf({ data }, {}).headers, { authorization: `Bearer ${secret}` });
+      await publishEdge(dataFolder(data), { url: "https://node.example:8980" });
+      deepEqual(serverOf({ data }, {}).headers, {}, "it counts on this machine only, and goes nowhere else");
+    } finally {
+      other.close();
+    }
+  });
 });

@@ -13,6 +13,7 @@ import { checkJoin } from "#app/join-check.ts";
 import { meshListenDefault } from "#app/mesh-config.ts";
 import { Lab } from "#app/execution-lab.ts";
 import { clearAway } from "#test/clear-away.ts";
+import { until } from "#test/until.ts";
 
 const repoRoot = dirname(import.meta.dirname);
 const folder = join(repoRoot, "deploy/kubernetes");
@@ -191,7 +192,8 @@ describe("the Kubernetes manifests", () => {
       worker: { enabled: false },
     });
     const origin = `http://127.0.0.1:${lab.node?.edgePorts[0]}`;
-    for (const { httpGet } of probes) equal((await fetch(`${origin}${httpGet.path}`)).status, 200, httpGet.path);
+    for (const { httpGet } of probes)
+      await until(`${httpGet.path} is answered`, async () => (await fetch(`${origin}${httpGet.path}`)).ok);
     await lab.node?.node.leave();
     equal((await fetch(`${origin}/livez`)).status, 200);
     equal((await fetch(`${origin}/readyz`)).status, 503, "one that is drained is sent nothing new");

@@ -1,10 +1,15 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
+import { kindTable } from "#app/door-kinds.ts";
 import { staleFiles } from "./generate.ts";
-import { mayImport, isPure, roomNames, roomOf } from "./rooms.ts";
+import { doors, mayImport, isPure, roomNames, roomOf } from "./rooms.ts";
 import { importsOf, ourFiles, read, targetOf } from "./source-files.ts";
 
 describe("the table of rooms", () => {
+  test("names no door whose name callers may use for kinds of their own", () => {
+    for (const door of doors) ok(!kindTable.isFree(door), `${door} is not among the names kept for doors`);
+  });
+
   test("says what the design says", () => {
     ok(mayImport("shard", "kernel") && !mayImport("kernel", "shard"));
     ok(mayImport("doors/ci", "worker") && !mayImport("doors/ci", "doors/build"));

@@ -33,7 +33,7 @@ const tokens = [
   token("writer", "a", "action-cache-writer", "member"),
   token("reader", "a", "cache-reader"),
   token("narrow", "narrow", "member"),
-  token("worker", "a", "executor"),
+  { ...token("worker", "a", "executor"), labels: ["door=build", "pool=*"] },
   token("tender", "*", "operator"),
 ];
 

@@ -4,6 +4,8 @@ import { chmodSync, mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
+import { dataFolder } from "#app/data-folder.ts";
+import { readOwnerToken } from "#app/owner-token.ts";
 import { systemClock } from "#app/system-clock.ts";
 import { GrpcClient } from "#grpc/client.ts";
 import { connectH2 } from "#h2/client.ts";
@@ -118,19 +120,26 @@ export class Fleet implements AsyncDisposable {
   }
 
   /** How many actions it runs just now, by its own word. */
-  async running({ edge }: Member): Promise<number> {
-    const answer = await fetch(`http://${edge}/metrics`, { signal: AbortSignal.timeout(1_000) });
+  async running(member: Member): Promise<number> {
+    const headers = this.headers(member);
+    const answer = await fetch(`http://${member.edge}/metrics`, { headers, signal: AbortSignal.timeout(1_000) });
     const pools = (await answer.text()).matchAll(/^millrace_worker_running\{[^}]*\} (\d+)/gm);
     return [...pools].reduce((sum, [, count]) => sum + Number(count), 0);
   }
 
-  /** A client of one node, and of no other. */
+  /** Of the node's operator: with the token in its folder. */
+  headers({ name }: Member): { readonly authorization: string } {
+    return { authorization: `Bearer ${readOwnerToken(dataFolder(join(this.folder, name)))}` };
+  }
+
+  /** A client of one node, and of no other, as its operator. The node must have been started. */
   client(member: Member): GrpcClient {
     const found = this.#clients.get(member.name);
     if (found) return found;
     const [host = "", port] = member.edge.split(":");
     const connect = () => connectH2({ host, port: Number(port), clock: systemClock });
-    const client = new GrpcClient({ clock: systemClock, authority: member.edge, connect });
+    const metadata = [["authorization", this.headers(member).authorization]] as const;
+    const client = new GrpcClient({ clock: systemClock, authority: member.edge, connect, metadata });
     this.#clients.set(member.name, client);
     return client;
   }

@@ -5,6 +5,8 @@ import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { dataFolder } from "#app/data-folder.ts";
+import { readOwnerToken } from "#app/owner-token.ts";
 import { clearAway } from "#test/clear-away.ts";
 import { freePort } from "#test/free-port.ts";
 import { startPostgres } from "#test/postgres.ts";
@@ -37,7 +39,8 @@ test(`the program ${title}`, { skip: serfMissing || postgres.skip }, async () =>
     equal(tags?.["role"], "millrace");
     match(tags?.["load"] ?? "", /^0\/\d+$/);
     match(tags?.["edge"] ?? "", /^127\.0\.0\.1:\d+$/);
-    const listed = (await fetch(`http://${tags?.["edge"]}/peers`).then((answer) => answer.json())) as {
+    const headers = { authorization: `Bearer ${readOwnerToken(dataFolder(folder))}` };
+    const listed = (await fetch(`http://${tags?.["edge"]}/peers`, { headers }).then((answer) => answer.json())) as {
       peers: { name: string; state: string; kind: string }[];
     };
     deepEqual(

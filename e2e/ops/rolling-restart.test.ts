@@ -29,8 +29,10 @@ describe("nodes that come and go", { skip, timeout: 240_000 }, () => {
     await postgres.stop();
   });
 
-  const stateOf = async ({ edge }: Member) =>
-    (await fetch(`http://${edge}/api/node/drain`).then((answer) => answer.json())) as {
+  const stateOf = async (member: Member) =>
+    (await fetch(`http://${member.edge}/api/node/drain`, { headers: fleet.headers(member) }).then((answer) =>
+      answer.json(),
+    )) as {
       state: string;
       running: number;
       shards: number;

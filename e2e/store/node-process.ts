@@ -2,6 +2,8 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { dataFolder } from "#app/data-folder.ts";
+import { readOwnerToken } from "#app/owner-token.ts";
 import { systemClock as clock } from "#app/system-clock.ts";
 import { GrpcClient } from "#grpc/client.ts";
 import { connectH2 } from "#h2/client.ts";
@@ -63,6 +65,11 @@ export class NodeProcess {
     await until(`the node at ${this.address} is up`, isReady, { limitMs: 60_000, everyMs: 50 }).catch((error) => {
       throw new Error(`${String(error)}; it said:\n${this.log.slice(-2_000)}`, { cause: error });
     });
+  }
+
+  /** Of its operator: with the token in its folder. */
+  get headers(): { readonly authorization: string } {
+    return { authorization: `Bearer ${readOwnerToken(dataFolder(this.folder))}` };
   }
 
   get log(): string {

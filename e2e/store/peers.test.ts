@@ -18,7 +18,7 @@ after(() => postgres.stop());
 const { skip } = postgres;
 
 async function figure(node: NodeProcess, series: string): Promise<number> {
-  const text = await (await fetch(`http://${node.address}/metrics`)).text();
+  const text = await (await fetch(`http://${node.address}/metrics`, { headers: node.headers })).text();
   const line = text.split("\n").find((one) => one.startsWith(series));
   return Number(line?.split(" ").at(-1) ?? 0);
 }
@@ -32,12 +32,14 @@ test("a blob comes from the node that has it; from the tier when that lies or is
   try {
     const shared = join(folder, "shared");
     mkdirSync(shared);
+    const secretFile = join(folder, "cluster.secret");
+    writeFileSync(secretFile, `${randomBytes(16).toString("hex")}\n`, { mode: 0o600 });
     const url = await postgres.server().freshDatabase();
     const seed = `127.0.0.1:${await freePort()}`;
     const tier = { kind: "directory", directory: shared, names: { kind: "postgres", url } };
     const config = (name: string, listen: string) => ({
       node: { name, listen: [`tcp:127.0.0.1:0`] },
-      cluster: { shards: 4 },
+      cluster: { shards: 4, secretFile },
       journal: { kind: "postgres", url },
       mesh: { listen, join: [seed], profile: "local" },
       blobs: { kind: "disk", authoritative: { ...tier, peers: {} } },
@@ -45,7 +47,7 @@ test("a blob comes from the node that has it; from the tier when that lies or is
     await using one = await NodeProcess.open(join(folder, "one"), config("one", seed));
     await using two = await NodeProcess.open(join(folder, "two"), config("two", `127.0.0.1:${await freePort()}`));
     const sees = async (): Promise<boolean> => {
-      const answer = await (await fetch(`http://${two.address}/peers`)).json();
+      const answer = await (await fetch(`http://${two.address}/peers`, { headers: two.headers })).json();
       const { peers } = answer as { peers: { name: string; state: string; tags: Record<string, string> }[] };
       return peers.some(({ name, state, tags }) => name === "one" && state === "alive" && tags["edge"] === one.address);
     };

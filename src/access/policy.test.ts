@@ -1,32 +1,34 @@
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { actions, authorize, type Action } from "./policy.ts";
-import { allTenants, principal, roles, type Role } from "./principal.ts";
+import { allTenants, anonymousGrant, principal, roles, type Role } from "./principal.ts";
 
 const as = (role: Role, tenant = role === "operator" ? allTenants : "acme") =>
   principal({ name: `some-${role}`, tenant, roles: [role] }, "token");
 
 // The whole matrix, for a caller's own tenant. Whoever changes the policy changes this, too, and sees what it means.
 const matrix = `
-                     operator  member  executor  cache-reader  cache-writer  action-cache-writer  viewer  nobody
-  health             yes       yes     yes       yes           yes           yes                  yes     yes
-  service.describe   yes       yes     yes       yes           yes           yes                  yes     -
-  cluster.map        yes       yes     yes       -             -             -                    yes     -
-  cluster.read       yes       -       -         -             -             -                    yes     -
-  cluster.admin      yes       -       -         -             -             -                    -       -
-  metrics.read       yes       -       -         -             -             -                    yes     -
-  work.submit        yes       yes     -         -             -             -                    -       -
-  work.read          yes       yes     -         -             -             -                    yes     -
-  work.signal        yes       yes     -         -             -             -                    -       -
-  work.cancel        yes       yes     -         -             -             -                    -       -
-  work.execute       yes       -       yes       -             -             -                    -       -
-  work.admin         yes       -       -         -             -             -                    -       -
-  artifacts.read     yes       yes     yes       -             -             -                    yes     -
-  artifacts.write    yes       yes     yes       -             -             -                    -       -
-  cache.read         yes       yes     yes       yes           yes           yes                  -       -
-  cache.write        yes       yes     yes       -             yes           yes                  -       -
-  action-cache.read  yes       yes     yes       yes           yes           yes                  -       -
-  action-cache.write yes       -       -         -             -             yes                  -       -
+                     operator member builder executor cache-reader cache-writer action-cache-writer viewer nobody
+  health             yes      yes    yes     yes      yes          yes          yes                 yes    yes
+  service.describe   yes      yes    yes     yes      yes          yes          yes                 yes    -
+  cluster.map        yes      yes    -       yes      -            -            -                   yes    -
+  cluster.read       yes      -      -       -        -            -            -                   yes    -
+  cluster.admin      yes      -      -       -        -            -            -                   -      -
+  metrics.read       yes      -      -       -        -            -            -                   yes    -
+  login.link         yes      yes    -       -        -            -            -                   yes    -
+  work.submit        yes      yes    -       -        -            -            -                   -      -
+  work.read          yes      yes    -       -        -            -            -                   yes    -
+  work.signal        yes      yes    -       -        -            -            -                   -      -
+  work.cancel        yes      yes    -       -        -            -            -                   -      -
+  work.execute       yes      -      -       yes      -            -            -                   -      -
+  work.admin         yes      -      -       -        -            -            -                   -      -
+  build.execute      yes      yes    yes     -        -            -            -                   -      -
+  artifacts.read     yes      yes    -       yes      -            -            -                   yes    -
+  artifacts.write    yes      yes    -       yes      -            -            -                   -      -
+  cache.read         yes      yes    yes     yes      yes          yes          yes                 -      -
+  cache.write        yes      yes    yes     yes      -            yes          yes                 -      -
+  action-cache.read  yes      yes    yes     yes      yes          yes          yes                 -      -
+  action-cache.write yes      -      -       -        -            -            yes                 -      -
 `;
 
 const rows = matrix
@@ -52,7 +54,7 @@ describe("the policy", () => {
   });
 
   test("lets everyone but operators act in their own tenant only", () => {
-    const clusterWide = actions.filter((action) => !/^(work|artifacts|cache|action-cache)\./.test(action));
+    const clusterWide = actions.filter((action) => !/^(work|build|artifacts|cache|action-cache)\./.test(action));
     for (const role of roles)
       for (const action of actions) {
         const own = authorize(as(role), action, "acme");
@@ -74,6 +76,20 @@ describe("the policy", () => {
       actions.filter((action) => authorize(bare, action, "acme").ok),
       ["health", "service.describe"],
     );
+  });
+
+  test("lets anonymous callers of a node without settings use the cache and run actions, and nothing else", () => {
+    const { tenant, roles: granted } = anonymousGrant;
+    const anybody = principal({ name: "anonymous", tenant, roles: granted }, "anonymous");
+    const may = (elsewhere?: string) => actions.filter((action) => authorize(anybody, action, elsewhere).ok);
+    const everyTenant = ["health", "service.describe"];
+    const own = ["build.execute", "cache.read", "cache.write", "action-cache.read", "action-cache.write"];
+    deepEqual(may("default"), [...everyTenant, ...own]);
+    deepEqual(may("another"), everyTenant);
+    deepEqual(may(), everyTenant);
+    const refused = authorize(anybody, "metrics.read");
+    ok(!refused.ok);
+    match(refused.refusal.message, /call with a token/);
   });
 
   test("says what would be needed", () => {

@@ -15,6 +15,8 @@ export const policy = {
   "cluster.read": { of: "cluster", for: ["operator", "viewer"] },
   "cluster.admin": { of: "cluster", for: ["operator"] },
   "metrics.read": { of: "cluster", for: ["operator", "viewer"] },
+  // A link that signs a browser in as whoever asks for it.
+  "login.link": { of: "cluster", for: ["operator", "member", "viewer"] },
 
   "work.submit": { of: "tenant", for: ["operator", "member"] },
   "work.read": { of: "tenant", for: ["operator", "member", "viewer"] },
@@ -23,17 +25,23 @@ export const policy = {
   "work.execute": { of: "tenant", for: ["operator", "executor"] },
   "work.admin": { of: "tenant", for: ["operator"] },
 
+  // Execute, and to wait for or cancel what one began oneself. Apart from work.submit, which takes work of any kind.
+  "build.execute": { of: "tenant", for: ["operator", "member", "builder"] },
+
   "artifacts.read": { of: "tenant", for: ["operator", "member", "executor", "viewer"] },
   "artifacts.write": { of: "tenant", for: ["operator", "member", "executor"] },
 
   "cache.read": {
     of: "tenant",
-    for: ["operator", "member", "executor", "cache-reader", "cache-writer", "action-cache-writer"],
+    for: ["operator", "member", "builder", "executor", "cache-reader", "cache-writer", "action-cache-writer"],
   },
-  "cache.write": { of: "tenant", for: ["operator", "member", "executor", "cache-writer", "action-cache-writer"] },
+  "cache.write": {
+    of: "tenant",
+    for: ["operator", "member", "builder", "executor", "cache-writer", "action-cache-writer"],
+  },
   "action-cache.read": {
     of: "tenant",
-    for: ["operator", "member", "executor", "cache-reader", "cache-writer", "action-cache-writer"],
+    for: ["operator", "member", "builder", "executor", "cache-reader", "cache-writer", "action-cache-writer"],
   },
   // Whoever writes here decides what others' builds will contain. Executors are not in it: what they bring back is
   // recorded under their claim's token, by the engine.
@@ -91,5 +99,7 @@ const tenantForeign = (who: Principal, action: Action, tenant: string, needs: re
   },
 });
 
-const describe = (who: Principal): string =>
-  `${who.name} of ${who.tenant === allTenants ? "all tenants" : who.tenant} has ${[...who.roles].join(", ") || "none"}`;
+function describe({ name, tenant, roles, proof }: Principal): string {
+  const has = `${name} of ${tenant === allTenants ? "all tenants" : tenant} has ${[...roles].join(", ") || "none"}`;
+  return proof === "anonymous" ? `${has}; call with a token for more` : has;
+}

@@ -4,6 +4,7 @@ import { assert } from "#base/assert.ts";
 export const roles = [
   "operator",
   "member",
+  "builder",
   "executor",
   "cache-reader",
   "cache-writer",
@@ -16,6 +17,7 @@ export type Role = (typeof roles)[number];
 export const roleMeanings = {
   operator: "runs the cluster: everything, in all tenants",
   member: "submits work and reads it; uploads inputs and downloads outputs",
+  builder: "runs actions through the build door and follows its own; reads cached results and blobs, uploads blobs",
   executor: "claims work and brings back results",
   "cache-reader": "reads cached results and blobs",
   "cache-writer": "also uploads blobs",
@@ -23,8 +25,8 @@ export const roleMeanings = {
   viewer: "looks at work and metrics, and changes nothing",
 } as const satisfies Record<Role, string>;
 
-/** How it was proven who calls. */
-export type Proof = "anonymous" | "token" | "jwt" | "certificate";
+/** How it was proven who calls. `owner`: the token in the data folder. `session`: a browser that was signed in. */
+export type Proof = "anonymous" | "token" | "owner" | "session" | "jwt" | "certificate";
 
 /** Stands for every tenant. No tenant can have this name. */
 export const allTenants = "*";
@@ -38,8 +40,10 @@ export type Principal = {
   readonly tenant: string;
   readonly roles: ReadonlySet<Role>;
   readonly proof: Proof;
-  /** The pools that it may do tasks for; left out: any. */
+  /** The pools that it may do tasks for; left out: the default one. */
   readonly pools?: readonly string[];
+  /** The labels that it may offer as an executor; left out: any that others do not rely on. */
+  readonly labels?: readonly string[];
 };
 
 /** What is granted to whoever proves to be the one meant; config and claims are turned into this. */
@@ -48,13 +52,14 @@ export type Grant = {
   readonly tenant: string;
   readonly roles: readonly Role[];
   readonly pools?: readonly string[] | undefined;
+  readonly labels?: readonly string[] | undefined;
 };
 
 export function principal(grant: Grant, proof: Proof): Principal {
   const problem = grantProblem(grant);
   assert(problem === undefined, `a grant is checked before it becomes a principal: ${problem}`);
-  const { name, tenant, pools } = grant;
-  return { name, tenant, roles: new Set(grant.roles), proof, ...(pools && { pools }) };
+  const { name, tenant, pools, labels } = grant;
+  return { name, tenant, roles: new Set(grant.roles), proof, ...(pools && { pools }), ...(labels && { labels }) };
 }
 
 /**
@@ -71,3 +76,9 @@ export function grantProblem({ tenant, roles: granted }: Pick<Grant, "tenant" | 
   const personal = granted.find((role) => role === "member" || role === "viewer");
   return personal === undefined ? undefined : `a ${personal} belongs to one tenant`;
 }
+
+/** What callers on this machine get without credentials: what build tools need, and nothing else. */
+export const anonymousGrant: { tenant: string; roles: ("builder" | "action-cache-writer")[] } = {
+  tenant: "default",
+  roles: ["builder", "action-cache-writer"],
+};

@@ -1,5 +1,5 @@
 /** A refusal in the words of the protocols; one mapping for all doors. */
-import type { Refusal } from "./refusal.ts";
+import type { Refusal, UnauthenticatedReason } from "./refusal.ts";
 
 export type RefusalStatus = {
   /** The gRPC status: 16 unauthenticated, 7 permission denied, 14 unavailable. */
@@ -14,8 +14,17 @@ const comeBack: RefusalStatus = { grpc: 14, http: 503, challenge: undefined };
 const whoAreYou: RefusalStatus = { grpc: 16, http: 401, challenge: "Bearer" };
 const notWithThat: RefusalStatus = { grpc: 16, http: 401, challenge: 'Bearer error="invalid_token"' };
 
+/** No token was shown, so none is wrong. */
+const noneShown: ReadonlySet<UnauthenticatedReason> = new Set([
+  "credentials-missing",
+  "caller-is-task",
+  "caller-unclear",
+  "session-unknown",
+  "scheme-unsupported",
+]);
+
 export function refusalStatus(refusal: Refusal): RefusalStatus {
   if (refusal.kind === "forbidden") return forbidden;
   if (refusal.retryable) return comeBack;
-  return refusal.reason === "credentials-missing" || refusal.reason === "scheme-unsupported" ? whoAreYou : notWithThat;
+  return noneShown.has(refusal.reason) ? whoAreYou : notWithThat;
 }

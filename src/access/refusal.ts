@@ -2,7 +2,13 @@
 import type { Role } from "./principal.ts";
 
 export const unauthenticatedReasons = {
-  "credentials-missing": "this needs credentials: send an authorization header with a bearer token",
+  "credentials-missing":
+    "this needs credentials: send a bearer token (on the node's machine: the data folder's operator.token)",
+  "caller-is-task":
+    "the caller is a task of this node, and a task has no rights of its own here: give it a token to call with",
+  "caller-unclear":
+    "tasks of this node share its network, and it cannot be seen whether the caller is one: call with a token",
+  "session-unknown": "this browser's session has ended: get a new link with `millrace login`",
   "scheme-unsupported": "only bearer tokens are understood: authorization: Bearer <token>",
   "token-malformed": "the bearer token is empty, too long, or has characters that no token has",
   "token-unknown": "the bearer token is not known here",

@@ -15,7 +15,7 @@ export const startBuildEdge = (store: Store): Promise<Edge> =>
     identity: Identity.parse({}),
     services: (server) =>
       composeBuild(server, { store, index: createMemoryIndex(), clock, spoolFolder: tmpdir(), report: () => {} }),
-    isReady: () => true,
+    notReady: () => [],
     log: new Log(() => {}, clock),
     h2: { drainMs: 100 },
   });

@@ -232,7 +232,7 @@ describe("builds", { skip: !isLinux && "needs linux: the sandbox", timeout: 200_
           await bench.grpc.unary(cancelBuild, { buildId, reason: "enough" }).then((answer) => answer.cancelled),
           true,
         );
-      if (build?.phase === Phase.BUILD_PHASE_CANCELLED) equal(build.reason, "enough");
+      if (build?.phase === Phase.BUILD_PHASE_CANCELLED) equal(build.reason, "cancelled by mill: enough");
     }
     equal(seen.at(-1), State.ACTION_STATE_CANCELLED);
     const done = await get(buildId);

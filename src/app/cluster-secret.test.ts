@@ -11,6 +11,7 @@ import { clusterSecret } from "./cluster-secret.ts";
 import { startNode, type Running } from "./compose.ts";
 import { Config } from "./config.ts";
 import { dataFolder } from "./data-folder.ts";
+import { connectTo } from "./remote.ts";
 
 const postgres = await startPostgres({ durable: false });
 after(() => postgres.stop());
@@ -81,3 +82,27 @@ test(
     }
   },
 );
+
+test("without a shared secret, TCP on this machine is for the owner of the data folder alone", async () => {
+  const path = await mkdtemp(join(tmpdir(), "millrace-secret-"));
+  const config = Config.parse({
+    cluster: { shards: 1 },
+    node: { listen: ["tcp:127.0.0.1:0"] },
+    edge: { listen: [] },
+    journal: { kind: "memory" },
+    blobs: { kind: "memory" },
+  });
+  const node = await startNode(config, dataFolder(path), { log: () => {} });
+  try {
+    const { address } = node.node;
+    for (const secret of [undefined, "another-secret-altogether"]) {
+      await using stranger = connectTo(address, { deadlineMs: 1_000, secret });
+      await rejects(stranger.work.jobs({ limit: 1 }), (error) => isFault(error));
+    }
+    await using owner = connectTo(address, { secret: node.owner });
+    equal((await owner.work.jobs({ limit: 1 })).jobs.length, 0);
+  } finally {
+    await node.stop();
+    await rm(path, { recursive: true });
+  }
+});

@@ -10,23 +10,26 @@ import { buildPlanners } from "#doors/build/builds/plan-stage.ts";
 import { stepRunners } from "#doors/build/builds/run-step.ts";
 import { actionRunner, type ActionPorts } from "#doors/build/run.ts";
 import { Resumable } from "#doors/build/run-resume.ts";
+import { sharedRunner, type SharingPorts } from "#doors/build/run-shared.ts";
 import { actionKind } from "#doors/build/plan.ts";
 import { buildSettingsDefault } from "#doors/build/settings.ts";
 import type { TenantTrees } from "#doors/build/tenant-trees.ts";
 import { TrustRules } from "#doors/build/trust-rules.ts";
 import type { Seen } from "#doors/build/why/seen.ts";
+import type { Granted } from "#shard/client-executor.ts";
 import type { Planners, Resume, Runners } from "#worker/runner.ts";
 import { createSpawnedRunner } from "#worker/spawned-runner.ts";
 import type { ProcessRunner } from "#worker/process.ts";
 import { removeMarked } from "#worker/live-output.ts";
 import { Sandbox, type SandboxAbout } from "#worker/sandbox/sandbox.ts";
+import type { TaskCallers } from "#worker/sandbox/task-callers.ts";
 import { KeptFolders } from "#worker/stage/kept-folders.ts";
 import { LinkCache } from "#worker/stage/link-cache.ts";
 import { Tools, type ToolCounts, type ToolsPorts } from "#worker/tool/tools.ts";
 import { actionsHome, leaveHome } from "./actions-home.ts";
 import { executionSettings } from "./compose-build.ts";
 import type { Config } from "./config.ts";
-import type { DataFolder } from "./data-folder.ts";
+import { defaultDataPath, type DataFolder } from "./data-folder.ts";
 import { hiddenPaths } from "./hidden-paths.ts";
 
 export type ActionParts = {
@@ -37,6 +40,8 @@ export type ActionParts = {
   readonly streams: Streams | undefined;
   /** Remembers what missed, the same as for calls. */
   readonly seen: Seen;
+  /** Where nodes say which actions they run. */
+  readonly deskFor: SharingPorts["deskFor"];
   readonly clock: Clock;
   /** Where the configuration came from, if from a file. */
   readonly configFile?: string | undefined;
@@ -51,6 +56,8 @@ export type Actions = {
   /** What an earlier life of this node began. */
   readonly resumes: readonly Resume[];
   readonly about: SandboxAbout;
+  /** Knows which callers on this machine are actions that run here. */
+  readonly callers: TaskCallers;
   /** Runs commands without a sandbox, from the same launcher. */
   readonly processes: ProcessRunner;
   /** Undefined where none stays. */
@@ -96,7 +103,8 @@ async function open(config: Config, folder: DataFolder, parts: ActionParts): Pro
       ownLanes: slots,
       clock,
       log,
-      hidden: hiddenPaths(config, folder, parts.configFile),
+      // The usual folder may be another node's, of the same user.
+      hidden: [...hiddenPaths(config, folder, parts.configFile), defaultDataPath(process.env)],
       isolation: { want: config.worker.sandbox },
       freeBytesMin: config.worker.diskFreeMin,
       memoryBytesMax: config.worker.memoryMax,
@@ -123,6 +131,7 @@ async function open(config: Config, folder: DataFolder, parts: ActionParts): Pro
     processes,
     tools: () => tools?.counts,
     about,
+    callers: sandbox.callers,
     close: () => owned.disposeAsync(),
   };
 }
@@ -136,8 +145,9 @@ function openTools({ worker: { toolsMax, toolIdle } }: Config, ports: ToolsPorts
 }
 
 /** Single actions, and those of builds, which are looked for in the cache by whoever takes them. */
-function workOf(config: Config, ports: ActionPorts, { store, index, seen, clock, log }: ActionParts) {
-  const run = actionRunner(ports);
+function workOf(config: Config, ports: ActionPorts, { store, index, seen, deskFor, clock, log }: ActionParts) {
+  const isUnderWay = (task: Granted): boolean => ports.resumable?.knows(task) === true;
+  const run = sharedRunner(actionRunner(ports), { clock, deskFor, isUnderWay });
   const report = (doing: string, error: unknown): void => log(`${doing}: ${String(error)}`);
   const cache = { store, index, clock, seen, report, settings: buildSettingsDefault };
   const results = new ActionCacheService(cache, new TrustRules(index));

@@ -68,7 +68,7 @@ export async function composeApi({ name, work, clock, log }: ApiParts): Promise<
     });
     return (request, peer) => {
       const identify: Identify = async ({ headers }) => {
-        const known = await admission.identify(peer, authorizationOf(headers));
+        const known = await admission.identifyRequest(peer, headers, authorizationOf(headers));
         return known.ok ? { ok: true, caller: { principal: known.principal, address: peer.address } } : known;
       };
       const page = pages(request);

@@ -29,6 +29,7 @@ export type BuildParts = {
   readonly assets?: Partial<AssetSettings>;
   /** For what is fetched and not known yet. */
   readonly spoolFolder?: string;
+  readonly spoolBytesMax?: number;
   /** Remembers what missed, for `millrace cache why`. */
   readonly seen?: AssetPorts["seen"];
   /** Told of every lookup of a result. */
@@ -38,12 +39,13 @@ export type BuildParts = {
   readonly report: (doing: string, error: unknown) => void;
 };
 
-const spoolLimits = { memoryBytesEach: 1024 ** 2, memoryBytesMax: 64 * 1024 ** 2, fileBytesMax: 64 * 1024 ** 3 };
+const spoolLimits = { memoryBytesEach: 1024 ** 2, memoryBytesMax: 64 * 1024 ** 2 };
+const spoolBytesMaxDefault = 32 * 1024 ** 3;
 
 /** Adds the services; answers what must be known of whoever calls a method, by its path. */
 export function composeBuild(
   server: GrpcServer<Admitted>,
-  { settings, assets, spoolFolder = tmpdir(), ...parts }: BuildParts,
+  { settings, assets, spoolFolder = tmpdir(), spoolBytesMax = spoolBytesMaxDefault, ...parts }: BuildParts,
 ): ReadonlyMap<string, Action> {
   const callers = new WeakMap<Principal, BuildCaller>();
   const callerOf = (principal: Admitted): BuildCaller => {
@@ -56,7 +58,7 @@ export function composeBuild(
     ...parts,
     settings: { ...buildSettingsDefault, ...settings },
     assets: { ...assetSettingsDefault, ...assets },
-    spool: new Spool({ folder: spoolFolder, ...spoolLimits }),
+    spool: new Spool({ folder: spoolFolder, ...spoolLimits, bytesMax: spoolBytesMax }),
   };
   const paths = serveBuild(server, ports, callerOf);
   return new Map(paths.map((path) => [path, "service.describe"]));

@@ -44,7 +44,7 @@ export function buildCallers(admission: Admission) {
   ): Promise<{ readonly caller: BuildCaller } | { readonly refused: CallRefusal }> => {
     const peer = peers.get(request);
     if (!peer) return { refused: { status: 401, message: "nobody knows where this came from" } };
-    const who = await admission.identify(peer, authorizationOf(request.headers));
+    const who = await admission.identifyRequest(peer, request.headers, authorizationOf(request.headers));
     return who.ok ? { caller: asCaller(who.principal) } : { refused: asCallRefusal(who.refusal) };
   };
   return { from, caller };

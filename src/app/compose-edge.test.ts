@@ -9,6 +9,7 @@ import { after, before, describe, test } from "node:test";
 import { Random } from "#base/random.ts";
 import { isFault } from "#base/fault.ts";
 import { parseJob } from "#base/ids.ts";
+import { until } from "#test/until.ts";
 import { tokenSha256 } from "#edge/bearer.ts";
 import { grpcCode } from "#grpc/status.ts";
 import type { CommandOf } from "#kernel/command.ts";
@@ -112,7 +113,7 @@ describe("where a node's port is", () => {
         match(address, /^127\.0\.0\.1:\d+$/);
         notEqual(address, edgeAddressDefault);
         ok(said.some((line) => line.includes(edgeAddressDefault) && line.includes(address)));
-        equal((await fetch(`http://${address}/readyz`)).status, 200);
+        await until("it is ready", async () => (await fetch(`http://${address}/readyz`)).ok);
       });
     } finally {
       other.close();
@@ -298,7 +299,12 @@ describe("a node's port", () => {
       edge: { listen: ["127.0.0.1:0"] },
     });
     const stopping = await startNode(config, dataFolder(join(path, "stopping")), { log: () => {} });
-    const transport = transportFor(undefined);
+    const transport = createGrpcTransport({
+      clock,
+      via: "router",
+      metadata: [["authorization", `Bearer ${stopping.owner}`]],
+    });
+    transports.push(transport);
     const to = `grpc:127.0.0.1:${stopping.edgePorts[0]}`;
     const wanted = { executor: "e", offers: ["x=y"], prefer: [], count: 1, start: true, nonce: "n" } as const;
     const held = transport.request(
@@ -319,6 +325,6 @@ describe("a node's port", () => {
     const query = { kind: "query", shard: 0, query: { kind: "stats" } } as const;
     await rejects(stranger.request(address(), query, never), (error) => isFault(error));
     equal((await fetch(`http://127.0.0.1:${running.edgePorts[0]}/metrics`)).status, 401);
-    equal((await fetch(`http://127.0.0.1:${running.edgePorts[0]}/readyz`)).status, 200);
+    await until("it is ready", async () => (await fetch(`http://127.0.0.1:${running.edgePorts[0]}/readyz`)).ok);
   });
 });

@@ -5,16 +5,19 @@ import type { ExecutionPorts } from "#doors/build/execution-ports.ts";
 import { idleMsDefault } from "#doors/build/http/body.ts";
 import { buildSettingsDefault } from "#doors/build/settings.ts";
 import type { Seen } from "#doors/build/why/seen.ts";
+import { tokenSha256 } from "#edge/bearer.ts";
 import { startEdge, type Edge } from "#edge/edge.ts";
 import { Log } from "#edge/log.ts";
 import type { MetricsRegistry } from "#edge/metrics-registry.ts";
 import type { Action } from "#access/policy.ts";
+import type { ServeElsewhere } from "#edge/routes.ts";
 import type { Journal } from "#journal/journal.ts";
 import { serveWork } from "#shard/grpc-serve.ts";
 import type { Node } from "#shard/node.ts";
 import type { ShardService } from "#shard/protocol.ts";
 import { workCalls } from "#shard/work-calls.ts";
 import { Work } from "#wire/generated/millrace/work/v1/work.ts";
+import type { TaskCallers } from "#worker/sandbox/task-callers.ts";
 import { buildSettings, composeBuild, type BuildParts } from "./compose-build.ts";
 import { composeHttpBuilds } from "./compose-builds.ts";
 import { composeCacheAdmin } from "./compose-cache-admin.ts";
@@ -23,6 +26,7 @@ import type { PeersView } from "./compose-mesh.ts";
 import { composeApi, type ApiParts } from "./compose-api.ts";
 import type { ComposedStore } from "./compose-store.ts";
 import type { Config } from "./config.ts";
+import { placeLimitsOf } from "./connections-config.ts";
 import type { Drain } from "./drain.ts";
 import { drainRoute } from "./drain-routes.ts";
 import { untilLeaving } from "./held-calls.ts";
@@ -30,6 +34,7 @@ import type { NodeMetrics } from "./node-metrics.ts";
 import { edgeAddressDefault, parseEdgeAddress } from "./edge-config.ts";
 import { meshMetrics } from "./mesh-metrics.ts";
 import { peersRoute } from "./mesh-routes.ts";
+import { bodyBytesMax, processMemory } from "./work-memory.ts";
 import { workPolicy } from "./work-policy.ts";
 
 export type EdgeParts = {
@@ -40,8 +45,14 @@ export type EdgeParts = {
   /** What the build cache is kept in; left out: there is none. */
   readonly cache?:
     | (Pick<BuildParts, "store" | "index" | "execution"> &
-        Pick<ComposedStore, "observe" | "upkeep"> & { readonly spoolFolder: string; readonly seen: Seen })
+        Pick<ComposedStore, "observe" | "upkeep"> & {
+          readonly spoolFolder: string;
+          readonly spoolBytesMax: number;
+          readonly seen: Seen;
+        })
     | undefined;
+  /** What keeps the node from taking work. */
+  readonly notReady: () => readonly string[];
   /** Who is in the mesh; undefined when there is none. */
   readonly peers?: (() => PeersView | undefined) | undefined;
   /** Takes the node out of service; left out: it cannot be asked to. */
@@ -50,6 +61,10 @@ export type EdgeParts = {
   readonly metrics?: EdgeMetricsPart | undefined;
   /** What the HTTP API under /v1 asks; left out: there is none. */
   readonly api?: Pick<ApiParts, "name" | "work"> | undefined;
+  /** The token of the data folder; left out: none is known. */
+  readonly owner?: string | undefined;
+  /** Knows which callers on this machine are tasks of this node; left out: there are no tasks. */
+  readonly callers?: TaskCallers | undefined;
   readonly log: (line: string) => void;
 };
 
@@ -87,14 +102,14 @@ export async function composeEdge(config: Config, parts: EdgeParts): Promise<Ser
   return served;
 }
 
-async function serve({ edge, build }: Config, listen: readonly string[], parts: EdgeParts): Promise<ServedEdge> {
+async function serve({ edge, build, work }: Config, listen: readonly string[], parts: EdgeParts): Promise<ServedEdge> {
   const { clock, node, routed, journal, cache, peers = () => undefined, log } = parts;
   const leaving = new AbortController();
   const edgeLog = new Log((line) => log(line.trimEnd()), clock);
   const seen = cache?.seen;
   const trouble = (doing: string, error: unknown): void =>
     edgeLog.warn("build-cache-trouble", { reason: doing, error });
-  const { metrics } = parts;
+  const { metrics, owner, callers } = parts;
   const looked =
     metrics && ((tenant: string, outcome: "hit" | "miss") => metrics.stored.looked("build", tenant, outcome));
   const settings = {
@@ -110,15 +125,19 @@ async function serve({ edge, build }: Config, listen: readonly string[], parts: 
     clock,
     listen: listen.map(parseEdgeAddress),
     identity: edge.identity,
+    ...(owner !== undefined && { owner: { sha256: tokenSha256(owner) } }),
+    ...(callers && { tasks: ({ ends }) => callers.isTask(ends) }),
     tls: edge.tls,
     h2: edge.limits,
-    isReady: () => node.status().state === "up",
+    places: placeLimitsOf(edge.connections, edge.identity),
+    notReady: parts.notReady,
+    bodyBytesMax: bodyBytesMax(processMemory()),
     log: edgeLog,
     services(server, admission) {
       serveWork(server, {
         service: untilLeaving(node, leaving.signal),
         routed: untilLeaving(routed, leaving.signal),
-        narrow: workPolicy(admission),
+        narrow: workPolicy(admission, work),
         async map() {
           const [ownerships, nodes] = await Promise.all([journal.ownerships(), journal.nodes()]);
           return { cluster: node.cluster, ownerships, nodes };
@@ -139,14 +158,14 @@ async function serve({ edge, build }: Config, listen: readonly string[], parts: 
     http(admission, registry) {
       cache?.observe?.(registry);
       metrics?.show(registry);
-      const drainServed = parts.drain ? drainRoute(admission, parts.drain) : () => undefined;
-      const peersAlone = peersRoute(admission, peers);
-      const apiServed = api?.(admission, registry) ?? (() => undefined);
-      const peersServed: typeof peersAlone = (...asked) =>
-        peersAlone(...asked) ?? drainServed(...asked) ?? apiServed(...asked);
+      const mesh = {
+        peers: peersRoute(admission, peers),
+        drain: parts.drain && drainRoute(admission, parts.drain),
+        api: api?.(admission, registry),
+      };
       meshMetrics(registry, peers);
-      if (!cache) return peersServed;
-      const limits = { bytesMax: build.blobMax, idleMs: idleMsDefault };
+      if (!cache) return mounted({ ...mesh, "cache-admin": undefined, builds: undefined, caches: undefined });
+      const limits = { bytesMax: build.blobMax, idleMs: idleMsDefault, spoolBytesMax: cache.spoolBytesMax };
       const report = (error: unknown): void => trouble("serve an HTTP cache", error);
       const cachesServed = composeHttpCaches(
         { ...cache, ...counted("http"), clock, report, limits },
@@ -155,19 +174,11 @@ async function serve({ edge, build }: Config, listen: readonly string[], parts: 
       );
       const { upkeep } = cache;
       const adminServed =
-        upkeep && seen
-          ? composeCacheAdmin({ ...cache, upkeep, seen, clock, report, limits }, admission)
-          : () => undefined;
+        upkeep && seen ? composeCacheAdmin({ ...cache, upkeep, seen, clock, report, limits }, admission) : undefined;
       const execution = until(cache.execution, leaving.signal);
       const buildPorts = { ...cache, clock, report, settings: { ...buildSettingsDefault, ...settings.settings } };
-      const buildsServed = execution
-        ? composeHttpBuilds({ ...buildPorts, execution, seen }, admission)
-        : () => undefined;
-      return (request, peer) =>
-        peersServed(request, peer) ??
-        adminServed(request, peer) ??
-        buildsServed(request, peer) ??
-        cachesServed(request, peer);
+      const buildsServed = execution && composeHttpBuilds({ ...buildPorts, execution, seen }, admission);
+      return mounted({ ...mesh, "cache-admin": adminServed, builds: buildsServed, caches: cachesServed });
     },
   });
   return {
@@ -177,6 +188,21 @@ async function serve({ edge, build }: Config, listen: readonly string[], parts: 
       leaving.abort(new Fault("unavailable", "hold a call", { why: "the node is stopping" }));
       return opened.close();
     },
+  };
+}
+
+/** All that a node serves over plain HTTP besides the edge's own; each is asked in this order. */
+export const mounts = ["peers", "drain", "api", "cache-admin", "builds", "caches"] as const;
+
+type Mounted = Readonly<Record<(typeof mounts)[number], ServeElsewhere | undefined>>;
+
+function mounted(served: Mounted): ServeElsewhere {
+  return (request, peer) => {
+    for (const mount of mounts) {
+      const response = served[mount]?.(request, peer);
+      if (response) return response;
+    }
+    return undefined;
   };
 }
 

@@ -63,7 +63,7 @@ export function identifyBy(admission: Admission) {
   const identify = async (request: Request): Promise<Identified> => {
     const peer = peers.get(request);
     if (!peer) return { refused: { status: 401, message: "nobody knows where this came from" } };
-    const who = await admission.identify(peer, authorizationOf(request.headers));
+    const who = await admission.identifyRequest(peer, request.headers, authorizationOf(request.headers));
     return who.ok ? { caller: callerOf(who.principal) } : { refused: asCallRefusal(who.refusal) };
   };
   return { from, identify };

@@ -28,8 +28,11 @@ async function start(folder: string, name: string, mesh: object | undefined, edg
   return await startNode(config, dataFolder(join(folder, name)), { log: () => {} });
 }
 
-const ask = (node: Running, init: RequestInit = {}): Promise<Response> =>
-  fetch(`http://127.0.0.1:${node.edgePorts[0]}/peers`, init);
+const ask = (node: Running, method = "GET", token = node.owner): Promise<Response> =>
+  fetch(`http://127.0.0.1:${node.edgePorts[0]}/peers`, {
+    method,
+    ...(token !== "" && { headers: { authorization: `Bearer ${token}` } }),
+  });
 
 const peersOf = async (node: Running): Promise<Peers["peers"]> => ((await (await ask(node)).json()) as Peers).peers;
 
@@ -55,7 +58,11 @@ test("nodes in a mesh list each other at /peers; one that stops has left", async
     ["alpha", "beta"],
   );
 
-  const metrics = await (await fetch(`http://127.0.0.1:${alpha.edgePorts[0]}/metrics`)).text();
+  const metrics = await (
+    await fetch(`http://127.0.0.1:${alpha.edgePorts[0]}/metrics`, {
+      headers: { authorization: `Bearer ${alpha.owner}` },
+    })
+  ).text();
   match(metrics, /millrace_mesh_members\{state="alive"\} 2/);
   match(metrics, /millrace_mesh_events_total\{event="deaths"\} 0/);
 
@@ -87,12 +94,14 @@ test("/peers: none without a mesh, nothing but GET, nothing for strangers; a bad
   undo.defer(() => alone.stop());
   equal((await ask(alone)).status, 404);
   match(await (await ask(alone)).text(), /in no mesh/);
-  equal((await ask(alone, { method: "POST" })).status, 405);
+  equal((await ask(alone, "POST")).status, 405);
+  equal((await ask(alone, "GET", "")).status, 403);
 
   const identity = { tokens: [{ name: "op", tenant: "*", roles: ["operator"], sha256: "0".repeat(64) }] };
   const guarded = await start(folder, "guarded", {}, { identity });
   undo.defer(() => guarded.stop());
-  equal((await ask(guarded)).status, 401);
+  equal((await ask(guarded, "GET", "")).status, 401);
+  equal((await ask(guarded)).status, 200, "the owner of the folder");
 
   const keysFile = join(folder, "keys.json");
   await writeFile(keysFile, '["secret-secret-secret"]');

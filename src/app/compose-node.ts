@@ -2,11 +2,13 @@
 import type { Clock } from "#base/clock.ts";
 import { formatTask } from "#base/ids.ts";
 import type { Random } from "#base/random.ts";
+import type { Desk } from "#doors/build/flight-desk.ts";
 import { buildsDoor } from "#doors/build/builds/plan-build.ts";
 import { door as buildDoor } from "#doors/build/plan.ts";
 import { buildPublisher } from "#doors/build/publish.ts";
 import type { Journal } from "#journal/journal.ts";
 import { defaultLimits, type Limits } from "#kernel/limits.ts";
+import type { Memory } from "#kernel/memory.ts";
 import { createClient } from "#shard/client.ts";
 import type { ShardObserver } from "#shard/host-observer.ts";
 import { createNode, type Node } from "#shard/node.ts";
@@ -16,10 +18,12 @@ import type { TcpTransport } from "#shard/tcp.ts";
 import type { Worker } from "#worker/worker.ts";
 import type { ComposedStore } from "./compose-store.ts";
 import { shardsOf, type Config } from "./config.ts";
+import { flightCalls } from "./flight-calls.ts";
 import { liveCalls } from "./live-streams.ts";
 import { publisherOf } from "./publishers.ts";
 import { version } from "./version.ts";
 import { directoryCalls } from "./wire-directory.ts";
+import { memoryLimits, memorySettings, processMemory } from "./work-memory.ts";
 import type { WorkMetrics } from "./work-metrics.ts";
 import { readyCalls } from "./work-sources.ts";
 
@@ -31,8 +35,12 @@ export type NodeParts = {
   readonly tcp: TcpTransport;
   readonly clock: Clock;
   readonly random: Random;
+  /** What the work of all shards here may take. */
+  readonly memory: Memory;
   readonly observers: readonly ShardObserver[];
   readonly metrics: Pick<WorkMetrics, "publicationRefused">;
+  /** Where this node and others say which actions they run. */
+  readonly desk: Desk;
   readonly log: (line: string) => void;
 };
 
@@ -44,7 +52,7 @@ type WorkerFacts = Partial<ReturnType<Worker["status"]>> & {
 
 /** A node serves its shards and, through its router, everybody's; it asks itself without the network. */
 export function joinNode(parts: NodeParts, workerFacts: () => WorkerFacts) {
-  const { config, name, journal, stored, tcp, clock, random, observers, metrics, log } = parts;
+  const { config, name, journal, stored, tcp, clock, random, memory, observers, metrics, desk, log } = parts;
   const { blobs, pins, index } = stored;
   const published = buildPublisher({
     index,
@@ -58,6 +66,7 @@ export function joinNode(parts: NodeParts, workerFacts: () => WorkerFacts) {
     ...directoryCalls(journal, () => node.status()),
     ...readyCalls(() => node),
     ...liveCalls(stored.streams),
+    ...flightCalls(desk),
   };
   const listen = (service: ShardService) => tcp.listen(service, { routed: routedBy(router), calls });
   const node: Node = createNode({
@@ -65,12 +74,14 @@ export function joinNode(parts: NodeParts, workerFacts: () => WorkerFacts) {
     clock,
     journal,
     blobs,
-    ...(pins && { pins }),
+    pins,
     observers,
     random: random.fork("node"),
     transport: { ...tcp, listen },
     cluster: { shards: shardsOf(config), clusterId: config.cluster.name },
-    limits: ({ shards }) => limitsOf(config, shards),
+    limits: ({ shards }) => ({ ...limitsOf(config, shards), ...memoryLimits(memory.bytesMax, shards) }),
+    memory,
+    host: memorySettings(processMemory(), shardsOf(config)),
     keeper: { leaseMs: config.cluster.ownerLease },
     retention: { keepMs: config.history.keep },
     publisher: publisherOf({ [buildDoor]: published, [buildsDoor]: published }, log),
@@ -107,5 +118,9 @@ const routedBy = (router: Router): ShardService => ({
 });
 
 /** A shard's part of what the cluster takes in. */
-export const limitsOf = ({ cluster: { tasksMax } }: Config, shards: number): Limits =>
-  tasksMax === undefined ? defaultLimits : { ...defaultLimits, tasksMax: Math.ceil(tasksMax / shards) };
+export const limitsOf = ({ cluster }: Config, shards: number): Limits => ({
+  ...defaultLimits,
+  queuedMax: cluster.queuedMax,
+  tenantBytesMax: cluster.tenantMemoryMax ?? 0,
+  ...(cluster.tasksMax !== undefined && { tasksMax: Math.ceil(cluster.tasksMax / shards) }),
+});

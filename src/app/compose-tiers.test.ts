@@ -31,7 +31,8 @@ const MiB = 1024 * 1024;
 function local(): ComposedStore {
   const options = { clock, sizeBytesMax: 8 * MiB };
   const store = createMemoryStore(options);
-  return { blobs: createMemoryBlobs(options), store, index: createMemoryIndex(), close: () => store.close() };
+  const blobs = createMemoryBlobs(options);
+  return { blobs, pins: () => blobs, store, index: createMemoryIndex(), close: () => store.close() };
 }
 
 const env = {
@@ -108,7 +109,7 @@ test("B5: another Millrace, where each tenant has its token; without tokens it i
     identity: Identity.parse({ tokens }),
     services: (server) =>
       composeBuild(server, { store, index: createMemoryIndex(), clock, spoolFolder: folder, report: () => {} }),
-    isReady: () => true,
+    notReady: () => [],
     log: new Log(() => {}, clock),
     h2: { drainMs: 100 },
   });

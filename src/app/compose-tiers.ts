@@ -24,6 +24,7 @@ import { tieredStore } from "#blobs/tiers/tiered-store.ts";
 import { readSmallFile } from "#edge/small-file.ts";
 import { GrpcClient } from "#grpc/client.ts";
 import { connectH2 } from "#h2/client.ts";
+import type { PinsOf } from "#shard/host-prepare.ts";
 import type { ComposedStore } from "./compose-store.ts";
 import type { TierConfig } from "./tier-config.ts";
 import { LateTierMetrics, tierMetrics } from "./tier-metrics.ts";
@@ -92,9 +93,10 @@ export async function composeTiers(local: ComposedStore, config: TierConfig, por
 type Far = BlobStore & { readonly isDead: boolean };
 
 /** What actions make is the tenant's; what other work makes is the node's own. */
-function pinsOf(part: (tenant: string) => Far): NonNullable<ComposedStore["pins"]> {
+function pinsOf(part: (tenant: string) => Far): PinsOf {
   const known = new Map<string, Pick<BlobStore, "pin">>();
-  return (tenant) => {
+  return (tenant, whose) => {
+    if (whose === "tenant") return part(tenant);
     let pins = known.get(tenant);
     if (!pins) known.set(tenant, (pins = pinEither(part(tenant), part(ownPart))));
     return pins;

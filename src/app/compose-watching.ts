@@ -3,10 +3,14 @@ import type { Clock } from "#base/clock.ts";
 import type { Random } from "#base/random.ts";
 import type { CallTraces } from "#doors/build/execution-ports.ts";
 import type { ActionWatch } from "#doors/build/run.ts";
+import { Log } from "#edge/log.ts";
+import type { Memory } from "#kernel/memory.ts";
 import type { MetricsRegistry } from "#edge/metrics-registry.ts";
 import type { ShardObserver } from "#shard/host-observer.ts";
 import type { Config } from "./config.ts";
+import { ExhaustedTasks } from "./exhausted-tasks.ts";
 import { NodeMetrics, type MetricSources } from "./node-metrics.ts";
+import { Shedding } from "./shedding.ts";
 import type { Traces } from "./traces.ts";
 
 export type Watching = {
@@ -18,6 +22,7 @@ export type Watching = {
   /** Follows calls; undefined without traces. */
   readonly calls: CallTraces | undefined;
   show(registry: MetricsRegistry, sources: MetricSources): void;
+  readonly shedding: Shedding;
   close(): Promise<void>;
 };
 
@@ -25,19 +30,30 @@ export type WatchingPorts = {
   readonly name: string;
   readonly clock: Clock;
   readonly random: Random;
+  /** What the work of all shards here may take. */
+  readonly memory: Memory;
   readonly log: (line: string) => void;
 };
 
 export async function openWatching({ traces }: Config, ports: WatchingPorts): Promise<Watching> {
   const metrics = new NodeMetrics();
-  const show: Watching["show"] = (registry, sources) => metrics.bind(registry, sources);
+  const log = new Log((line) => ports.log(line.trimEnd()), ports.clock);
+  const shedding = new Shedding(ports);
+  const show: Watching["show"] = (registry, sources) => {
+    metrics.bind(registry, sources);
+    shedding.bind(registry);
+  };
   const alone: Watching = {
     metrics,
     watch: metrics.worker,
-    observers: [metrics.work],
+    observers: [metrics.work, shedding, new ExhaustedTasks(log)],
     calls: undefined,
     show,
-    close: async () => {},
+    shedding,
+    async close() {
+      shedding.close();
+      log[Symbol.dispose]();
+    },
   };
   return traces ? await withTraces(alone, traces, ports) : alone;
 }
@@ -64,7 +80,10 @@ async function withTraces(
       alone.show(registry, sources);
       traces.show(registry);
     },
-    close: () => traces.close(),
+    async close() {
+      await alone.close();
+      await traces.close();
+    },
   };
 }
 

@@ -16,6 +16,7 @@ import { createSpawnedRunner, endFound } from "#worker/spawned-runner.ts";
 import { createWorker, type Worker } from "#worker/worker.ts";
 import type { Config } from "./config.ts";
 import type { DataFolder } from "./data-folder.ts";
+import { ownPlanners, ownRunners } from "./own-work.ts";
 
 type WorkerParts = {
   readonly name: string;
@@ -51,15 +52,15 @@ export async function startWorker(config: Config, folder: DataFolder, parts: Wor
     offers: labels,
     shards,
     sources,
-    runners: {
+    runners: ownRunners({
       ...runners,
       ...shellRunners({
         scratch: (task) => ScratchDir.create(folder.scratch, task),
         processes: processes.run,
         env: plainEnvironment(process.env),
       }),
-    },
-    planners: { ...planners, ...shellPlanners },
+    }),
+    planners: ownPlanners({ ...planners, ...shellPlanners }),
     resumes,
     options: { slots: config.worker.slots },
     log,

@@ -7,14 +7,18 @@ import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import { Random } from "#base/random.ts";
 import { planLabel as buildPlanLabel } from "#doors/build/builds/plan-build.ts";
+import { FlightDesk } from "#doors/build/flight-desk.ts";
 import { taskLabel as actionLabel } from "#doors/build/plan.ts";
 import { TenantTrees } from "#doors/build/tenant-trees.ts";
 import { Seen } from "#doors/build/why/seen.ts";
 import { planLabel, taskLabel } from "#doors/shell/plan.ts";
+import type { LoginLink } from "#edge/login.ts";
 import type { MetricsRegistry } from "#edge/metrics-registry.ts";
 import type { Cluster, Journal } from "#journal/journal.ts";
+import { Memory } from "#kernel/memory.ts";
 import type { WorkClient } from "#shard/client.ts";
 import type { Node } from "#shard/node.ts";
+import { parseAddress } from "#shard/tcp-address.ts";
 import { createTcpTransport } from "#shard/tcp.ts";
 import type { SandboxAbout } from "#worker/sandbox/sandbox.ts";
 import type { Worker } from "#worker/worker.ts";
@@ -28,14 +32,21 @@ import { openStore } from "./compose-store.ts";
 import { startWorker } from "./compose-worker.ts";
 import { shardsOf, type Config } from "./config.ts";
 import { clusterSecret } from "./cluster-secret.ts";
-import { lockFolder, nodeName, publishAddress, type DataFolder } from "./data-folder.ts";
+import { folderLost, lockFolder, nodeName, publishAddress, watchLock, type DataFolder } from "./data-folder.ts";
 import { Drain, type DrainPorts } from "./drain.ts";
 import { tellWhereEdgeIs } from "./edge-notice.ts";
+import { desks } from "./flight-calls.ts";
 import { checkAlone, whyAlone } from "./join-check.ts";
+import { watchJournal } from "./journal-watch.ts";
 import { factsFor } from "./mesh-facts.ts";
 import { liveSource } from "./live-streams.ts";
+import { ownerToken } from "./owner-token.ts";
 import { peerEdges } from "./peer-edges.ts";
+import { foldersElsewhere, Readiness } from "./readiness.ts";
+import { asSystemFault } from "./system-faults.ts";
 import { systemClock } from "./system-clock.ts";
+import { checkSeparation } from "./task-separation.ts";
+import { processMemory, workBytesMax } from "./work-memory.ts";
 import { workSources } from "./work-sources.ts";
 
 export type Running = {
@@ -48,9 +59,15 @@ export type Running = {
   /** Where the edge is served; none when it is not. */
   readonly edgePorts: readonly number[];
   readonly edgeAddresses: readonly string[];
+  /** The token of the data folder. */
+  readonly owner: string;
+  /** A link that signs a browser in as the operator, once; undefined where there is no edge. */
+  loginLink(): LoginLink | undefined;
   readonly mesh: RunningMesh | undefined;
   /** Takes the node out of service, politely; `left` is when it is to be stopped. */
   readonly drain: Drain;
+  /** Resolves when what it keeps was removed under it: it is not ready then, and has to be stopped. */
+  readonly lost: Promise<Fault>;
   /** Lets running work go on for the configured time, hands the shards over, closes everything. */
   stop(): Promise<void>;
 };
@@ -67,6 +84,18 @@ export async function startNode(
   folder: DataFolder,
   { clock = systemClock, log, configFile }: ComposePorts,
 ): Promise<Running> {
+  try {
+    return await started(config, folder, { clock, log, configFile });
+  } catch (error) {
+    throw asSystemFault(error, "start the node");
+  }
+}
+
+async function started(
+  config: Config,
+  folder: DataFolder,
+  { clock, log, configFile }: ComposePorts & { readonly clock: Clock },
+): Promise<Running> {
   await using undo = new AsyncDisposableStack();
   const ground = await openGround(config, folder, { clock, log, configFile }, undo);
   const working = await startWorking(ground, undo);
@@ -76,7 +105,7 @@ export async function startNode(
   const mesh = await joinMesh(ground, working, edge, undo);
   const local = ground.listenOn.find((address) => address.startsWith("unix:")); // tools know no secret
   undo.use(await publishAddress(folder, local ?? node.address));
-  const { name, journal } = ground;
+  const { name, journal, owner, lost } = ground;
   const { ports: edgePorts = [], addresses: edgeAddresses = [] } = edge ?? {};
   const owned = undo.move();
   return {
@@ -88,8 +117,11 @@ export async function startNode(
     labels,
     edgePorts,
     edgeAddresses,
+    owner,
+    loginLink: () => edge?.loginLink(),
     mesh,
     drain,
+    lost,
     async stop() {
       drain.begin({ withinMs: config.node.stopWithin, leave: true });
       await drain.left;
@@ -108,21 +140,29 @@ async function openGround(
   { clock, log, configFile }: ComposePorts & { readonly clock: Clock },
   undo: AsyncDisposableStack,
 ) {
-  undo.use(await lockFolder(folder));
+  const listenOn = config.node.listen.map((address) => (address === "unix" ? `unix:${folder.socket}` : address));
+  for (const address of listenOn) parseAddress(address); // before anything is written
+  const lost = Promise.withResolvers<Fault>();
+  const lock = undo.use(await lockFolder(folder));
+  undo.use(watchLock(lock, folder, clock, lost.resolve));
   const name = await nodeName(folder, config.node.name);
+  const owner = await ownerToken(folder);
   const random = new Random(randomUUID());
   const journal = await openJournal(config, folder, clock);
   undo.defer(() => journal.close());
+  undo.use(watchJournal(journal, { clock, log }));
   const mesh: { joined?: RunningMesh } = {}; // the edge is asked about it, and it tells where the edge is
   const peers = (): PeersView | undefined => mesh.joined?.peers();
   const otherEdges = () => peerEdges(peers(), config.cluster.name, config.edge.tls !== undefined);
-  const stored = await openStore(config, folder, { clock, log, peers: otherEdges });
+  const onLost = (path: string): void => lost.resolve(folderLost(path));
+  const stored = await openStore(config, folder, { clock, log, onLost, peers: otherEdges });
   undo.defer(() => stored.close());
-  const listenOn = config.node.listen.map((address) => (address === "unix" ? `unix:${folder.socket}` : address));
-  const secret = await clusterSecret(config.cluster.secretFile);
+  // To be on this machine is no credential: without a secret that nodes share, TCP is for the folder's owner alone.
+  const secret = (await clusterSecret(config.cluster.secretFile)) ?? owner;
   const tcp = createTcpTransport({ clock, listenOn, secret, advertise: config.node.advertise });
   undo.defer(() => tcp.close());
-  const watching = await openWatching(config, { name, clock, random, log });
+  const memory = new Memory(config.node.workMemoryMax ?? workBytesMax(processMemory()));
+  const watching = await openWatching(config, { name, clock, random, memory, log });
   undo.defer(() => watching.close());
   const trees = new TenantTrees();
   const seen = new Seen({ index: stored.index, wallMs: () => clock.wallMs() });
@@ -132,7 +172,9 @@ async function openGround(
     clock,
     log,
     configFile,
+    lost: lost.promise,
     name,
+    owner,
     random,
     journal,
     mesh,
@@ -140,6 +182,7 @@ async function openGround(
     stored,
     listenOn,
     tcp,
+    memory,
     watching,
     trees,
     seen,
@@ -149,7 +192,7 @@ async function openGround(
 /** The node in its cluster, and its worker. */
 async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
   const { config, folder, clock, log, name, random, journal, stored, tcp, watching, trees, seen } = ground;
-  const { configFile } = ground;
+  const { configFile, memory } = ground;
   const { metrics, watch, observers } = watching;
   const counted = {
     store: metrics.stored.store(stored.store, "worker"),
@@ -157,11 +200,18 @@ async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
     streams: stored.streams,
     seen,
   };
-  const actions = await openActions(config, folder, { name, ...counted, trees, clock, watch, configFile, log });
+  const desk = new FlightDesk(clock);
+  // Asked when there is work, and by then there is a node.
+  const deskFor = desks({ name, desk }, () => joined.node.keeper.nodes, tcp);
+  const acting = { name, ...counted, trees, deskFor, clock, watch, configFile, log };
+  const actions = await openActions(config, folder, acting);
   if (actions) undo.defer(() => actions.close());
   let worker: Worker | undefined; // shown in the node's facts, which are told before there is one
-  const parts = { config, name, journal, stored, tcp, clock, random, observers, metrics: metrics.work, log };
+  const common = { config, name, journal, stored, tcp, clock, random, memory, observers };
+  const parts = { ...common, metrics: metrics.work, desk, log };
   const sandbox = actions?.about.kind;
+  const warning = checkSeparation(config, actions?.about);
+  if (warning !== undefined) log(warning);
   const joined = joinNode(parts, () => ({ ...worker?.status(), actions: actions ? 1 : 0, sandbox }));
   const { node, client } = joined;
   await checkOthers(ground);
@@ -177,12 +227,20 @@ async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
     undo.defer(() => started.drain(0));
     worker = started;
   }
-  return { ...joined, worker, labels, runsActions: actions !== undefined, sandbox, tools: actions?.tools };
+  return {
+    ...joined,
+    worker,
+    labels,
+    runsActions: actions !== undefined,
+    sandbox,
+    tools: actions?.tools,
+    callers: actions?.callers,
+  };
 }
 
 async function serveEdge(ground: Ground, working: Working, drain: Drain, undo: AsyncDisposableStack) {
-  const { config, folder, clock, log, name, journal, stored, tcp, watching, trees, seen, peers } = ground;
-  const { node, client, routed, worker, labels, runsActions, tools } = working;
+  const { config, folder, clock, log, name, owner, journal, stored, tcp, watching, trees, seen, peers } = ground;
+  const { node, client, routed, worker, labels, runsActions, tools, callers } = working;
   const { metrics } = watching;
   const live = liveSource({ name, streams: stored.streams }, node, tcp);
   const execution = executionPorts(config, {
@@ -194,27 +252,43 @@ async function serveEdge(ground: Ground, working: Working, drain: Drain, undo: A
     here: runsActions ? name : undefined,
   });
   const traced = execution && { ...execution, traces: watching.calls };
-  const cache = { ...stored, seen, spoolFolder: await spoolFolder(folder), execution: traced };
+  const cache = {
+    ...stored,
+    seen,
+    spoolFolder: await spoolFolder(folder),
+    spoolBytesMax: spoolBytesMax(config),
+    execution: traced,
+  };
   const show = (registry: MetricsRegistry): void =>
     watching.show(registry, { node, worker: () => worker, labels, upkeep: stored.upkeep, tools });
   const shown = { show, stored: metrics.stored, countedFor: metrics.countedFor.bind(metrics) };
-  const edge = await composeEdge(config, {
-    clock,
-    node,
-    routed,
-    journal,
-    cache,
-    peers,
-    drain,
-    metrics: shown,
-    api: { name, work: client },
-    log,
-  });
+  const readiness = undo.use(await readinessOf(ground, node));
+  let isLost = false;
+  void ground.lost.then(() => (isLost = true));
+  const notReady = (): readonly string[] => [
+    ...readiness.notReady(),
+    ...(isLost ? ["data folder: it was removed or replaced"] : []),
+  ];
+  const asked = { clock, node, routed, journal, cache, notReady, peers, drain };
+  const parts = { ...asked, metrics: shown, api: { name, work: client }, owner, callers, log };
+  const edge = await composeEdge(config, parts);
   if (!edge) return undefined;
   undo.defer(() => edge.close());
   undo.use(await tellWhereEdgeIs(folder, edge, { isTls: config.edge.tls !== undefined, log }));
   return edge;
 }
+
+/** The journal may be silent for two leases, within which another node would have taken the shards over. */
+const readinessOf = ({ config, folder, clock }: Ground, node: Node): Promise<Readiness> =>
+  Readiness.start({
+    clock,
+    state: () => node.state,
+    reach: () => node.keeper.reach(node.cluster.shards),
+    dataFolder: folder.path,
+    otherFolders: foldersElsewhere(config),
+    freeBytesMin: config.node.diskFreeMin,
+    journalMsMax: 2 * config.cluster.ownerLease,
+  });
 
 async function joinMesh(
   { config, name, clock, random, log, mesh }: Ground,
@@ -257,6 +331,10 @@ async function spoolFolder({ path }: DataFolder): Promise<string> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   return folder;
 }
+
+/** They are on the same disk as the store, which should not have to evict for bytes that nobody has finished. */
+const spoolBytesMax = ({ blobs }: Config): number =>
+  blobs.kind === "disk" ? Math.max(64 * 1024 ** 2, Math.floor(blobs.sizeMax / 4)) : 16 * 1024 ** 3;
 
 /** Before the node is one of them: what it keeps to itself would be missing to the others. */
 async function checkOthers({ config, name, journal, log }: Ground): Promise<void> {

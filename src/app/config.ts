@@ -7,16 +7,19 @@ import { availableParallelism } from "node:os";
 import { z } from "zod";
 import { Fault, isFault } from "#base/fault.ts";
 import { Duration, File, Size } from "#edge/config-words.ts";
+import { defaultLimits } from "#kernel/limits.ts";
 import { isLoopback, parseAddress } from "#shard/tcp-address.ts";
 import { BuildConfig } from "./build-config.ts";
+import { namePattern } from "./data-folder.ts";
 import { EdgeConfig } from "./edge-config.ts";
 import { MeshConfig } from "./mesh-config.ts";
 import { BlobsConfig } from "./store-config.ts";
 import type { TierConfig } from "./tier-config.ts";
 import { TracesConfig } from "./traces-config.ts";
+import { WorkConfig } from "./work-config.ts";
 import { PostgresSchema, PostgresUrl } from "./postgres-words.ts";
 
-const Name = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/, "write letters, digits, dots and dashes only");
+const Name = z.string().regex(namePattern, "write letters, digits, dots and dashes only");
 const Label = z.string().regex(/^[^=\s]{1,100}=[^\s]{0,100}$/, 'write a label as name=value, such as "gpu=yes"');
 
 const Address = z.string().superRefine((text, context) => {
@@ -58,6 +61,21 @@ const Cluster = z.strictObject({
       "Tasks that wait or run in the whole cluster, as many in each shard as in any other: beyond them new work is " +
         "refused, and told when to try again. Left out: 2,000,000 in each shard.",
     ),
+  queuedMax: z
+    .int()
+    .min(0)
+    .max(10_000_000)
+    .default(defaultLimits.queuedMax)
+    .describe(
+      "Tasks of one tenant that may wait in one shard, unless `millrace tenant set --queued` says otherwise: beyond " +
+        "them its new work is refused, and told when to try again. 0: no limit.",
+    ),
+  tenantMemoryMax: Size({ min: "1MiB" })
+    .optional()
+    .describe(
+      "Memory that the jobs of one tenant may take on one node. Left out: as much as is left for all other tenants, " +
+        "which is half of it for one tenant alone, and a third for each of two.",
+    ),
 });
 
 const Node = z.strictObject({
@@ -81,6 +99,15 @@ const Node = z.strictObject({
     'What other nodes are told instead of the first of `listen`, such as "tcp:10.0.0.7:7433": needed where that is ' +
       "all addresses of the machine.",
   ),
+  diskFreeMin: Size()
+    .prefault("64MiB")
+    .describe("With less free where the node writes, /readyz and gRPC health say that it is not ready."),
+  workMemoryMax: Size({ min: "8MiB" })
+    .optional()
+    .describe(
+      "Memory that jobs may take in all shards of this node together; with more, new work is refused. Left out: two " +
+        "fifths of the heap that the process may have (--max-old-space-size, or what its container has), less 64MiB.",
+    ),
   stopWithin: Duration()
     .prefault("20s")
     .describe("How long running work may go on when the node is asked to stop; then it is given back."),
@@ -172,6 +199,9 @@ const Sections = z.strictObject({
   build: BuildConfig.prefault({}).describe("The cache for build tools."),
   history: History.prefault({}).describe(
     "What is known of ended jobs. The owner of a shard applies its own setting: give all nodes the same.",
+  ),
+  work: WorkConfig.prefault({}).describe(
+    "What callers other than operators may ask for, in jobs of kinds of their own (docs/how-to/workers-in-any-language.md).",
   ),
   worker: Worker.prefault({}).describe("What this node runs."),
   traces: TracesConfig.optional().describe(

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { Identity, identityTlsProblem, whyNotListen } from "#edge/identity-config.ts";
 import { Tls } from "#edge/tls-config.ts";
+import { ConnectionsConfig } from "./connections-config.ts";
 import { LimitsConfig } from "./limits-config.ts";
 
 const addressPattern = /^(\[[0-9a-fA-F:.]+\]|[^:\s[\]]+):(\d{1,5})$/;
@@ -27,6 +28,7 @@ export const EdgeConfig = z
           `Left out: ${edgeAddressDefault}, or any free port when that one is taken.`,
       ),
     identity: Identity.prefault({}).describe("Who may call, and as whom. Left out: only this machine, as an operator."),
+    connections: ConnectionsConfig.prefault({}).describe("How many connections there may be, and who may hold them."),
     limits: LimitsConfig.prefault({}).describe("What one connection may ask of the node. The defaults suit most."),
     tls: Tls.optional().describe("Certificate and key. Left out: in clear."),
   })

@@ -1,5 +1,5 @@
 /** Tells tools on this machine how to reach the node's port, and which certificate is the node's. */
-import { isLoopbackHost } from "#edge/identity-config.ts";
+import { isLoopbackHost } from "#edge/loopback.ts";
 import type { ServedEdge } from "./compose-edge.ts";
 import { publishEdge, type DataFolder } from "./data-folder.ts";
 import { edgeAddressDefault, parseEdgeAddress } from "./edge-config.ts";

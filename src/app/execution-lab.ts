@@ -15,6 +15,7 @@ import {
   ExecuteOperationMetadata,
   ExecuteResponse,
   Execution,
+  RequestMetadata,
   type Digest,
   type ExecuteRequest,
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
@@ -112,6 +113,12 @@ export class Lab implements AsyncDisposable {
     });
   }
 
+  /** The token of the node's operator. */
+  get owner(): string {
+    return this.node?.owner ?? "";
+  }
+
+  /** Without a token it is anonymous: builds may be run by it where nobody has to be known, and nothing else. */
   client(token?: string): GrpcClient {
     const client = new GrpcClient({
       clock,
@@ -195,6 +202,20 @@ export class Bench {
 
   async execute(action: Digest, more: Partial<ExecuteRequest> = {}, options?: CallOptions): Promise<Played> {
     return await play(this.grpc.serverStream(Execution.methods.execute, executing(action, more), options));
+  }
+
+  /** As a build tool that says what the action is for. */
+  async executeFor(target: string, action: Digest): Promise<Played> {
+    const value = encode(RequestMetadata, {
+      actionId: "",
+      toolInvocationId: "",
+      correlatedInvocationsId: "",
+      actionMnemonic: "Grind",
+      targetId: target,
+      configurationId: "",
+    });
+    const name = "build.bazel.remote.execution.v2.requestmetadata-bin";
+    return await this.execute(action, {}, { metadata: [[name, value]] });
   }
 
   async wait(name: string): Promise<Played> {

@@ -13,6 +13,10 @@ const hidden = (config: object, file?: string): readonly string[] =>
 
 test("all files with secrets and all folders with data are hidden", () => {
   deepEqual(hidden({}), ["/data"]);
+  deepEqual(hidden({ node: { listen: ["unix", "unix:/run/mill.sock", "tcp:127.0.0.1:1"] } }), [
+    "/data",
+    "/run/mill.sock",
+  ]);
   deepEqual(
     hidden(
       {

@@ -7,10 +7,12 @@ import type { TierConfig } from "./tier-config.ts";
 
 /** Certificates and public keys are nobody's secret. */
 export function hiddenPaths(config: Config, folder: DataFolder, configFile?: string): readonly string[] {
-  const { cluster, edge, mesh, journal, blobs, traces } = config;
+  const { cluster, edge, mesh, journal, blobs, traces, node } = config;
   const found = [
     folder.path,
     configFile,
+    // Whoever connects to it is the operator.
+    ...node.listen.flatMap((address) => (address.startsWith("unix:") ? [address.slice("unix:".length)] : [])),
     cluster.secretFile,
     edge.tls?.key,
     ...edge.identity.tokens.map(({ file }) => file),

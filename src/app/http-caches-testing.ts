@@ -54,7 +54,7 @@ export async function startRig(limits: HttpCachesOptions["limits"] = {}): Promis
         admission,
         registry,
       ),
-    isReady: () => true,
+    notReady: () => [],
     log: new Log((line) => reported.push(line), clock),
     h2: { drainMs: 500 },
   });

@@ -53,6 +53,10 @@ describe("a node that joins nobody, on a journal that others could share", () =>
     equal(whyAlone(Config.parse({ journal, blobs: { kind: "disk", authoritative: tier } })), undefined);
     equal(whyAlone(Config.parse({ journal, blobs: { kind: "directory", directory: "/mnt" } })), undefined);
     equal(whyAlone(Config.parse({})), undefined, "a journal of its own");
+    const shared = { journal, blobs: { kind: "directory", directory: "/mnt" } };
+    const listen = ["tcp:127.0.0.1:7433"];
+    match(whyAlone(Config.parse({ ...shared, node: { listen } })) ?? "", /set cluster\.secretFile/);
+    equal(whyAlone(Config.parse({ ...shared, node: { listen }, cluster: { secretFile: "/s" } })), undefined);
   });
 
   test("is refused where another is, and not for what it was before, or for one that is gone or going", () => {

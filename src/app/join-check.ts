@@ -13,8 +13,15 @@ export function checkJoin(config: Pick<Config, "mesh" | "journal" | "blobs">): v
  * Nodes that share a journal are one cluster, with a mesh or without. A node that keeps things to itself may be the
  * only one there: why it must stay so, or undefined where others may come.
  */
-export function whyAlone(config: Pick<Config, "journal" | "blobs">): string | undefined {
-  return config.journal.kind === "postgres" ? whyNotJoin(config) : undefined;
+export function whyAlone(config: Pick<Config, "journal" | "blobs" | "node" | "cluster">): string | undefined {
+  return config.journal.kind === "postgres" ? (whyNotJoin(config) ?? whyNotCalled(config)) : undefined;
+}
+
+/** Without a secret that they share, a node's TCP is for the owner of its data folder, and other nodes are not that. */
+function whyNotCalled({ node, cluster }: Pick<Config, "node" | "cluster">): string | undefined {
+  const [told = ""] = node.listen;
+  if (cluster.secretFile !== undefined || !told.startsWith("tcp:")) return undefined;
+  return `other nodes could not call it at ${told}: set cluster.secretFile, the same on every node, or listen on "unix" first`;
 }
 
 /** Fault "invalid" where somebody else is there already. One that is leaving is no company. */

@@ -43,7 +43,7 @@ class Reader {
 describe("what an action prints", { skip: !isLinux && "needs linux: the sandbox", timeout: 120_000 }, () => {
   test("can be read while it runs, from any offset, and goes on from the result when it has ended", async () => {
     await using lab = await Lab.open({ worker: { slots: 2, printedMax: "64KiB" } });
-    const bench = new Bench(lab.client());
+    const bench = new Bench(lab.client(lab.owner));
     const line = "echo one; echo wrong >&2; while ! test -e go; do sleep 0.05; done; echo two";
     const stream = bench.stream(await bench.sh(salted(line)));
     let names = { stdout: "", stderr: "" };
@@ -83,7 +83,7 @@ describe("what an action prints", { skip: !isLinux && "needs linux: the sandbox"
 
   test("of an action of a build can be read, too, whether it ends well or not", async () => {
     await using lab = await Lab.open({ worker: { slots: 2 } });
-    const bench = new Bench(lab.client());
+    const bench = new Bench(lab.client(lab.owner));
     const wait = "while ! test -e go; do sleep 0.05; done";
     const actions = [
       shAction("mill", salted(`echo one; ${wait}; echo two`)),
@@ -118,7 +118,7 @@ describe("what an action prints", { skip: !isLinux && "needs linux: the sandbox"
 
   test("is capped while it is read, and nothing of it stays when the result is known", async () => {
     await using lab = await Lab.open({ worker: { slots: 2, printedMax: "64KiB" } });
-    const bench = new Bench(lab.client());
+    const bench = new Bench(lab.client(lab.owner));
     const line = "yes x | head -c 3000000; while ! test -e go; do sleep 0.05; done; echo last";
     const stream = bench.stream(await bench.sh(salted(line)));
     let name = "";
@@ -137,7 +137,7 @@ describe("what an action prints", { skip: !isLinux && "needs linux: the sandbox"
 
   test("of others, or of nobody, is not there", async () => {
     await using lab = await Lab.open();
-    const bench = new Bench(lab.client());
+    const bench = new Bench(lab.client(lab.owner));
     await rejects(
       new Reader(bench, "streams/j0-99/1/stdout").end,
       (error) => error instanceof GrpcError && error.code === grpcCode.notFound,

@@ -1,7 +1,7 @@
 /** The mesh's part of the configuration. Left out, and without `up --join`, there is no mesh. */
 import { z } from "zod";
 import { File } from "#edge/config-words.ts";
-import { isLoopbackHost } from "#edge/identity-config.ts";
+import { isLoopbackHost } from "#edge/loopback.ts";
 import { profileNames } from "#mesh/profile.ts";
 import { parseEdgeAddress } from "./edge-config.ts";
 

@@ -1,5 +1,5 @@
 /** What this node would say of itself to the mesh right now. */
-import { isLoopbackHost } from "#edge/identity-config.ts";
+import { isLoopbackHost } from "#edge/loopback.ts";
 import type { Node } from "#shard/node.ts";
 import type { Config } from "./config.ts";
 import { parseEdgeAddress } from "./edge-config.ts";

@@ -26,8 +26,8 @@ class Program implements AsyncDisposable {
   readonly ended: Promise<number | null>;
   text = "";
 
-  constructor(file: string, ...args: readonly string[]) {
-    const env = { ...process.env, PYTHONDONTWRITEBYTECODE: "1", MILLRACE_TOKEN: "" };
+  constructor(token: string, file: string, ...args: readonly string[]) {
+    const env = { ...process.env, PYTHONDONTWRITEBYTECODE: "1", MILLRACE_TOKEN: token };
     this.#child = spawn(python.program, [join(example, file), ...args], { env, stdio: ["ignore", "pipe", "pipe"] });
     for (const stream of [this.#child.stdout, this.#child.stderr])
       stream?.on("data", (chunk: Buffer) => (this.text += chunk.toString()));
@@ -115,7 +115,7 @@ describe("a worker in Python", { skip: python.skip }, () => {
   let path: string;
   let port: number;
   let node: Running;
-  const worker = (...args: readonly string[]) => new Program("worker.py", `127.0.0.1:${port}`, ...args);
+  const worker = (...args: readonly string[]) => new Program(node.owner, "worker.py", `127.0.0.1:${port}`, ...args);
 
   before(async () => {
     path = await mkdtemp(join(tmpdir(), "millrace-python-"));
@@ -218,7 +218,7 @@ describe("a worker in Python", { skip: python.skip }, () => {
 
   test("need not be alone: a program in Python submits, too, and hears of the end", limited, async () => {
     await using _worker = worker();
-    await using submitted = new Program("submit.py", `127.0.0.1:${port}`, "primes", "12");
+    await using submitted = new Program(node.owner, "submit.py", `127.0.0.1:${port}`, "primes", "12");
     equal(await submitted.ended, 0, submitted.text);
     match(submitted.text, /^j\w-\w+ submitted\nSUCCEEDED \[2, 3, 5, 7, 11\]\n$/);
   });
@@ -232,7 +232,7 @@ test(
     const port = await freePort();
     let node = await start(path, port, "sqlite");
     try {
-      await using worker = new Program("worker.py", `127.0.0.1:${port}`);
+      await using worker = new Program(node.owner, "worker.py", `127.0.0.1:${port}`);
       const { jobId } = await node.client.submit(orderOf([["nap", 4]], { leaseMs: 10_000 }));
       await running(node.client, jobId);
       const stoppedAtMs = performance.now();

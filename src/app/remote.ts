@@ -17,11 +17,11 @@ export type RemoteClient = AsyncDisposable & {
 
 export function connectTo(
   address: Address,
-  { deadlineMs = 15_000 }: { readonly deadlineMs?: number } = {},
+  { deadlineMs = 15_000, secret }: { readonly deadlineMs?: number; readonly secret?: string | undefined } = {},
 ): RemoteClient {
   const clock = systemClock;
   const random = new Random(randomUUID());
-  const transport = createTcpTransport({ clock, via: "router" });
+  const transport = createTcpTransport({ clock, via: "router", secret });
   const directory = wireDirectory(transport, address, { clock, random, deadlineMs });
   const router = createRouter({
     ownerships: async () => {

@@ -1,9 +1,29 @@
 /** Where bytes are kept, as settings. */
 import { z } from "zod";
 import { Duration, Size } from "#edge/config-words.ts";
+import { uploadSharesDefault } from "#blobs/upload-limits.ts";
 import { TierConfig } from "./tier-config.ts";
 
 const Share = z.number().min(0.1).max(1);
+
+const { all, tenant, caller, countTenant, countCaller } = uploadSharesDefault;
+const Count = z.int().min(1).max(1_000_000);
+
+const UploadsConfig = z.strictObject({
+  share: Share.default(all).describe(
+    "The share of the store that unfinished uploads of all callers may hold together. The rest is never theirs.",
+  ),
+  sharePerTenant: Share.default(tenant).describe("The share that those of one tenant may hold. No blob can be larger."),
+  sharePerCaller: Share.default(caller).describe("The share that those of one caller may hold."),
+  countPerTenant: Count.default(countTenant).describe("How many unfinished uploads one tenant may have."),
+  countPerCaller: Count.default(countCaller).describe("How many one caller may have."),
+  idle: Duration({ min: "10s" })
+    .prefault("5m")
+    .describe(
+      "How long nothing may come of an upload before it is forgotten while room is short, or while its owner is at a " +
+        "limit. Otherwise `uploadsKept` counts.",
+    ),
+});
 
 const Disk = z
   .strictObject({
@@ -14,7 +34,10 @@ const Disk = z
       .describe("A hard limit, or what the disk has if that is less. What was not used for the longest goes first."),
     promised: Duration()
       .prefault("1h")
-      .describe("What a client was told is there is not let go of before, unless it is damaged."),
+      .describe(
+        "What a client stored, or was told is there, is kept for so long, unless it is damaged. A store that is full " +
+          "of such blobs refuses new ones: on a small disk, make this shorter.",
+      ),
     highWatermark: Share.default(0.95).describe("The share of `sizeMax` above which things are let go of."),
     lowWatermark: Share.default(0.9).describe("The share down to which."),
     compression: z
@@ -34,6 +57,7 @@ const Disk = z
     uploadsKept: Duration({ min: "1m" })
       .prefault("24h")
       .describe("How long an upload that broke off can be gone on with."),
+    uploads: UploadsConfig.prefault({}).describe("What uploads may take before they are finished."),
     authoritative: TierConfig.optional().describe(
       "A tier that all nodes reach and whose word counts; the disk is a cache over it then. Left out: the disk's does.",
     ),

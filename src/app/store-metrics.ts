@@ -199,8 +199,8 @@ function found(tally: Tally | undefined, sizeBytes: number): void {
 
 const countedUploads = (inner: Uploads, tally: Told): Uploads => ({
   committed: (key) => inner.committed(key),
-  async open(key, offset, form) {
-    const upload = await inner.open(key, offset, form);
+  async open(key, offset, how) {
+    const upload = await inner.open(key, offset, how);
     const counted: Upload = {
       get sizeBytes() {
         return upload.sizeBytes;

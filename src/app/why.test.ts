@@ -4,8 +4,7 @@ import { createHash, randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import type { WhyAnswer } from "#doors/build/why/ask.ts";
 import { until } from "#test/until.ts";
-import { RequestMetadata, type Digest } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
-import { encode } from "#wire/message.ts";
+import type { Digest } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { Bench, Lab } from "./execution-lab.ts";
 import { showJob } from "./job-view.ts";
 
@@ -58,19 +57,7 @@ describe("why", { skip: !isLinux && "needs linux: the sandbox", timeout: 200_000
     })();
     return { name, ended, stop: async () => (leave.abort(), await ended) };
   };
-  /** As a build tool that says what the action is for. */
-  const executeFor = async (target: string, action: Digest) => {
-    const value = encode(RequestMetadata, {
-      actionId: "",
-      toolInvocationId: "",
-      correlatedInvocationsId: "",
-      actionMnemonic: "Grind",
-      targetId: target,
-      configurationId: "",
-    });
-    const name = "build.bazel.remote.execution.v2.requestmetadata-bin";
-    return await bench.execute(action, {}, { metadata: [[name, value]] });
-  };
+  const executeFor = (target: string, action: Digest) => bench.executeFor(target, action);
   const busy = async () => {
     const running = await begun(await bench.sh(salted("sleep 20")));
     await until("it runs", async () =>

@@ -12,6 +12,7 @@ import type { Family, MetricsRegistry } from "#edge/metrics-registry.ts";
 import type { SealedBatch } from "#shard/host-batch.ts";
 import type { ShardObserver } from "#shard/host-observer.ts";
 import type { HostedShard } from "#shard/host-shard.ts";
+import { isLastAttempt } from "./exhausted-tasks.ts";
 
 /** In seconds: from what is started at once to what waits for a machine to be bought. */
 const secondsBounds = [
@@ -85,6 +86,7 @@ export class WorkMetrics implements ShardObserver {
       case "plan-waiting":
         return this.#ended(shard, event, "planned");
       case "attempt-ended":
+        this.#exhausted(shard, event);
         return this.#ended(shard, event, event.outcome === "failed" ? event.reason : event.outcome);
       default:
     }
@@ -113,6 +115,11 @@ export class WorkMetrics implements ShardObserver {
     // What was given back did not run, also where its claim had come started.
     const hasRun = followed !== undefined && followed.startedAtMs > 0 && outcome !== "released";
     if (hasRun) classed.run.observe((event.at - followed.startedAtMs) / 1_000);
+  }
+
+  #exhausted(shard: HostedShard, event: EventOf<"attempt-ended">): void {
+    const task = shard.state.tasks.get(event.task);
+    if (task && isLastAttempt(event, task)) this.#families?.exhausted.with(classOf(task), event.reason).add();
   }
 
   #of(shard: HostedShard): Map<number, Followed> {
@@ -179,6 +186,12 @@ function familiesOf(registry: MetricsRegistry) {
       help: "Claims whose executor was not heard of for a whole lease, by class.",
       labels,
       seriesMax,
+    }),
+    exhausted: registry.counter({
+      name: "millrace_tasks_exhausted_total",
+      help: "Tasks that failed after all the attempts they may have, by class and by why the last one ended.",
+      labels: ["class", "reason"],
+      seriesMax: 500,
     }),
     wait: registry.histogram({
       name: "millrace_task_wait_seconds",

@@ -1,18 +1,20 @@
 /**
- * Who may ask what of a shard: every request of the work protocol as an action of the one policy table. Whoever is of
- * one tenant is narrowed to it: what it may not see is answered as if it were not there.
+ * Who may ask what of a shard: every request of the work protocol as an action of the one policy table. A caller of one
+ * tenant is narrowed to it: another tenant's work is answered as if it did not exist. What is submitted is judged by
+ * the door whose kind of work it is, whoever submits it.
  */
-import { buildsDoor, planLabel as buildPlanLabel } from "#doors/build/builds/plan-build.ts";
-import { door as buildDoor } from "#doors/build/plan.ts";
-import { kinds as shellKinds } from "#doors/shell/plan.ts";
 import type { Admission, Admitted } from "#edge/admission.ts";
 import type { Action } from "#access/policy.ts";
 import { allTenants } from "#access/principal.ts";
 import type { Command, CommandKind } from "#kernel/command.ts";
-import type { Query } from "#kernel/query.ts";
+import type { JobView, Query } from "#kernel/query.ts";
 import { grpcCode, GrpcError } from "#grpc/status.ts";
-import type { Narrow } from "#shard/grpc-serve.ts";
+import type { Submitter } from "#shard/door-kinds.ts";
+import type { First, Narrow } from "#shard/grpc-serve.ts";
 import { isInternal, type internalKinds, type ShardRequest } from "#shard/protocol.ts";
+import { kindTable } from "./door-kinds.ts";
+import { refusedLabel } from "./executor-labels.ts";
+import { outOfBounds, outOfTaskBounds, type WorkBounds } from "./work-config.ts";
 
 type AskedKind = Exclude<CommandKind, (typeof internalKinds)[number]>;
 
@@ -46,29 +48,32 @@ export const queryActions: Readonly<Record<Query["kind"], Action>> = {
   stats: "cluster.map",
 };
 
-export function workPolicy(admission: Admission): Narrow<Admitted> {
+/** What names a job, a task or work to be given: left out, the tenant means all of them. */
+const narrowed: ReadonlySet<CommandKind> = new Set([
+  "leave",
+  "cancel",
+  "signal",
+  "reserve",
+  "start",
+  "report",
+  "commit",
+  "record-plan",
+  "fail",
+  "release",
+  "invalidate",
+]);
+
+export function workPolicy(admission: Admission, bounds: WorkBounds): Narrow<Admitted> {
   const names = new OwnNames();
-  const judge = (principal: Admitted, action: Action, given: string | undefined): string | undefined => {
-    // Whoever is of one tenant, and does not say which it means, means its own.
-    const own = principal && principal.tenant !== allTenants ? principal.tenant : undefined;
-    const tenant = given ?? own;
-    admission.require(principal, action, tenant);
-    return tenant;
-  };
 
   function command(principal: Admitted, asked: Command): Command {
     const { kind } = asked;
     if (isInternal(kind) || !Object.hasOwn(commandActions, kind)) return asked; // for the host to refuse
-    const tenant = judge(principal, commandActions[kind as AskedKind], "tenant" in asked ? asked.tenant : undefined);
-    if (asked.kind === "submit") {
-      ownDoor(principal, asked.door);
-      for (const { tasks, plan } of asked.stages) ownKind(principal, tasks?.template.kind ?? plan?.kind);
-    }
-    if (asked.kind === "reserve") ownOffers(principal, asked.offers);
-    if (asked.kind === "record-plan" && asked.plan.kind === "tasks") ownKind(principal, asked.plan.set.template.kind);
-    const named = "executor" in asked ? renamed(asked, names.of(principal, asked.executor)) : asked;
-    if (tenant === undefined || !narrowed.has(kind)) return named;
-    return "tenant" in named && named.tenant === tenant ? named : ({ ...named, tenant } as Command);
+    const tenant = tenantOf(principal, "tenant" in asked ? asked.tenant : undefined);
+    admission.require(principal, commandActions[kind as AskedKind], tenant);
+    checkWork(principal, asked, bounds);
+    const executor = "executor" in asked ? names.of(principal, asked.executor) : undefined;
+    return withCaller(attributed(principal, asked), executor, narrowed.has(kind) ? tenant : undefined);
   }
 
   /** The very list that was asked, where nothing in it had to be changed. */
@@ -80,6 +85,14 @@ export function workPolicy(admission: Admission): Narrow<Admitted> {
       if (judged !== one) (changed ??= [...asked])[i] = judged;
     }
     return changed ?? asked;
+  }
+
+  function query(principal: Admitted, asked: Query): Query {
+    const action = queryActions[asked.kind];
+    // A list of executors names no tenant: who is of one tenant is shown those that serve it.
+    const tenant = tenantOf(principal, "tenant" in asked && asked.kind !== "executors" ? asked.tenant : undefined);
+    admission.require(principal, action, tenant);
+    return tenant === undefined || asked.kind === "stats" ? asked : { ...asked, tenant };
   }
 
   return {
@@ -94,45 +107,103 @@ export function workPolicy(admission: Admission): Narrow<Admitted> {
           return judged === request.commands ? request : { ...request, commands: judged };
         }
         case "query": {
-          const { query } = request;
-          const tenant = judge(principal, queryActions[query.kind], "tenant" in query ? query.tenant : undefined);
-          const isNarrowed = tenant !== undefined && queryActions[query.kind] === "work.read";
-          return isNarrowed ? { ...request, query: { ...query, tenant } as Query } : request;
+          const judged = query(principal, request.query);
+          return judged === request.query ? request : { ...request, query: judged };
         }
         case "take":
           admission.require(principal, "cluster.admin");
           return request;
       }
     },
-    first(principal, request) {
-      if (!principal || principal.tenant === allTenants) return nothing;
-      const { shard } = request;
-      const { tenant } = principal;
-      const asked =
-        request.kind === "command" ? [request.command] : request.kind === "commands" ? request.commands : [];
-      const queries = asked.flatMap((one): Query[] => {
-        if (one.kind === "invalidate") return [{ kind: "task", task: one.task, tenant }];
-        return one.kind === "leave" ? [{ kind: "job", job: one.job, tenant, tasksMax: 0 }] : [];
-      });
-      if (request.kind === "query" && request.query.kind === "plan-inputs")
-        queries.push({ kind: "task", task: request.query.task, tenant });
-      return queries.map((query) => ({ kind: "query", shard, query }));
-    },
+    first: (principal, { shard, ...request }) =>
+      request.kind === "command"
+        ? signalled(principal, shard, [request.command])
+        : request.kind === "commands"
+          ? signalled(principal, shard, request.commands)
+          : nothing,
     watch(principal, request) {
-      const tenant = judge(principal, "work.read", request.tenant);
+      const tenant = tenantOf(principal, request.tenant);
+      admission.require(principal, "work.read", tenant);
       return tenant === undefined ? request : { ...request, tenant };
     },
+    map: (principal) => admission.require(principal, "cluster.map"),
   };
 }
 
-const nothing: readonly ShardRequest[] = [];
+/** A caller of one tenant that does not say which tenant it means, means its own. */
+const tenantOf = (principal: Admitted, given: string | undefined): string | undefined =>
+  given ?? (principal && principal.tenant !== allTenants ? principal.tenant : undefined);
 
 /** Commands are copied only where there is something to change: there may be 100,000 a second. */
-const renamed = (command: Extract<Command, { readonly executor: string }>, executor: string): Command =>
-  executor === command.executor ? command : { ...command, executor };
+function withCaller(asked: Command, executor: string | undefined, tenant: string | undefined): Command {
+  const known = asked as { readonly executor?: string; readonly tenant?: string };
+  const isSameName = executor === undefined || executor === known.executor;
+  if (isSameName && (tenant === undefined || tenant === known.tenant)) return asked;
+  const copy: { executor?: string; tenant?: string } & Command = { ...asked };
+  if (executor !== undefined) copy.executor = executor;
+  if (tenant !== undefined) copy.tenant = tenant;
+  return copy;
+}
 
-/** Commands whose tenant may be left out, and then means all of them. */
-const narrowed: ReadonlySet<CommandKind> = new Set(["cancel", "signal", "reserve"]);
+/** The record says who cancelled a job: that is whoever was authenticated, whatever the reason claims. */
+function attributed(principal: Admitted, asked: Command): Command {
+  if (asked.kind !== "cancel" || !principal) return asked;
+  const { reason } = asked;
+  return { ...asked, reason: `cancelled by ${principal.name}${reason === "" ? "" : `: ${reason}`}` };
+}
+
+const submitterOf = (principal: Admitted): Submitter => ({
+  name: principal?.name ?? "",
+  isOperator: principal?.roles.has("operator") ?? false,
+});
+
+/** Throws for work that its door does not take from this caller, and for labels that are not the caller's to offer. */
+function checkWork(principal: Admitted, asked: Command, bounds: WorkBounds): void {
+  switch (asked.kind) {
+    case "submit": {
+      const by = submitterOf(principal);
+      refuse(grpcCode.permissionDenied, kindTable.refuseJob(asked, by));
+      if (!by.isOperator) refuse(grpcCode.invalidArgument, outOfBounds(asked, bounds));
+      return;
+    }
+    case "record-plan": {
+      if (asked.plan.kind !== "tasks") return;
+      const by = submitterOf(principal);
+      refuse(grpcCode.permissionDenied, kindTable.refusePlanned(asked.plan.set, by));
+      if (!by.isOperator) refuse(grpcCode.invalidArgument, outOfTaskBounds(asked.plan.set, bounds));
+      return;
+    }
+    case "reserve":
+      if (principal) refuse(grpcCode.permissionDenied, refusedLabel(principal, asked.offers));
+      return;
+    default:
+  }
+}
+
+function refuse(code: number, why: string | undefined): void {
+  if (why !== undefined) throw new GrpcError(code, why);
+}
+
+const nothing: readonly First[] = [];
+
+/** A signal is judged by the door of the job that it is for, so the job is looked up first. */
+function signalled(principal: Admitted, shard: number, asked: readonly Command[]): readonly First[] {
+  let firsts: First[] | undefined;
+  for (const one of asked) {
+    if (one.kind !== "signal") continue;
+    const tenant = tenantOf(principal, one.tenant);
+    const query = { kind: "job", job: one.job, tasksMax: 0, ...(tenant !== undefined && { tenant }) } as const;
+    const { signal } = one;
+    (firsts ??= []).push({
+      request: { kind: "query", shard, query },
+      check: (answer) => {
+        const { door } = answer as JobView;
+        refuse(grpcCode.permissionDenied, kindTable.refuseSignal(door, signal, submitterOf(principal)));
+      },
+    });
+  }
+  return firsts ?? nothing;
+}
 
 /** The own name of whoever spoke last: an executor says many things in a row. */
 class OwnNames {
@@ -150,45 +221,14 @@ class OwnNames {
 }
 
 /**
- * A claim is its executor's own: nobody speaks in another's name. Two tenants may each have one of the same name, so
- * whoever is of one tenant is known with the tenant before its name, which no tenant's name can be mistaken for.
+ * A claim is its executor's own: nobody speaks in another's name. Two tenants may each have one of the same name, so an
+ * executor of one tenant is known with the tenant before its name.
  */
 function ownName(principal: Admitted, executor: string): string {
   if (!principal || principal.roles.has("operator")) return executor;
   const { name, tenant } = principal;
   if (executor === name || String(executor).startsWith(`${name}/`))
     return tenant === allTenants ? executor : `${tenant}:${executor}`;
-  throw denied(`${name} may call itself ${name} or ${name}/..., and not otherwise`);
+  const why = `${name} may call itself ${name} or ${name}/..., and not otherwise`;
+  throw new GrpcError(grpcCode.permissionDenied, why);
 }
-
-const doorsOfTheirOwn: ReadonlySet<string> = new Set([buildDoor, buildsDoor]);
-
-/** Their jobs say who asked and what is published: that is the door's word, and nobody else's. */
-function ownDoor(principal: Admitted, door: string): void {
-  if (principal?.roles.has("operator") || !doorsOfTheirOwn.has(door)) return;
-  throw denied(`jobs of the door ${door} are made by its own calls, such as Execute and SubmitBuild`);
-}
-
-/**
- * An executor's pools are its principal's, whatever it asks for. And who plans a build says what its actions are, and
- * whose: that is the door's word as well.
- */
-function ownOffers(principal: Admitted, offers: readonly string[]): void {
-  if (principal?.roles.has("operator")) return;
-  if (offers.includes(buildPlanLabel))
-    throw denied(`stages of builds are planned by nodes: ${buildPlanLabel} is not for others to offer`);
-  const pools = principal?.pools;
-  const other = pools && offers.find((label) => label.startsWith("pool=") && !pools.includes(label.slice(5)));
-  if (other !== undefined)
-    throw denied(`${principal?.name} was not given ${other}: its pools are ${pools?.join(", ")}`);
-}
-
-const asTheNode: ReadonlySet<string> = new Set(Object.values(shellKinds));
-
-/** These run as the node's own user, who can read what all tenants have. */
-function ownKind(principal: Admitted, kind: string | undefined): void {
-  if (principal?.roles.has("operator") || kind === undefined || !asTheNode.has(kind)) return;
-  throw denied(`${kind} runs as the node itself: that is for operators; others run actions, in a sandbox`);
-}
-
-const denied = (message: string): GrpcError => new GrpcError(grpcCode.permissionDenied, message);

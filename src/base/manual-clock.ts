@@ -4,6 +4,8 @@ import type { Clock } from "./clock.ts";
 export class ManualClock implements Clock {
   #nowMs: number;
   #order = 0;
+  /** How far somebody set the wall clock ahead; negative: back. */
+  wallAheadMs = 0;
   #timers: { readonly atMs: number; readonly order: number; readonly run: () => void }[] = [];
 
   constructor(nowMs = 1_000_000) {
@@ -15,7 +17,7 @@ export class ManualClock implements Clock {
   }
 
   wallMs(): number {
-    return this.#nowMs;
+    return this.#nowMs + this.wallAheadMs;
   }
 
   after(ms: number, run: () => void): () => void {

@@ -154,7 +154,7 @@ export function exerciseUploads(name: string, make: () => Promise<UploadsRig>): 
     });
 
     check("zstd goes in as frames and is counted in plain bytes", async ({ uploads, blobs }) => {
-      const upload = await uploads.open(key, 0, "zstd");
+      const upload = await uploads.open(key, 0, { form: "zstd" });
       for (const part of [sentence.slice(0, 13), "", sentence.slice(13)])
         await upload.append(zstdCompressSync(bytes(part)));
       await upload.finish();
@@ -162,13 +162,13 @@ export function exerciseUploads(name: string, make: () => Promise<UploadsRig>): 
     });
 
     check("a broken zstd upload goes on with a frame of its own", async ({ uploads, blobs }) => {
-      const first = await uploads.open(key, 0, "zstd");
+      const first = await uploads.open(key, 0, { form: "zstd" });
       await first.append(zstdCompressSync(bytes(sentence.slice(0, 20))));
       await first.append(zstdCompressSync(bytes(sentence.slice(20))).subarray(0, 12)); // and then it broke
       await first.suspend();
       const { sizeBytes } = await uploads.committed(key);
       ok(sizeBytes >= 20 && sizeBytes < sentence.length);
-      const second = await uploads.open(key, sizeBytes, "zstd");
+      const second = await uploads.open(key, sizeBytes, { form: "zstd" });
       await second.append(zstdCompressSync(bytes(sentence.slice(sizeBytes))));
       await second.finish();
       equal(await text(blobs.read(key.digest)), sentence);
@@ -181,7 +181,7 @@ export function exerciseUploads(name: string, make: () => Promise<UploadsRig>): 
       ["a frame with more bytes than it should", zstdCompressSync(Buffer.alloc(10_000_000))],
     ] as const)
       check(`B1: ${title} is refused`, async ({ uploads, blobs }) => {
-        const upload = await uploads.open(key, 0, "zstd");
+        const upload = await uploads.open(key, 0, { form: "zstd" });
         await rejects(
           upload.append(wrong).then(() => upload.finish()),
           isCode("invalid"),

@@ -37,7 +37,7 @@ test("an upload for which there is no room is refused before a byte of it", asyn
 test("an upload that nobody goes on with is forgotten in time", async () => {
   const clock = new ManualClock();
   const { blobs } = store().forTenant("mill");
-  const uploads = createMemoryUploads({ clock, blobs, keptForMs: 1_000 });
+  const uploads = createMemoryUploads({ clock, storeBytes: 1_000, keptForMs: 1_000 })("mill", blobs);
   const key = { uuid: "u", digest: sha256Digest(bytes("half")) };
   const upload = await uploads.open(key, 0);
   await upload.append(bytes("ha"));
@@ -48,4 +48,22 @@ test("an upload that nobody goes on with is forgotten in time", async () => {
   equal((await uploads.committed(key)).sizeBytes, 2);
   await clock.advance(1);
   equal((await uploads.committed(key)).sizeBytes, 0);
+});
+
+test("one tenant's uploads in memory leave room for those of others", async () => {
+  const all = createMemoryUploads({ clock: new ManualClock(), storeBytes: 1_000 });
+  const { blobs } = store().forTenant("mill");
+  const digest = `${"0".repeat(64)}/500`;
+  const half = await all("greedy", blobs).open({ uuid: "1", digest }, 0);
+  await half.append(Buffer.alloc(450));
+  const more = await all("greedy", blobs).open({ uuid: "2", digest }, 0);
+  await rejects(
+    more.append(Buffer.alloc(51)),
+    (e) => isFault(e, "exhausted") && e.facts["limit"] === "uploads-per-tenant",
+  );
+  const other = await all("other", blobs).open({ uuid: "1", digest }, 0);
+  await other.append(Buffer.alloc(200));
+  await half.suspend();
+  equal((await all("greedy", blobs).committed({ uuid: "1", digest })).sizeBytes, 450);
+  equal((await all("other", blobs).committed({ uuid: "2", digest })).sizeBytes, 0);
 });

@@ -10,9 +10,11 @@ export type MemoryStoreOptions = { readonly clock: Clock; readonly sizeBytesMax:
 export function createMemoryStore({ clock, sizeBytesMax }: MemoryStoreOptions): Store {
   const shelf = new Shelf(clock, sizeBytesMax);
   const views = new Map<string, TenantStore>();
+  const checkRoom = (bytes: number): void => shelf.checkRoom(bytes);
+  const uploadsOf = createMemoryUploads({ clock, storeBytes: sizeBytesMax, checkRoom });
   const viewOf = (tenant: string): TenantStore => {
     const blobs = blobsOf(shelf, tenant);
-    return { blobs, uploads: createMemoryUploads({ clock, blobs, checkRoom: (bytes) => shelf.checkRoom(bytes) }) };
+    return { blobs, uploads: uploadsOf(tenant, blobs) };
   };
   return {
     forTenant(tenant) {

@@ -3,22 +3,22 @@ import { digestSizeBytes, type Digest } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
 import { canonical } from "./sha256.ts";
 import type { BlobStore, Form } from "./store.ts";
+import { beyondLimit, UploadLedger, uploadSharesDefault, type UploadOwner } from "./upload-limits.ts";
 import type { Upload, UploadKey, Uploads } from "./uploads.ts";
 import { ZstdUnpacker } from "./zstd.ts";
 
 export type MemoryUploadsOptions = {
   readonly clock: Clock;
-  /** Where finished ones go. */
-  readonly blobs: BlobStore;
-  /** Throws "exhausted" when there is no room for so much more. */
+  /** What the shares of tenants and callers are shares of. */
+  readonly storeBytes: number;
+  /** Throws "exhausted" when there could never be room for so much. */
   readonly checkRoom?: (bytes: number) => void;
   /** How long what came is kept after a connection broke. */
   readonly keptForMs?: number;
-  /** Together, begun and not finished; when it is more, the one that was left alone longest is forgotten. */
-  readonly keptBytesMax?: number;
 };
 
 type Partial = {
+  readonly owner: UploadOwner;
   parts: Uint8Array[];
   sizeBytes: number;
   /** Who writes: whoever opened it last. */
@@ -27,51 +27,66 @@ type Partial = {
 };
 
 const keptForMsDefault = 10 * 60_000;
-const keptBytesMaxDefault = 1024 * 1024 * 1024;
+
+/** Of one tenant; `blobs` is where finished ones go. */
+export type MemoryUploads = (tenant: string, blobs: BlobStore) => Uploads;
 
 /** Uploads under way, in memory (B6). Gone with the process, so only for stores that are, too. */
-export function createMemoryUploads(options: MemoryUploadsOptions): Uploads {
-  const { clock, blobs, checkRoom } = options;
+export function createMemoryUploads(options: MemoryUploadsOptions): MemoryUploads {
+  const { clock, storeBytes, checkRoom, keptForMs = keptForMsDefault } = options;
+  const ledger = new UploadLedger(uploadSharesDefault, storeBytes);
   const partials = new Map<string, Partial>();
-  const forget = (): void => {
-    const { keptForMs = keptForMsDefault, keptBytesMax = keptBytesMaxDefault } = options;
-    let bytes = 0;
-    for (const { sizeBytes } of partials.values()) bytes += sizeBytes;
-    // Touched ones are put in again at the young end, so the first are the oldest.
-    for (const [name, { sizeBytes, touchedMs, writer }] of partials) {
-      if (writer || (bytes <= keptBytesMax && clock.monotonicMs() - touchedMs < keptForMs)) continue;
-      partials.delete(name);
-      bytes -= sizeBytes;
-    }
+  const drop = (name: string, partial: Partial): void => {
+    if (partials.get(name) !== partial) return;
+    partials.delete(name);
+    ledger.add(partial.owner, -partial.sizeBytes, -1);
+  };
+  const forgetOld = (): void => {
+    for (const [name, partial] of partials)
+      if (!partial.writer && clock.monotonicMs() - partial.touchedMs >= keptForMs) drop(name, partial);
+  };
+  const begin = (name: string, sizeBytes: number, owner: UploadOwner): Partial => {
+    const never = ledger.excessOfWhole(owner, sizeBytes);
+    if (never) throw beyondLimit(never);
+    const excess = ledger.excess(owner, "count", 1);
+    if (excess) throw beyondLimit(excess, keptForMs);
+    const partial = { owner, parts: [], sizeBytes: 0, writer: undefined, touchedMs: clock.monotonicMs() };
+    partials.set(name, partial);
+    ledger.add(owner, 0, 1);
+    return partial;
   };
 
-  return {
+  return (tenant, blobs) => ({
     async committed(key) {
-      forget();
-      const { digest, name } = named(key);
+      forgetOld();
+      const { digest, name } = named(tenant, key);
       if ((await blobs.missing([digest])).length === 0) return { sizeBytes: digestSizeBytes(digest), complete: true };
       return { sizeBytes: partials.get(name)?.sizeBytes ?? 0, complete: false };
     },
-    async open(key, offset, form = "plain") {
-      forget();
-      const { digest, name } = named(key);
-      const partial = partials.get(name) ?? { parts: [], sizeBytes: 0, writer: undefined, touchedMs: 0 };
-      if (!(offset >= 0 && offset <= partial.sizeBytes))
-        throw new Fault("invalid", "go on with upload", { digest, offset, committed: partial.sizeBytes });
+    async open(key, offset, { form = "plain", caller } = {}) {
+      forgetOld();
+      const { digest, name } = named(tenant, key);
+      const keptBytes = partials.get(name)?.sizeBytes ?? 0;
+      if (!(offset >= 0 && offset <= keptBytes))
+        throw new Fault("invalid", "go on with upload", { digest, offset, committed: keptBytes });
       checkRoom?.(digestSizeBytes(digest) - offset);
+      const partial = partials.get(name) ?? begin(name, digestSizeBytes(digest), { tenant, caller });
+      ledger.add(partial.owner, offset - partial.sizeBytes, 0);
       cut(partial, offset);
-      partials.delete(name);
-      partials.set(name, partial);
-      const keep = (): void => void (partial.touchedMs = clock.monotonicMs());
-      const drop = (): void => void partials.delete(name);
-      return new MemoryUpload({ partial, digest, form, blobs, keep, drop });
+      const take = (bytes: number): void => {
+        const excess = ledger.excess(partial.owner, "bytes", bytes);
+        if (excess) throw beyondLimit(excess, keptForMs);
+        ledger.add(partial.owner, bytes, 0);
+        partial.touchedMs = clock.monotonicMs();
+      };
+      return new MemoryUpload({ partial, digest, form, blobs, take, drop: () => drop(name, partial) });
     },
-  };
+  });
 }
 
-function named({ uuid, digest }: UploadKey): { readonly digest: Digest; readonly name: string } {
+function named(tenant: string, { uuid, digest }: UploadKey): { readonly digest: Digest; readonly name: string } {
   const name = canonical(digest);
-  return { digest: name, name: `${uuid}/${name}` };
+  return { digest: name, name: JSON.stringify([tenant, uuid, name]) };
 }
 
 function cut(partial: Partial, offset: number): void {
@@ -85,7 +100,8 @@ type UploadParts = {
   readonly digest: Digest;
   readonly form: Form;
   readonly blobs: BlobStore;
-  readonly keep: () => void;
+  /** Counts so many more bytes; throws "exhausted" when they are too many. */
+  readonly take: (bytes: number) => void;
   readonly drop: () => void;
 };
 
@@ -97,7 +113,7 @@ class MemoryUpload implements Upload {
     this.#own = own;
     own.partial.writer = this;
     if (own.form === "zstd") this.#unpacker = new ZstdUnpacker(digestSizeBytes(own.digest) - own.partial.sizeBytes);
-    own.keep();
+    own.take(0);
   }
 
   get sizeBytes(): number {
@@ -127,22 +143,23 @@ class MemoryUpload implements Upload {
 
   async suspend(): Promise<void> {
     if (this.#own.partial.writer !== this) return;
-    this.#own.keep();
+    if (this.#own.partial.sizeBytes === 0) this.#own.drop(); // nothing to go on with
+    else this.#own.take(0);
     this.#leave();
   }
 
   #take(parts: readonly Uint8Array[]): void {
-    const { partial, digest, drop, keep } = this.#own;
+    const { partial, digest, drop, take } = this.#own;
     for (const part of parts) {
       if (partial.sizeBytes + part.length > digestSizeBytes(digest)) {
         drop();
         this.#leave();
         throw new Fault("invalid", "write blob", { digest, why: "more bytes than the digest says" });
       }
+      take(part.length);
       partial.parts.push(Uint8Array.from(part));
       partial.sizeBytes += part.length;
     }
-    keep();
   }
 
   async #orDrop<T>(work: Promise<T>): Promise<T> {

@@ -10,19 +10,29 @@ import type { Form } from "./store.ts";
 /** Clients may use one uuid for several blobs, so the digest is part of the key. */
 export type UploadKey = { readonly uuid: string; readonly digest: Digest };
 
+export type OpenHow = {
+  readonly form?: Form;
+  /** Who uploads, for the limits of one caller; left out: only those of the tenant hold. */
+  readonly caller?: string;
+};
+
 export type Uploads = {
   /** How many plain bytes are kept; all of them, and complete, when the blob is in the store. */
   committed(key: UploadKey): Promise<{ readonly sizeBytes: number; readonly complete: boolean }>;
   /**
    * Goes on at `offset`: at most what is committed ("invalid" otherwise); bytes that were kept after it are forgotten.
-   * Room for the whole blob is reserved first ("exhausted"). Two uploads of one blob under different uuids do not
-   * know of each other; the second to open one key takes it over from the first.
+   * Takes no room: that is taken as bytes come. "exhausted" when the owner has too many unfinished uploads, or when
+   * so large a blob could never be finished. Two uploads of one blob under different uuids do not know of each other;
+   * the second to open one key takes it over from the first.
    */
-  open(key: UploadKey, offset: number, form?: Form): Promise<Upload>;
+  open(key: UploadKey, offset: number, how?: OpenHow): Promise<Upload>;
 };
 
 export type Upload = {
-  /** Takes the bytes, in the form it was opened with; they are the caller's again when it has resolved. */
+  /**
+   * Takes the bytes, in the form it was opened with; they are the caller's again when it has resolved. Throws
+   * "exhausted" when there is no room for them, or when unfinished uploads of the owner hold too much.
+   */
   append(bytes: Uint8Array): Promise<void>;
   /** Plain bytes taken so far, those before `offset` included. */
   readonly sizeBytes: number;

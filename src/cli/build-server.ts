@@ -62,19 +62,19 @@ async function untilEnded(
   signal: AbortSignal,
 ): Promise<ExitCode> {
   const told = new Map<string, string>();
-  for (let lostAtMs: number | undefined; ;) {
+  for (let lostMono: number | undefined; ;) {
     try {
       for await (const news of newsOf(server, buildId, signal)) {
-        lostAtMs = undefined;
+        lostMono = undefined;
         show(news, told, json, world);
         if (endedPhases.has(news.phase)) return news.phase === "succeeded" ? 0 : 1;
       }
-      lostAtMs ??= Date.now();
+      lostMono ??= performance.now();
     } catch (error) {
       signal.throwIfAborted();
-      lostAtMs ??= Date.now();
+      lostMono ??= performance.now();
       const isGone = error instanceof Fault && error.code !== "unavailable";
-      if (isGone || Date.now() - lostAtMs > patienceMs) throw error;
+      if (isGone || performance.now() - lostMono > patienceMs) throw error;
     }
     await new Promise((resolve) => setTimeout(resolve, againMs));
   }

@@ -1,28 +1,40 @@
 /** An error as a person reads it: what was being done, what is wrong, and the next thing to type. */
+import { asSystemFault, systemErrorOf, systemWords } from "#app/system-faults.ts";
 import { isFault, type Fault } from "#base/fault.ts";
 import { isRejected } from "#shard/rejected.ts";
 
-export function explain(error: unknown): readonly string[] {
-  if (isFault(error)) return [error.message, ...next(remedyOf(error))];
-  if (isRejected(error))
-    return [error.message, ...next(error.rejection.kind === "job-unknown" ? "millrace job list" : undefined)];
-  const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  return [`this is a bug: ${stack}`];
+/** `command` is the one that failed, such as `up`. */
+export function explain(error: unknown, command = "millrace"): readonly string[] {
+  const { message, next } = explained(error, command);
+  return next === undefined ? [message] : [message, `next: ${next}`];
 }
 
 /** The same for programs, on the error stream. */
-export function explainJson(error: unknown): string {
-  const [message = "", hint] = explain(error);
-  const code = isFault(error) ? error.code : isRejected(error) ? error.rejection.kind : "internal";
-  return JSON.stringify({
-    kind: "error",
-    code,
-    message,
-    ...(hint === undefined ? {} : { next: hint.replace(/^next: /, "") }),
-  });
+export function explainJson(error: unknown, command = "millrace"): string {
+  return JSON.stringify({ kind: "error", ...explained(error, command) });
 }
 
-const next = (command: string | undefined): readonly string[] => (command === undefined ? [] : [`next: ${command}`]);
+type Explained = { readonly code: string; readonly message: string; readonly next?: string };
+
+function explained(thrown: unknown, command: string): Explained {
+  const error = asSystemFault(thrown, command);
+  if (isFault(error)) {
+    const next = remedyOf(error, command);
+    return { code: error.code, message: withReason(error), ...(next !== undefined && { next }) };
+  }
+  if (isRejected(error)) {
+    const { kind } = error.rejection;
+    return { code: kind, message: error.message, ...(kind === "job-unknown" && { next: "millrace job list" }) };
+  }
+  const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return { code: "internal", message: `this is a bug: ${stack}` };
+}
+
+/** A name of an error, such as EACCES, says little to most. */
+function withReason({ message, facts }: Fault): string {
+  const words = facts["why"] === undefined ? systemWords[String(facts["errno"])] : undefined;
+  return words ? `${message}: ${words.why}` : message;
+}
 
 const files: Readonly<Record<string, string>> = {
   "read job file": "millrace help job submit",
@@ -30,20 +42,44 @@ const files: Readonly<Record<string, string>> = {
   "read configuration": "millrace help up",
 };
 
-function remedyOf({ code, doing, facts }: Fault): string | undefined {
-  if (doing === "find node" && code === "unavailable")
+function remedyOf(fault: Fault, command: string): string | undefined {
+  const { code, doing, facts } = fault;
+  if (doing === "find node" && code === "unavailable" && facts["errno"] === undefined)
     return facts["address"] === undefined
       ? "start one with: millrace up"
       : "start it with: millrace up, or name another with --node";
   if (code === "unavailable" && facts["server"] !== undefined)
     return "start it with: millrace up, or name another with --server";
   if (facts["status"] === 401) return "say who asks: MILLRACE_TOKEN=... millrace ...";
-  if (doing === "lock data folder" && code === "exhausted")
-    return "millrace nodes, or start another with: millrace up --data FOLDER";
-  if (doing === "listen" && code === "exhausted" && facts["port"] !== undefined)
-    return "choose another host:port in edge.listen (port 0: any that is free), or end what is there";
   if (doing === "read job id" || doing === "find owner") return "millrace job list";
-  if (code === "not-found" && doing in files) return files[doing];
-  if (code === "unavailable" || code === "unknown-outcome") return "millrace shards";
-  return undefined;
+  if ((code === "not-found" || code === "invalid") && doing in files) return files[doing];
+  return command === "up" || facts["errno"] !== undefined ? remedyAtStart(fault) : later(fault);
+}
+
+const later = ({ code }: Fault): string | undefined =>
+  code === "unavailable" || code === "unknown-outcome" ? "millrace shards" : undefined;
+
+/** What a node that does not start needs, and what any command needs of files. */
+function remedyAtStart(fault: Fault): string | undefined {
+  const { code, doing, facts } = fault;
+  if (doing === "lock data folder" && code === "exhausted" && facts["heldBy"] !== undefined)
+    return "millrace nodes, or start another with: millrace up --data FOLDER";
+  if (doing === "listen for the mesh") return "choose another host:port in mesh.listen, or end what is there";
+  if (doing === "listen" && (facts["errno"] === "EACCES" || facts["errno"] === "EPERM"))
+    return "choose a port above 1023: only root may listen below";
+  if (doing === "listen" && facts["errno"] === undefined)
+    return "choose another host:port in edge.listen (port 0: any that is free), or end what is there";
+  if (doing === "read address" && facts["bytesMax"] !== undefined)
+    return "millrace up --data FOLDER, with a shorter path; or --set node.listen=unix:/run/millrace.sock";
+  if (doing === "read the node's name") return `write its name into that file, or remove it: then it gets a new one`;
+  if (facts["version"] !== undefined && facts["understood"] !== undefined)
+    return "start the newer version of millrace again, or use another folder: millrace up --data FOLDER";
+  if (code === "corrupt") return "put back a copy of the folder, or start anew in another: millrace up --data FOLDER";
+  if (facts["file"] !== undefined && facts["why"] !== undefined) return undefined; // that says what to do
+  const { errno = String(facts["errno"]), path } = systemErrorOf(fault) ?? {};
+  const about = facts["folder"] ?? facts["file"] ?? facts["path"] ?? path;
+  const next = systemWords[errno]?.next(about === undefined ? undefined : String(about));
+  return doing === "lock data folder" && next !== undefined
+    ? `millrace up --data FOLDER, with another folder; or ${next}`
+    : next;
 }

@@ -1,5 +1,6 @@
 /** Which node a command talks to: the flags, then the environment, then the data folder. */
-import { dataFolder, defaultDataPath, publishedAddress } from "#app/data-folder.ts";
+import { dataFolder, defaultDataPath, hasLivingNode, publishedAddress } from "#app/data-folder.ts";
+import { readOwnerToken } from "#app/owner-token.ts";
 import { connectTo, type RemoteClient } from "#app/remote.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import type { NodeFlagValues } from "./command.ts";
@@ -12,7 +13,10 @@ export async function findNode({ node, data }: NodeFlagValues, env: NodeJS.Proce
   const folder = dataFolder(data ?? defaultDataPath(env));
   const address = given ?? publishedAddress(folder);
   if (address === undefined) throw noNode({ data: folder.path, why: "no node is running there" });
-  const probe = connectTo(address, { deadlineMs: 500 });
+  // Where nodes share no secret, the folder's token is what its owner is known by over TCP.
+  const isOfFolder = address === publishedAddress(folder) && hasLivingNode(folder);
+  const secret = isOfFolder ? readOwnerToken(folder) : undefined;
+  const probe = connectTo(address, { deadlineMs: 500, secret });
   try {
     await probe.work.cluster();
   } catch (error) {
@@ -21,7 +25,7 @@ export async function findNode({ node, data }: NodeFlagValues, env: NodeJS.Proce
   } finally {
     await probe[Symbol.asyncDispose]();
   }
-  return connectTo(address, { deadlineMs: patienceMs });
+  return connectTo(address, { deadlineMs: patienceMs, secret });
 }
 
 const noNode = (facts: Record<string, string>, cause?: unknown): Fault =>

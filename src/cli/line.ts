@@ -27,8 +27,9 @@ export async function runLine(args: readonly string[], world: World): Promise<Ex
       } catch (error) {
         world.progress("");
         const { explain, explainJson } = await import("./errors.ts");
-        if (parsed.invocation.values["json"]) world.note(explainJson(error));
-        else for (const each of explain(error)) world.note(each);
+        const { name } = parsed.command;
+        if (parsed.invocation.values["json"]) world.note(explainJson(error, name));
+        else for (const each of explain(error, name)) world.note(each);
         return 1;
       }
     default:

@@ -48,6 +48,8 @@ function parseOwn(command: Command, own: readonly string[], rest: readonly strin
     }
     if (flag.type !== "boolean" && token.value === undefined)
       return wrong(`--${token.name} needs a value: --${token.name} ${flag.value ?? "VALUE"}`);
+    if (token.value === "" && (flag.value === "FOLDER" || flag.value === "FILE"))
+      return wrong(`--${token.name} needs the name of a ${flag.value.toLowerCase()}, and got an empty one`);
     if (flag.type === "boolean" && token.value !== undefined) return wrong(`--${token.name} takes no value`);
     const before = values[token.name];
     const list = Array.isArray(before) ? (before as readonly string[]) : [];

@@ -1,6 +1,7 @@
-/** docs/reference/{cli,config,errors}.md, made from the tables that the program itself uses by `npm run generate`. */
+/** docs/reference/{cli,config,errors,limits}.md, made from the tables that the program itself uses by `npm run generate`. */
 import { faultCodes } from "#app/fault-codes.ts";
 import { configReference } from "#app/config-reference.ts";
+import { limitsReference } from "#app/limits-reference.ts";
 import { rejections } from "#shard/rejected.ts";
 import { flagText, helpAll } from "./help.ts";
 import { table } from "./table.ts";
@@ -11,6 +12,7 @@ export const referencePages = (): readonly Page[] => [
   { path: "docs/reference/cli.md", content: cliPage() },
   { path: "docs/reference/config.md", content: configReference() },
   { path: "docs/reference/errors.md", content: errorsPage() },
+  { path: "docs/reference/limits.md", content: limitsReference() },
 ];
 
 function cliPage(): string {

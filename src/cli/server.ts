@@ -2,6 +2,7 @@
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { dataFolder, defaultDataPath, publishedEdge, type DataFolder } from "#app/data-folder.ts";
+import { ownerTokenFor } from "#app/owner-token.ts";
 import { Fault, isFault, type FaultCode } from "#base/fault.ts";
 import { jsonFlag, type Flags } from "./command.ts";
 import type { Trust } from "./server-tls.ts";
@@ -14,7 +15,11 @@ export const serverFlags = {
     value: "FILE",
     about: "who signs certificates there, as PEM; left out: whom this machine trusts ($MILLRACE_CA)",
   },
-  token: { type: "string", value: "TOKEN", about: "who asks; better said by $MILLRACE_TOKEN, which others cannot see" },
+  token: {
+    type: "string",
+    value: "TOKEN",
+    about: "who asks; better said by $MILLRACE_TOKEN, which others cannot see; left out: the data folder's own",
+  },
   data: { type: "string", value: "FOLDER", about: "the data folder of the node to ask ($MILLRACE_DATA, ~/.millrace)" },
 } as const satisfies Flags;
 
@@ -35,8 +40,8 @@ export type Server = {
 export function serverOf({ server, ca, token, data }: ServerFlagValues, env: NodeJS.ProcessEnv): Server {
   const given = server ?? (data === undefined ? env["MILLRACE_SERVER"] || undefined : undefined);
   const said = token ?? (env["MILLRACE_TOKEN"] || undefined);
-  const headers = said === undefined ? {} : { authorization: `Bearer ${said}` };
-  if (given === undefined) return { ...serverIn(dataFolder(data ?? defaultDataPath(env))), headers };
+  if (given === undefined) return serverIn(dataFolder(data ?? defaultDataPath(env)), said);
+  const headers = bearing(said);
   if (!/^https?:\/\/[^/\s]/.test(given))
     throw new Fault("invalid", doing, { server: given, why: "write its address, such as http://127.0.0.1:8980" });
   const file = ca ?? (env["MILLRACE_CA"] || undefined);
@@ -46,11 +51,19 @@ export function serverOf({ server, ca, token, data }: ServerFlagValues, env: Nod
 
 const doing = "find node";
 
-/** What it tells in its folder is looked up for every request: its certificate may be renewed meanwhile. */
-function serverIn(folder: DataFolder): Pick<Server, "base" | "trust"> {
+const bearing = (token: string | undefined): Server["headers"] =>
+  token === undefined ? {} : { authorization: `Bearer ${token}` };
+
+/**
+ * What it tells in its folder is looked up for every request: its certificate may be renewed meanwhile. With TLS the
+ * folder's own token goes only to who shows that certificate.
+ */
+function serverIn(folder: DataFolder, said: string | undefined): Server {
   const told = publishedEdge(folder);
   if (!told) throw new Fault("unavailable", doing, { data: folder.path, why: "no node is running there" });
-  return { base: told.url, trust: { kind: "same", certificate: () => publishedEdge(folder)?.certificate } };
+  const token = said ?? ownerTokenFor(folder, told.url);
+  const trust = { kind: "same", certificate: () => publishedEdge(folder)?.certificate } as const;
+  return { base: told.url, trust, headers: bearing(token) };
 }
 
 function readCa(file: string): string {

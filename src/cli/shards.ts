@@ -1,3 +1,4 @@
+import { formatSize } from "#base/units.ts";
 import type { ShardStatus } from "#shard/node-status.ts";
 import { command, nodeFlags } from "./command.ts";
 
@@ -19,6 +20,11 @@ export const shards = command({
         world.out(`${String(shard).padStart(4)}  ${remainingMs > 0 ? owner : "no owner"}  epoch ${epoch}${held(here)}`);
       }
     }
+    const { workBytes = 0, workBytesMax = 0 } = status.memory ?? {};
+    if (workBytesMax > 0 && !values.json)
+      world.out(
+        `work of ${status.node} takes ${formatSize(workBytes)} of memory, and may take ${formatSize(workBytesMax)}`,
+      );
     return 0;
   },
 });

@@ -17,6 +17,7 @@ import { jobSignal } from "./job-signal.ts";
 import { jobSubmit } from "./job-submit.ts";
 import { jobWatch } from "./job-watch.ts";
 import { jobWhy } from "./job-why.ts";
+import { login } from "./login.ts";
 import { nodes } from "./nodes.ts";
 import { peers } from "./peers.ts";
 import { shards } from "./shards.ts";
@@ -51,6 +52,7 @@ export const table: readonly Command[] = [
   cacheGc,
   cacheVerify,
   nodes,
+  login,
   peers,
   shards,
   drain,

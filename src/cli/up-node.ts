@@ -7,10 +7,12 @@ import { existsSync } from "node:fs";
 import { startNode, type Running } from "#app/compose.ts";
 import { readConfig, type Config } from "#app/config.ts";
 import { dataFolder, defaultDataPath, type DataFolder } from "#app/data-folder.ts";
+import { urlFromHere } from "#app/edge-notice.ts";
 import { checkJoin } from "#app/join-check.ts";
 import { withJoin } from "#app/mesh-config.ts";
 import { systemClock } from "#app/system-clock.ts";
 import { version } from "#app/version.ts";
+import { Fault } from "#base/fault.ts";
 import type { ExitCode, World } from "./command.ts";
 import type { UpFacts } from "./up.ts";
 
@@ -34,11 +36,12 @@ export async function withNode(values: UpValues, world: World, ready: (facts: Up
   await using undo = new AsyncDisposableStack();
   const { config, folder, file } = await configured(values, world, undo);
   const log = quietly((line) => world.note(`${new Date().toISOString()} ${line}`));
-  const stopping = firstSignal(world);
+  const stopping = firstSignal(world, undo);
   const running = await startNode(config, folder, { log, configFile: file });
   await serving(running);
   ready(await factsOf(running, config, folder, world));
-  await Promise.race([stopping, running.drain.left]);
+  const lost = await Promise.race([stopping, running.drain.left, running.lost]);
+  if (lost) return await stoppedWithout(lost, running, world);
   const { running: tasks = 0 } = running.worker?.status() ?? {};
   world.note(
     tasks === 0
@@ -49,9 +52,19 @@ export async function withNode(values: UpValues, world: World, ready: (facts: Up
   return 0;
 }
 
+/** Its data is gone, so there is nothing to save: whatever does not end in time is left. */
+async function stoppedWithout(lost: Fault, running: Running, { note }: World): Promise<ExitCode> {
+  note(`stopping: ${lost.message}`);
+  const stopped = running.stop().catch((error: unknown) => note(`stop: ${String(error)}`));
+  await Promise.race([stopped, systemClock.sleep(stopWithoutMs)]);
+  process.exit(1);
+}
+
+const stopWithoutMs = 3_000;
+
 /** What the flags, the environment and the configuration together say. */
 export async function configured(values: UpValues, world: World, undo: AsyncDisposableStack) {
-  const throwaway = values.dev ? await mkdtemp(join(tmpdir(), "millrace-dev-")) : undefined;
+  const throwaway = values.dev ? await throwawayFolder() : undefined;
   if (throwaway !== undefined) undo.defer(() => rm(throwaway, { recursive: true, force: true, maxRetries: 5 }));
   const usual = dataFolder(values.data ?? throwaway ?? defaultDataPath(world.env));
   const { env } = world;
@@ -67,17 +80,29 @@ export async function configured(values: UpValues, world: World, undo: AsyncDisp
   return { config, folder, file };
 }
 
+async function throwawayFolder(): Promise<string> {
+  try {
+    return await mkdtemp(join(tmpdir(), "millrace-dev-"));
+  } catch (cause) {
+    const errno = (cause as NodeJS.ErrnoException).code;
+    throw new Fault("unavailable", "make a folder for --dev", { folder: tmpdir(), errno }, cause);
+  }
+}
+
 /** The second signal ends the process at once: what runs is taken up again at the next start. */
-function firstSignal({ note }: World): Promise<void> {
+function firstSignal({ note }: World, undo: AsyncDisposableStack): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   let seen = 0;
-  for (const signal of ["SIGINT", "SIGTERM"] as const)
-    process.on(signal, () => {
-      seen += 1;
-      if (seen === 1) return resolve();
-      note("stopping at once");
-      process.exit(1);
-    });
+  const signalled = (): void => {
+    seen += 1;
+    if (seen === 1) return resolve();
+    note("stopping at once");
+    process.exit(1);
+  };
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    process.on(signal, signalled);
+    undo.defer(() => void process.off(signal, signalled));
+  }
   return promise;
 }
 
@@ -101,6 +126,7 @@ async function factsOf(running: Running, config: Config, folder: DataFolder, wor
     node: name,
     addresses: config.node.listen.map((address) => (address === "unix" ? `unix:${folder.socket}` : address)),
     edge: running.edgeAddresses,
+    login: linkOf(running, config),
     mesh: running.mesh?.peers().address,
     data: folder.path,
     journal: await running.journal.describe(),
@@ -110,6 +136,13 @@ async function factsOf(running: Running, config: Config, folder: DataFolder, wor
     labels,
     flag: isUsual ? "" : ` --data ${folder.path}`,
   };
+}
+
+function linkOf(running: Running, { edge }: Config): UpFacts["login"] {
+  const link = running.loginLink();
+  return (
+    link && { url: `${urlFromHere(running.edgeAddresses, edge.tls !== undefined)}${link.path}`, forMs: link.forMs }
+  );
 }
 
 /** The same line is said once, then at most every ten seconds, with how often it came meanwhile. */

@@ -1,3 +1,4 @@
+import { formatDuration } from "#base/units.ts";
 import { command, jsonFlag, type World } from "./command.ts";
 
 export const up = command({
@@ -43,6 +44,8 @@ export type UpFacts = {
   readonly addresses: readonly string[];
   /** Where gRPC and HTTP are served, for other tools. */
   readonly edge: readonly string[];
+  /** Signs a browser in as the operator, once, within minutes; undefined where nothing is served. */
+  readonly login: { readonly url: string; readonly forMs: number } | undefined;
   /** Where other members of the mesh reach this node; undefined without a mesh. */
   readonly mesh: string | undefined;
   readonly data: string;
@@ -61,6 +64,7 @@ function announce(facts: UpFacts, { out }: World): void {
   out(`  node      ${facts.node}`);
   for (const address of facts.addresses) out(`  address   ${address}`);
   for (const address of facts.edge) out(`  edge      ${address} (gRPC, HTTP/2, HTTP/1.1)`);
+  if (facts.login) out(`  browser   ${facts.login.url} (once, within ${formatDuration(facts.login.forMs)})`);
   if (facts.mesh !== undefined) out(`  mesh      ${facts.mesh} (UDP and TCP)`);
   out(`  data      ${facts.data}`);
   out(`  journal   ${journal.kind}, ${journal.durable ? "durable" : "NOT durable"}`);

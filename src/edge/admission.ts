@@ -1,27 +1,43 @@
 /** From what a call brings along to the principal that handlers see; the same for gRPC and for HTTP. */
 import type { Clock } from "#base/clock.ts";
 import { grpcCode, GrpcError } from "#grpc/status.ts";
-import type { Authenticator } from "./authenticate.ts";
+import type { Authenticator, TaskVerdict } from "./authenticate.ts";
 import { Caller } from "./caller.ts";
 import type { Identified } from "./identified.ts";
-import { isLoopbackHost } from "./identity-config.ts";
+import { isLoopbackHost } from "./loopback.ts";
 import { readPeerCertificate } from "./peer-certificate.ts";
 import type { Peer } from "./port.ts";
 import { authorize, type Action } from "#access/policy.ts";
 import type { Principal } from "#access/principal.ts";
 import { refusalStatus } from "#access/refusal-status.ts";
 import type { Refusal } from "#access/refusal.ts";
+import { sessionOf, type Sessions } from "./sessions.ts";
+
+/** Whether the process at the other end of a connection is a task of this node. */
+export type TaskWatch = (connection: Peer) => TaskVerdict | Promise<TaskVerdict>;
+
+export type AdmissionPorts = {
+  readonly authenticator: Authenticator;
+  readonly clock: Clock;
+  readonly refused: (refusal: Refusal) => void;
+  readonly sessions?: Sessions | undefined;
+  readonly tasks?: TaskWatch | undefined;
+};
 
 export class Admission {
   readonly #authenticator: Authenticator;
   readonly #clock: Clock;
   readonly #refused: (refusal: Refusal) => void;
+  readonly #sessions: Sessions | undefined;
+  readonly #tasks: TaskWatch | undefined;
   readonly #callers = new WeakMap<Peer, Caller>();
 
-  constructor(authenticator: Authenticator, clock: Clock, refused: (refusal: Refusal) => void) {
+  constructor({ authenticator, clock, refused, sessions, tasks }: AdmissionPorts) {
     this.#authenticator = authenticator;
     this.#clock = clock;
     this.#refused = refused;
+    this.#sessions = sessions;
+    this.#tasks = tasks;
   }
 
   /** Whether nothing speaks for the caller but that it is on this machine. */
@@ -35,10 +51,26 @@ export class Admission {
     let caller = this.#callers.get(peer);
     if (!caller) {
       const certificate = peer.tls && readPeerCertificate(peer.tls);
-      caller = new Caller(this.#authenticator, this.#clock, { certificate, address: peer.address });
+      const isTask = this.#tasks && (() => this.#tasks?.(peer) ?? "no");
+      caller = new Caller(this.#authenticator, this.#clock, { certificate, address: peer.address, isTask });
       this.#callers.set(peer, caller);
     }
-    return caller.identify(authorization);
+    const known = caller.identify(authorization);
+    return known instanceof Promise ? known.then((later) => accepted(later, peer)) : accepted(known, peer);
+  }
+
+  /**
+   * Who sent a request over plain HTTP: by its token or, where it has none, by the session of its browser. Whether a
+   * page of another site had it sent is judged before (cross-site.ts).
+   */
+  identifyRequest(
+    peer: Peer,
+    headers: Headers,
+    authorization: string | undefined = headers.get("authorization") ?? undefined,
+  ): Identified | Promise<Identified> {
+    const session = authorization === undefined ? sessionOf(headers.get("cookie")) : undefined;
+    if (session === undefined || !this.#sessions) return this.identify(peer, authorization);
+    return accepted(this.#sessions.find(session, this.#authenticator.generation), peer);
   }
 
   /** The principal, for gRPC. Where nobody has to be known for the action, somebody unknown is let in as undefined. */
@@ -58,7 +90,7 @@ export class Admission {
 
   /** Who asks over plain HTTP, if they may do it: in all tenants, for what is a tenant's. */
   async judge(peer: Peer, headers: Headers, action: Action): Promise<Judged> {
-    const known = await this.identify(peer, headers.get("authorization") ?? undefined);
+    const known = await this.identifyRequest(peer, headers);
     if (!known.ok) return known;
     const judged = authorize(known.principal, action);
     return judged.ok ? known : judged;
@@ -78,7 +110,13 @@ export class Admission {
 }
 
 export type Judged =
-  | { readonly ok: true; readonly principal: Principal }
+  | { readonly ok: true; readonly principal: Principal; readonly untilMs: number }
   | { readonly ok: false; readonly refusal: Refusal };
 
 export type Admitted = Principal | undefined;
+
+/** Tells the connection's place who is on it. */
+function accepted(known: Identified, { place }: Peer): Identified {
+  if (known.ok) place?.accepted(known.principal);
+  return known;
+}

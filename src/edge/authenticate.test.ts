@@ -2,7 +2,13 @@ import { deepEqual, equal, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
 import { ManualClock } from "#base/manual-clock.ts";
-import { Authenticator, type Credentials, type Known } from "./authenticate.ts";
+import {
+  Authenticator,
+  type AuthenticatorLimits,
+  type Credentials,
+  type Known,
+  type TaskVerdict,
+} from "./authenticate.ts";
 import { newToken, tokenSha256 } from "./bearer.ts";
 import { Caller } from "./caller.ts";
 import { certificateRules } from "./certificate-rules.ts";
@@ -26,7 +32,7 @@ const anonymous: Identified = {
   untilMs: Infinity,
 };
 
-function rig(more: Partial<Known> = {}, limits: { verifyingMax?: number; verifiedMax?: number } = {}) {
+function rig(more: Partial<Known> = {}, limits: Partial<AuthenticatorLimits> = {}) {
   const clock = new ManualClock(testNowMs);
   let verifications = 0;
   const counting: JwtVerifier = (token, nowMs) => {
@@ -42,7 +48,14 @@ function rig(more: Partial<Known> = {}, limits: { verifyingMax?: number; verifie
   };
   const authenticator = new Authenticator(
     known,
-    { tokenLengthMax: 8_192, verifiedMax: 100, verifiedForMs: 300_000, verifyingMax: 64, ...limits },
+    {
+      tokenLengthMax: 8_192,
+      verifiedMax: 100,
+      verifiedForMs: 300_000,
+      verifyingMax: 64,
+      verifyingPerAddressMax: 64,
+      ...limits,
+    },
     clock,
   );
   const ask = (credentials: Partial<Credentials>): Identified | Promise<Identified> =>
@@ -95,6 +108,20 @@ describe("authentication", () => {
     equal(now(ask({ address: "10.0.0.7" })), "anonymous by anonymous");
   });
 
+  test("lets no task in without credentials, nor whoever may be one (I4)", async () => {
+    for (const loopbackOnly of [true, false]) {
+      const { ask } = rig({ anonymous: { outcome: anonymous, loopbackOnly } });
+      const asked = (verdict: TaskVerdict, more: Partial<Credentials> = {}) =>
+        ask({ address: "127.0.0.1", isTask: () => verdict, ...more });
+      equal(now(asked("no")), "anonymous by anonymous");
+      equal(now(asked("task")), "caller-is-task");
+      equal(now(asked("unclear")), "caller-unclear");
+      equal(told(await ask({ address: "::1", isTask: async (): Promise<TaskVerdict> => "task" })), "caller-is-task");
+      equal(now(asked("task", { authorization: `Bearer ${secret}` })), "ci by token", "one that was given a token");
+      equal(now(asked("task", { certificate })), "build-7 by certificate");
+    }
+  });
+
   test("answers at once for what is known, and verifies a token once (I3)", async () => {
     const { ask, verifications } = rig();
     const authorization = `Bearer ${await issuer.sign()}`;
@@ -125,6 +152,21 @@ describe("authentication", () => {
     equal(verifications(), 5, "a refusal is not remembered");
   });
 
+  test("believes it no longer when the wall clock was set back", async () => {
+    const { clock, authenticator, ask, verifications } = rig();
+    const authorization = `Bearer ${await issuer.sign()}`;
+    const caller = new Caller(authenticator, clock, { certificate: undefined, address: "10.0.0.7" });
+    await ask({ authorization });
+    equal(now(caller.identify(authorization)), "ada by jwt");
+    clock.wallAheadMs -= 3_600_000;
+    await clock.advance(299_000);
+    equal(now(caller.identify(authorization)), "ada by jwt");
+    equal(verifications(), 1);
+    await clock.advance(2_000);
+    ok(caller.identify(authorization) instanceof Promise);
+    equal(verifications(), 2);
+  });
+
   test("verifies only so many at once, and says so to the rest (I3)", async () => {
     const gate = Promise.withResolvers<Identified>();
     const { ask } = rig({ verifyJwt: () => gate.promise }, { verifyingMax: 2 });
@@ -136,6 +178,24 @@ describe("authentication", () => {
     gate.resolve(anonymous);
     await Promise.all([one, two]);
     ok(ask({ authorization: `Bearer ${tokens[2]}` }) instanceof Promise);
+  });
+
+  test("verifies only some for one address, so that it cannot keep others waiting", async () => {
+    const gate = Promise.withResolvers<Identified>();
+    const { ask } = rig({ verifyJwt: () => gate.promise }, { verifyingMax: 8, verifyingPerAddressMax: 2 });
+    const tokens = await Promise.all(["a", "b", "c", "d", "e"].map((sub) => issuer.sign({ sub })));
+    const from = (address: string) => tokens.map((token) => now(ask({ authorization: `Bearer ${token}`, address })));
+    const busy = "verifier-busy";
+    deepEqual(from("2001:db8::1"), ["a promise", "a promise", busy, busy, busy]);
+    const others = await Promise.all(["f", "g", "h"].map((sub) => issuer.sign({ sub })));
+    const ofOthers = (address: string) =>
+      others.map((token) => now(ask({ authorization: `Bearer ${token}`, address })));
+    deepEqual(ofOthers("2001:db8::2"), [busy, busy, busy], "an IPv6 network counts as one");
+    deepEqual(ofOthers("10.0.0.7"), ["a promise", "a promise", busy]);
+    gate.resolve(anonymous);
+    await gate.promise;
+    await new Promise((turn) => setImmediate(turn));
+    equal(now(ask({ authorization: `Bearer ${others[2]}`, address: "2001:db8::1" })), "a promise");
   });
 
   test("forgets what it found out when what it knows is replaced", async () => {
@@ -215,6 +275,18 @@ describe("a caller", () => {
     equal(now(caller.identify(`Bearer ${secret}`)), "token-unknown");
   });
 
+  test("is looked at once a connection, to see whether it is a task", async () => {
+    const { authenticator, clock, known } = rig();
+    let looks = 0;
+    const isTask = async (): Promise<TaskVerdict> => ((looks += 1), "no");
+    const caller = new Caller(authenticator, clock, { certificate: undefined, address: "127.0.0.1", isTask });
+    await Promise.all([caller.identify(undefined), caller.identify(undefined)]);
+    equal(now(caller.identify(undefined)), "anonymous by anonymous");
+    authenticator.replace({ ...known });
+    await caller.identify(undefined);
+    equal(looks, 1);
+  });
+
   test("is its certificate when it sends nothing", () => {
     const { authenticator, clock } = rig();
     const caller = new Caller(authenticator, clock, { certificate, address: "10.0.0.7" });
@@ -229,14 +301,15 @@ describe("what was verified", () => {
     const entry = anonymous as Identified & { ok: true };
     cache.put("a", entry);
     cache.put("b", entry);
-    cache.get("a", 0);
+    const clock = new ManualClock(0);
+    cache.get("a", clock);
     cache.put("c", entry);
     deepEqual(
-      ["a", "b", "c"].map((key) => cache.get(key, 0) !== undefined),
+      ["a", "b", "c"].map((key) => cache.get(key, clock) !== undefined),
       [true, false, true],
     );
     cache.put("d", { ...entry, untilMs: 5 });
-    equal(cache.get("d", 5), undefined);
+    equal(cache.get("d", new ManualClock(5)), undefined);
     equal(cache.size, 1);
   });
 });

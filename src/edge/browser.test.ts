@@ -32,7 +32,7 @@ test("Chromium speaks HTTP/2 over TLS with us", { skip, timeout: 60_000 }, async
     identity: Identity.parse({}),
     tls: Tls.parse(files),
     services: () => new Map(),
-    isReady: () => true,
+    notReady: () => [],
     log: new Log(() => {}, clock),
     h2: { drainMs: 500 },
   });

@@ -4,8 +4,8 @@
  * connection has itself sent before.
  */
 import type { Clock } from "#base/clock.ts";
-import type { Authenticator } from "./authenticate.ts";
-import type { Identified } from "./identified.ts";
+import type { Authenticator, TaskVerdict } from "./authenticate.ts";
+import { stillCounts, type Identified } from "./identified.ts";
 import type { PeerCertificate } from "./peer-certificate.ts";
 
 export class Caller {
@@ -13,6 +13,9 @@ export class Caller {
   readonly #clock: Clock;
   readonly #certificate: PeerCertificate | undefined;
   readonly #address: string;
+  readonly #isTask: (() => TaskVerdict | Promise<TaskVerdict>) | undefined;
+  /** Found out once: a connection stays with the process that made it. */
+  #verdict: TaskVerdict | Promise<TaskVerdict> | undefined;
   #last:
     | {
         readonly authorization: string | undefined;
@@ -24,35 +27,44 @@ export class Caller {
   constructor(
     authenticator: Authenticator,
     clock: Clock,
-    connection: { readonly certificate: PeerCertificate | undefined; readonly address: string },
+    connection: {
+      readonly certificate: PeerCertificate | undefined;
+      readonly address: string;
+      readonly isTask?: (() => TaskVerdict | Promise<TaskVerdict>) | undefined;
+    },
   ) {
     this.#authenticator = authenticator;
     this.#clock = clock;
     this.#certificate = connection.certificate;
     this.#address = connection.address;
+    this.#isTask = connection.isTask;
   }
 
   get address(): string {
     return this.#address;
   }
 
-  /** A promise only where a token has to be verified that was not seen before. */
+  /** A promise only where something has to be found out first: whether a token is genuine, or the caller a task. */
   identify(authorization: string | undefined): Identified | Promise<Identified> {
     const last = this.#last;
     if (
       last &&
       last.authorization === authorization &&
       last.generation === this.#authenticator.generation &&
-      (last.outcome.untilMs === Infinity || this.#clock.wallMs() < last.outcome.untilMs)
+      stillCounts(last.outcome, this.#clock)
     )
       return last.outcome;
+    const { generation } = this.#authenticator;
     const outcome = this.#authenticator.authenticate({
       authorization,
       certificate: this.#certificate,
       address: this.#address,
+      isTask: this.#isTask && (() => (this.#verdict ??= this.#isTask?.() ?? "no")),
     });
-    if (!(outcome instanceof Promise) && outcome.ok)
-      this.#last = { authorization, outcome, generation: this.#authenticator.generation };
-    return outcome;
+    const keep = (known: Identified): Identified => {
+      if (known.ok) this.#last = { authorization, outcome: known, generation };
+      return known;
+    };
+    return outcome instanceof Promise ? outcome.then(keep) : keep(outcome);
   }
 }

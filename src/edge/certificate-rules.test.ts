@@ -100,7 +100,7 @@ describe("the names in a certificate", () => {
 
 describe("certificate rules", () => {
   const rules = certificateRules([
-    { match: "URI:spiffe://acme/worker/*", tenant: "*", roles: ["executor"], pools: ["gpu"] },
+    { match: "URI:spiffe://acme/worker/*", tenant: "*", roles: ["executor"], pools: ["gpu"], labels: ["os=*"] },
     { match: "CN:build-*", name: "builders", tenant: "acme", roles: ["member"] },
   ]);
   const uri: CertificateName = { kind: "URI", value: "spiffe://acme/worker/7" };
@@ -110,6 +110,7 @@ describe("certificate rules", () => {
     const worker = rules({ trusted: true, names: [cn, uri] });
     ok(worker.ok);
     deepEqual(worker.principal.pools, ["gpu"]);
+    deepEqual(worker.principal.labels, ["os=*"]);
     deepEqual(
       [worker.principal.name, worker.principal.tenant, worker.principal.proof],
       [uri.value, "*", "certificate"],

@@ -11,6 +11,7 @@ export type CertificateRule = {
   readonly tenant: string;
   readonly roles: readonly Role[];
   readonly pools?: readonly string[] | undefined;
+  readonly labels?: readonly string[] | undefined;
 };
 
 export type CertificateRules = (certificate: PeerCertificate) => Identified;
@@ -29,6 +30,7 @@ export function certificateRules(rules: readonly CertificateRule[]): Certificate
         tenant: rule.tenant,
         roles: rule.roles,
         pools: rule.pools,
+        labels: rule.labels,
       };
       return { ok: true, principal: principal(grant, "certificate"), untilMs: Infinity };
     }

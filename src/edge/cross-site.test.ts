@@ -34,6 +34,21 @@ for (const [method, url, origin, isUnproven, passes] of cases)
   test(`${method} ${url} from ${origin ?? "no page"}, ${isUnproven ? "un" : ""}proven: ${passes}`, () =>
     equal(crossSiteProblem({ method, url, origin, isUnproven }) === undefined, passes));
 
+/** With a browser's session: what is asked, from which page: may it pass? */
+const inSession: readonly (readonly [string, string | null, boolean])[] = [
+  ["POST", "http://127.0.0.1:8980", true],
+  ["POST", null, false],
+  ["DELETE", null, false],
+  ["POST", "http://127.0.0.1:3000", false],
+  ["PUT", "http://localhost:8980", false],
+  ["POST", "http://evil.example", false],
+  ["GET", null, true],
+];
+
+for (const [method, origin, passes] of inSession)
+  test(`${method} in a browser's session from ${origin ?? "no page"}: ${passes}`, () =>
+    equal(crossSiteProblem({ method, url: site, origin, isUnproven: false, hasSession: true }) === undefined, passes));
+
 test("another site's page cannot make a node that trusts its machine do anything", async () => {
   const reached: string[] = [];
   const secret = "a-token-that-is-long-enough-to-be-one-0123456789";
@@ -48,7 +63,7 @@ test("another site's page cannot make a node that trusts its machine do anything
         reached.push(asked.method);
         return new Response("reached");
       },
-      isReady: () => true,
+      notReady: () => [],
       log: new Log(() => {}, clock),
       h2: { drainMs: 500 },
     });

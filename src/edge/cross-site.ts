@@ -1,6 +1,6 @@
 /**
- * A browser sends what any web page asks it to, from inside the network and with whatever proves who sits before it. So
- * a page of another site could use a node that trusts its own machine. Pure.
+ * A browser sends what any web page asks it to, from inside the network and with the session's cookie. So a page of
+ * another site could use a node that lets this machine's callers in, or a browser that is signed in. Pure.
  */
 import { isIP } from "node:net";
 
@@ -12,15 +12,20 @@ export type Asked = {
   readonly origin: string | null;
   /** Whether it is believed for where it comes from: in clear, from this machine, with nothing to prove who it is. */
   readonly isUnproven: boolean;
+  /** Whether it shows a session's cookie, which the browser sends whatever page asks, to any port of the host. */
+  readonly hasSession?: boolean;
 };
 
 /** Why it is refused, or undefined. */
-export function crossSiteProblem({ method, url, origin, isUnproven }: Asked): string | undefined {
+export function crossSiteProblem({ method, url, origin, isUnproven, hasSession }: Asked): string | undefined {
   const asked = new URL(url);
   // What only looks is let through: the browser does not show the answer to the page.
   const changes = method !== "GET" && method !== "HEAD" && method !== "OPTIONS";
   if (changes && origin !== null && URL.parse(origin)?.host !== asked.host)
     return "a page of another site may not do this";
+  // Browsers name the page's site for whatever changes something: what does not is no page of this node.
+  if (changes && hasSession === true && origin === null)
+    return "with a browser's session this needs an origin header; programs call with a token";
   // A name can be made to lead here by whoever owns it: then the page and the node seem to be one site.
   if (isUnproven && !isPlain(asked.hostname))
     return `without credentials this node is called by its address or localhost, not ${asked.hostname.slice(0, 200)}`;

@@ -19,13 +19,13 @@ import { Log } from "./log.ts";
 
 const quiet = new Log(() => {}, clock);
 
-const edgeWith = (identity: unknown, isReady = () => true): Promise<Edge> =>
+const edgeWith = (identity: unknown, notReady: () => readonly string[] = () => []): Promise<Edge> =>
   startEdge({
     clock,
     listen: [{ host: "127.0.0.1", port: 0 }],
     identity: Identity.parse(identity),
     services: () => new Map(),
-    isReady,
+    notReady,
     log: quiet,
     h2: { drainMs: 500 },
   });
@@ -57,10 +57,10 @@ function over2(port: number, path: string): Promise<{ readonly status: number; r
 describe("one port", () => {
   let edge: Edge;
   let port: number;
-  let isReady = true;
+  let notReady: readonly string[] = [];
 
   before(async () => {
-    edge = await edgeWith({}, () => isReady);
+    edge = await edgeWith({ anonymous: { tenant: "a", roles: ["viewer"] } }, () => notReady);
     port = edge.ports[0] ?? 0;
   });
   after(() => edge.close());
@@ -103,9 +103,12 @@ describe("one port", () => {
   test("speaks gRPC: health", async () => {
     const client = clientOf(port);
     equal((await client.unary(Health.methods.check, { service: "" })).status, 1);
-    isReady = false;
+    notReady = ["disk: 1MiB free, needs 64MiB"];
     equal((await client.unary(Health.methods.check, { service: "grpc.health.v1.Health" })).status, 2);
-    isReady = true;
+    const ready = await fetch(`http://127.0.0.1:${port}/readyz`);
+    equal(`${ready.status} ${await ready.text()}`, "503 not ready\ndisk: 1MiB free, needs 64MiB\n");
+    equal((await fetch(`http://127.0.0.1:${port}/healthz`)).status, 200, "a node that is not ready is alive");
+    notReady = [];
     await rejects(client.unary(Health.methods.check, { service: "no.such" }), { code: grpcCode.notFound });
     for await (const { status } of client.serverStream(Health.methods.watch, { service: "" })) {
       equal(status, 1);

@@ -1,30 +1,34 @@
 /** The edge, put together: ports, who calls, what they may, gRPC services, HTTP routes, metrics. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { Socket } from "node:net";
-import type { TLSSocket } from "node:tls";
 import { getRequestListener } from "@hono/node-server";
 import type { Clock } from "#base/clock.ts";
 import { isGrpcType } from "#grpc/content-type.ts";
 import { GrpcServer } from "#grpc/server.ts";
-import { grpcCode } from "#grpc/status.ts";
-import type { H2Limits } from "#h2/limits.ts";
+import { grpcCode, GrpcError } from "#grpc/status.ts";
+import { h2LimitsDefault, type H2Limits } from "#h2/limits.ts";
 import { Health } from "#wire/generated/grpc/health/v1/health.ts";
 import { ServerReflection } from "#wire/generated/grpc/reflection/v1/reflection.ts";
 import { ServerReflection as ServerReflectionAlpha } from "#wire/generated/grpc/reflection/v1alpha/reflection.ts";
-import { Admission, type Admitted } from "./admission.ts";
+import { Admission, type Admitted, type TaskWatch } from "./admission.ts";
+import type { OwnerToken } from "./authenticate.ts";
 import { continueWhenRead } from "./continue-when-read.ts";
 import { serveFetch } from "./fetch-over-h2.ts";
 import { healthHandlers } from "./health-service.ts";
-import { openIdentity } from "./identity.ts";
+import { openIdentity, ownerGrant } from "./identity.ts";
 import type { Identity } from "./identity-config.ts";
 import type { Log } from "./log.ts";
 import { edgeMetrics, type MethodMetrics } from "./metrics-edge.ts";
+import { createLogin, type LoginLink } from "./login.ts";
 import { processMetrics } from "./metrics-process.ts";
 import { MetricsRegistry } from "./metrics-registry.ts";
 import type { Action } from "#access/policy.ts";
-import { openPort, type Peer, type Port } from "./port.ts";
+import { Places, placeLimitsDefault, type PlaceLimits } from "./places.ts";
+import { countHttp1Call, http1CallsOn, openPort, peerOf, type Peer, type Port } from "./port.ts";
+import { principal } from "#access/principal.ts";
+import type { Refusal } from "#access/refusal.ts";
 import { reflectionHandler } from "./reflection-service.ts";
 import { httpRoutes, type ServeElsewhere } from "./routes.ts";
+import { Sessions } from "./sessions.ts";
 import type { Tls } from "./tls-config.ts";
 import { tlsServerOptions } from "./tls-files.ts";
 import { TlsReload } from "./tls-reload.ts";
@@ -33,15 +37,23 @@ export type EdgeOptions = {
   readonly clock: Clock;
   readonly listen: readonly { readonly host: string; readonly port: number }[];
   readonly identity: Identity;
+  /** Of the data folder: an operator's, on this machine. */
+  readonly owner?: OwnerToken | undefined;
+  /** Tells tasks of this node from other callers on this machine; left out: there are no tasks. */
+  readonly tasks?: TaskWatch | undefined;
   readonly tls?: Tls | undefined;
   readonly h2?: Partial<H2Limits>;
+  /** Who may hold a connection. */
+  readonly places?: Partial<PlaceLimits>;
   readonly messageBytesMax?: number;
+  /** Of all messages that are still coming in. */
+  readonly bodyBytesMax?: number;
   /** Adds services; answers which action each of their methods is, by path. */
   readonly services: (server: GrpcServer<Admitted>, admission: Admission) => ReadonlyMap<string, Action>;
   /** What is served over plain HTTP besides the edge's own routes. */
   readonly http?: (admission: Admission, registry: MetricsRegistry) => ServeElsewhere;
-  /** Whether the node takes work. */
-  readonly isReady: () => boolean;
+  /** What keeps the node from taking work, in words for everybody; nothing: it is ready. */
+  readonly notReady: () => readonly string[];
   readonly log: Log;
 };
 
@@ -50,6 +62,8 @@ export type Edge = {
   readonly metrics: MetricsRegistry;
   /** With TLS: tells the certificate that is shown, as PEM, at once and whenever there is a new one. */
   onCertificate(told: (pem: string) => void): void;
+  /** A link that signs a browser in as the owner of the data folder, once. */
+  loginLink(): LoginLink;
   close(): Promise<void>;
 };
 
@@ -60,38 +74,56 @@ const builtIn: readonly (readonly [string, Action])[] = [
   ...Object.values(ServerReflectionAlpha.methods).map(({ path }) => [path, "service.describe"] as const),
 ];
 
+/** The name of a service. Anybody may ask for its health. */
+const healthRequestBytesMax = 1024;
+const tooManyCalls = new GrpcError(grpcCode.resourceExhausted, "too many calls at once without credentials");
+
 /** An upload may take its time: whoever reads one gives up on a client that sends nothing. */
-const http1Limits = {
+const http1Limits = ({ firstCallMs }: PlaceLimits) => ({
   requestTimeout: 3_600_000,
-  headersTimeout: 10_000,
+  headersTimeout: firstCallMs,
   keepAliveTimeout: 60_000,
   maxHeaderSize: 32 * 1024,
-} as const;
+  connectionsCheckingInterval: Math.ceil(firstCallMs / 2),
+});
 
 export async function startEdge(options: EdgeOptions): Promise<Edge> {
-  const { clock, log, isReady } = options;
+  const { clock, log, notReady } = options;
   await using undo = new AsyncDisposableStack();
   const trouble = (error: unknown): void => log.warn("identity-trouble", { error });
-  const identity = undo.use(await openIdentity(options.identity, { clock, onTrouble: trouble }));
+  const identity = undo.use(await openIdentity(options.identity, { clock, onTrouble: trouble, owner: options.owner }));
   const closing = new AbortController();
   const registry = new MetricsRegistry();
   undo.use(processMetrics(registry));
-  let connectionsOpen = 0;
-  const metrics = edgeMetrics(registry, { connectionsOpen: () => connectionsOpen });
+  const places = new Places(
+    { ...placeLimitsDefault, ...options.places },
+    { clock, closed: (reason) => metrics.closed(reason) },
+  );
+  const metrics = edgeMetrics(registry, { connections: () => places.count() });
   const byMethod = new Map<string, MethodMetrics>();
   const methodMetrics = (path: string): MethodMetrics => {
     let found = byMethod.get(path);
     if (!found) byMethod.set(path, (found = metrics.method(path)));
     return found;
   };
-  const admission = new Admission(identity.authenticator, clock, ({ reason }) => metrics.refused(reason));
+  const { authenticator } = identity;
+  const sessions = new Sessions(clock);
+  const refused = ({ reason }: Refusal): void => metrics.refused(reason);
+  const admission = new Admission({ authenticator, clock, refused, sessions, tasks: options.tasks });
+  const login = createLogin(sessions, authenticator, admission);
 
   const actionOf = new Map<string, Action>(builtIn);
   const server: GrpcServer<Admitted> = new GrpcServer<Admitted>({
     clock,
     ...(options.messageBytesMax === undefined ? {} : { messageBytesMax: options.messageBytesMax }),
-    admit: (path, headers, peer) =>
-      admission.admit(peer as Peer, headers.get("authorization"), actionOf.get(path) ?? "cluster.admin"),
+    ...(options.bodyBytesMax === undefined ? {} : { bodyBytesMax: options.bodyBytesMax }),
+    admit: (path, headers, peer) => {
+      const from = peer as Peer;
+      const action = actionOf.get(path) ?? "cluster.admin";
+      const admitted = admission.admit(from, headers.get("authorization"), action);
+      if (admitted === undefined && from.place?.hasTooManyCalls) throw tooManyCalls;
+      return admitted;
+    },
     ended: ({ path, code, tookMs, bytesIn, bytesOut }) => {
       const of = methodMetrics(path);
       of.ended(codeNames[code] ?? String(code), tookMs / 1_000);
@@ -104,15 +136,16 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
   const services = (): readonly string[] =>
     [...new Set(server.paths.map((path) => path.split("/")[1] ?? ""))].toSorted();
   const health = (service: string) =>
-    service !== "" && !services().includes(service) ? undefined : isReady() ? "serving" : "not serving";
-  server.add(Health, healthHandlers(health, services, clock, closing.signal));
+    service !== "" && !services().includes(service) ? undefined : notReady().length === 0 ? "serving" : "not serving";
+  server.add(Health, healthHandlers(health, services, clock, closing.signal), healthRequestBytesMax);
   server.add(ServerReflection, { serverReflectionInfo: reflectionHandler(services) });
   server.add(ServerReflectionAlpha, { serverReflectionInfo: reflectionHandler(services) });
 
   const routes = httpRoutes({
     admission,
+    login,
     registry,
-    isReady,
+    notReady,
     elsewhere: options.http?.(admission, registry),
   });
   const failed = (error: unknown): void => log.error("request-failed", { error });
@@ -120,11 +153,21 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
     (request, { incoming }) => routes.fetch(request, { peer: peerOf(incoming.socket) }),
     { overrideGlobalObjects: false },
   );
-  const http1 = createServer(http1Limits, (request, response) => void listener(request, response));
+  const called = (request: IncomingMessage, response: ServerResponse): void => {
+    countHttp1Call(request, response);
+    void listener(request, response);
+  };
+  const http1 = createServer(http1Limits(places.limits), called);
   http1.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
     continueWhenRead(request, response);
-    void listener(request, response);
+    called(request, response);
   });
+  // Whoever does not read its answer, or is idle, is given up; whoever waits for an answer is not.
+  http1.setTimeout(options.h2?.sendStallMs ?? h2LimitsDefault.sendStallMs, (socket) => {
+    if (socket.writableLength > 0 || http1CallsOn(socket) === 0) socket.destroy();
+  });
+  http1.emit("listening"); // from then on it holds connections to its time limits, although it is handed them
+  undo.defer(() => void http1.close());
 
   const reload = options.tls && undo.use(await startTls(options.tls, clock, log));
   const ports: Port[] = [];
@@ -140,7 +183,7 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
         isGrpcType(headers.get("content-type"))
           ? server.open(stream, headers, ended, peer)
           : serveFetch(stream, headers, ended, (request) => routes.fetch(request, { peer }), failed),
-      counted: (change) => (connectionsOpen += change),
+      places,
       accepted: (protocol) => metrics.connections(protocol).add(),
       report: (_doing, error) => failed(error),
     });
@@ -154,20 +197,9 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
     ports: ports.map(({ port }) => port),
     metrics: registry,
     onCertificate: (told) => void reload?.keepUpToDate({ setSecureContext: ({ cert }) => told(String(cert)) }),
+    loginLink: () => login.linkFor(principal(ownerGrant, "owner")),
     close: () => owned.disposeAsync(),
   };
-}
-
-const peers = new WeakMap<Socket, Peer>();
-
-/** One for each connection, so that what is known of it is found again. */
-function peerOf(socket: Socket): Peer {
-  let peer = peers.get(socket);
-  if (!peer) {
-    const tls = "getPeerX509Certificate" in socket ? (socket as TLSSocket) : undefined;
-    peers.set(socket, (peer = { address: socket.remoteAddress ?? "", tls }));
-  }
-  return peer;
 }
 
 const startTls = (tls: Tls, clock: Clock, log: Log): Promise<TlsReload> =>

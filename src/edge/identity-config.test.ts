@@ -2,7 +2,8 @@ import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { parse } from "yaml";
 import { z } from "zod";
-import { Identity, identityTlsProblem, isAuthenticating, isLoopbackHost, whyNotListen } from "./identity-config.ts";
+import { Identity, identityTlsProblem, isAuthenticating, whyNotListen } from "./identity-config.ts";
+import { isLoopbackHost } from "./loopback.ts";
 import { Tls } from "./tls-config.ts";
 
 const read = (text: string): Identity => Identity.parse(parse(text) ?? {});

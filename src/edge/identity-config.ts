@@ -1,12 +1,14 @@
 /**
- * The settings of who may call. Without any, whoever can reach the node is trusted, and so it listens on loopback
- * only (`whyNotListen`). Secrets are never in it: tokens are given by hash or in files of their own.
+ * The settings of who may call. Without any, callers on this machine may use the build cache and run actions in one
+ * tenant, the data folder's token is the operator, and the node listens on loopback only (`whyNotListen`). Secrets are
+ * never in it: tokens are given by hash or in files of their own.
  */
 import { z } from "zod";
 import { certificatePatternProblem } from "./certificate-pattern.ts";
 import { Duration, File, PrincipalName, Size } from "./config-words.ts";
 import { jwtAlgorithms } from "./jwt-algorithms.ts";
-import { allTenants, grantProblem, roles, tenantPattern, type Role } from "#access/principal.ts";
+import { isLoopbackHost } from "./loopback.ts";
+import { allTenants, anonymousGrant, grantProblem, roles, tenantPattern, type Role } from "#access/principal.ts";
 import type { Tls } from "./tls-config.ts";
 
 const Roles = z.array(z.enum(roles)).max(roles.length);
@@ -21,12 +23,24 @@ const Pools = z
   .array(z.string().regex(/^[^\s\p{Cc}]{1,100}$/u, "write the name of a pool"))
   .max(1_000)
   .optional()
-  .describe("The pools that an executor may take work of, as labels `pool=...`. Left out: any.");
+  .describe("The pools that an executor may take work of, as labels `pool=...`. Left out: the one named default.");
+
+const Labels = z
+  .array(
+    z.string().regex(/^[^=\s*]{1,100}=[^\s*]{0,100}\*?$/, 'write a label such as "gpu=yes", or "os=*" for any value'),
+  )
+  .max(1_000)
+  .optional()
+  .describe(
+    "The labels that an executor may offer, besides those of its pools; a star at the end stands for anything. Left " +
+      "out: any but `node=...`, `pool=...`, `sandbox=...` and `tenant=...`, which others rely on.",
+  );
 
 const granted = {
   tenant: Tenant.describe('The tenant it belongs to; "*" is all of them, for operators and shared executors.'),
   roles: Roles.min(1).describe("What it may do, by role."),
   pools: Pools,
+  labels: Labels,
 };
 
 function checkGrant(grant: { tenant: string; roles: readonly Role[] }, context: z.RefinementCtx): void {
@@ -34,17 +48,26 @@ function checkGrant(grant: { tenant: string; roles: readonly Role[] }, context: 
   if (message !== undefined) context.addIssue({ code: "custom", path: ["tenant"], message });
 }
 
-const Anonymous = z.strictObject({
-  tenant: OneTenant.describe("The tenant that callers without credentials belong to."),
-  roles: z
-    .array(z.enum(["member", "cache-reader", "cache-writer", "viewer"]))
-    .min(1)
-    .describe("What they may do. Roles that others rely on are not to be had without credentials."),
-  from: z
-    .enum(["loopback", "anywhere"])
-    .default("loopback")
-    .describe("Where they may call from: this machine, or anywhere."),
-});
+const Anonymous = z
+  .strictObject({
+    tenant: OneTenant.describe("The tenant that callers without credentials belong to."),
+    roles: z
+      .array(z.enum(["member", "builder", "cache-reader", "cache-writer", "action-cache-writer", "viewer"]))
+      .describe("What they may do; an empty list: nothing. `action-cache-writer` only for callers from loopback."),
+    from: z
+      .enum(["loopback", "anywhere"])
+      .default("loopback")
+      .describe("Where they may call from: this machine, or anywhere. Tasks of this node are never such callers."),
+  })
+  .superRefine(({ roles: granted, from }, context) => {
+    if (from === "anywhere" && granted.includes("action-cache-writer"))
+      context.addIssue({
+        code: "custom",
+        path: ["roles"],
+        message:
+          "whoever writes results decides what others' builds contain: callers from anywhere need a token for it",
+      });
+  });
 
 const Token = z
   .strictObject({
@@ -144,6 +167,7 @@ const Issuer = z
     tenant: TenantRule.describe("Which tenant the caller belongs to. Operators are of all tenants by themselves."),
     roles: RoleRule.describe("Which roles the caller has."),
     pools: Pools,
+    labels: Labels,
   })
   .superRefine(({ tenant, roles: rule }, context) => {
     if (!("fixed" in tenant) || tenant.fixed !== allTenants) return;
@@ -170,7 +194,10 @@ const Certificate = z
   .superRefine(checkGrant);
 
 const Settings = z.strictObject({
-  anonymous: Anonymous.optional().describe("Callers without credentials. Left out: they are turned away."),
+  anonymous: Anonymous.optional().describe(
+    "Callers without credentials. Left out: they are turned away. But where no tokens, issuers or certificates are " +
+      "given either, callers from this machine are builders and write results, in the tenant `default`.",
+  ),
   tokens: z.array(Token).max(1_000).default([]).describe("Bearer tokens that do not change by themselves."),
   issuers: z.array(Issuer).max(20).default([]).describe("Who issues JSON Web Tokens that are accepted."),
   certificates: z
@@ -196,7 +223,10 @@ const Settings = z.strictObject({
     .min(1)
     .max(10_000)
     .default(64)
-    .describe("How many may be under verification at once; more are asked to come back."),
+    .describe(
+      "How many may be under verification at once; more are asked to come back. One address may have a quarter of " +
+        "them, unless cleartext is set.",
+    ),
   tokenSizeMax: Size({ min: "256B", max: "64KiB" }).prefault("8KiB").describe("How long a bearer token may be."),
 });
 
@@ -222,9 +252,15 @@ export type CertificateConfig = Identity["certificates"][number];
 export const isAuthenticating = (identity: Identity): boolean =>
   identity.tokens.length > 0 || identity.issuers.length > 0 || identity.certificates.length > 0;
 
-/** Whether nobody but this machine may call, whoever is on it, as an operator. */
+/** What a node allows without any settings. */
+export const anonymousDefault: NonNullable<Identity["anonymous"]> = { ...anonymousGrant, from: "loopback" };
+
+/**
+ * Whether nothing is set, so that only this machine may call. Behind a proxy everybody seems to call from this machine:
+ * then nobody is known by that.
+ */
 export const isThisMachineOnly = (identity: Identity): boolean =>
-  identity.anonymous === undefined && !isAuthenticating(identity);
+  identity.anonymous === undefined && !isAuthenticating(identity) && !identity.cleartext;
 
 /** Why a node with these settings must not listen there, or undefined. `host` undefined is a Unix socket. */
 export function whyNotListen(
@@ -244,6 +280,3 @@ export const identityTlsProblem = (identity: Identity, tls: Tls | undefined): st
   identity.certificates.length > 0 && tls?.clientCa === undefined
     ? "identity.certificates needs tls.clientCa: somebody has to vouch for the certificates"
     : undefined;
-
-export const isLoopbackHost = (host: string): boolean =>
-  host === "localhost" || host === "::1" || /^(::ffff:)?127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(host);

@@ -24,12 +24,24 @@ const nameFor = async ({ authenticator }: OpenIdentity, token?: string, address 
 };
 
 describe("identity from settings", () => {
-  test("without any: this machine's callers run the node, nobody else gets in", async () => {
+  test("without any: this machine's callers are anonymous, nobody else gets in", async () => {
     using identity = await opening({});
-    equal(await nameFor(identity, undefined, "127.0.0.1"), "local of *");
-    equal(await nameFor(identity, undefined, "unix"), "local of *");
+    equal(await nameFor(identity, undefined, "127.0.0.1"), "anonymous of default");
     equal(await nameFor(identity, undefined, "10.0.0.7"), "credentials-missing");
     equal(await nameFor(identity, "anything"), "token-unknown");
+    using proxied = await opening({ cleartext: true });
+    equal(await nameFor(proxied, undefined, "127.0.0.1"), "credentials-missing", "behind a proxy all call from here");
+  });
+
+  test("with the data folder's token: its owner is an operator, on this machine only", async () => {
+    const token = newToken();
+    const entry = { name: "ci", tenant: "acme", roles: ["member"], sha256: tokenSha256(newToken()) };
+    for (const settings of [{}, { tokens: [entry] }, { anonymous: { tenant: "t", roles: [] } }]) {
+      using identity = await opening(settings, { owner: { sha256: tokenSha256(token) } });
+      equal(await nameFor(identity, token, "127.0.0.1"), "owner of *");
+      equal(await nameFor(identity, token, "::1"), "owner of *");
+      equal(await nameFor(identity, token, "10.0.0.7"), "token-unknown");
+    }
   });
 
   test("with authentication: not even this machine's callers get in without", async () => {

@@ -1,15 +1,16 @@
 /** From the identity settings to an authenticator: reads the files they name, and reads them again when they change. */
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
-import { Authenticator, type Known } from "./authenticate.ts";
+import { Authenticator, type Known, type OwnerToken } from "./authenticate.ts";
 import { tokenProblem, tokenSha256 } from "./bearer.ts";
 import { certificateRules } from "./certificate-rules.ts";
 import { fetchText, type FetchTextLimits } from "./fetch-text.ts";
-import { isAuthenticating, type Identity, type KeysConfig, type TokenConfig } from "./identity-config.ts";
+import { anonymousDefault, isThisMachineOnly } from "./identity-config.ts";
+import type { Identity, KeysConfig, TokenConfig } from "./identity-config.ts";
 import { keySet, keySetOfText } from "./jwks.ts";
 import { jwtVerifier } from "./jwt-verifier.ts";
 import { fixedKeys, RemoteKeys, type KeyRing } from "./key-ring.ts";
-import { allTenants, principal } from "#access/principal.ts";
+import { allTenants, principal, type Grant } from "#access/principal.ts";
 import { readSmallFile } from "./small-file.ts";
 import { staticTokens, type StaticToken } from "./static-tokens.ts";
 import { WatchedFiles } from "./watched-files.ts";
@@ -18,6 +19,8 @@ export type IdentityPorts = {
   readonly clock: Clock;
   /** Something about keys or files went wrong; what was known before goes on counting. */
   readonly onTrouble: (error: unknown) => void;
+  /** Of the data folder; left out: it has none. */
+  readonly owner?: OwnerToken | undefined;
   readonly fetchText?: typeof fetchText;
   /** How often to look whether a file has changed. */
   readonly reloadMs?: number;
@@ -30,7 +33,7 @@ export async function openIdentity(identity: Identity, ports: IdentityPorts): Pr
   const watched = await WatchedFiles.start(filesOf(identity), {
     clock: ports.clock,
     everyMs: ports.reloadMs ?? 30_000,
-    onChange: async () => authenticator.replace(await knownFrom(identity, remote)),
+    onChange: async () => authenticator.replace(await knownFrom(identity, remote, ports.owner)),
     onTrouble: ports.onTrouble,
   });
   const limits = {
@@ -38,8 +41,10 @@ export async function openIdentity(identity: Identity, ports: IdentityPorts): Pr
     verifiedMax: identity.verifiedMax,
     verifiedForMs: identity.verifiedFor,
     verifyingMax: identity.verifyingMax,
+    // Behind a proxy all callers have its address.
+    verifyingPerAddressMax: identity.cleartext ? identity.verifyingMax : Math.ceil(identity.verifyingMax / 4),
   };
-  const authenticator = await knownFrom(identity, remote).then(
+  const authenticator = await knownFrom(identity, remote, ports.owner).then(
     (known) => new Authenticator(known, limits, ports.clock),
     (error: unknown) => {
       watched[Symbol.dispose]();
@@ -49,35 +54,38 @@ export async function openIdentity(identity: Identity, ports: IdentityPorts): Pr
   return { authenticator, [Symbol.dispose]: () => watched[Symbol.dispose]() };
 }
 
-async function knownFrom(identity: Identity, remote: ReadonlyMap<string, KeyRing>): Promise<Known> {
+async function knownFrom(
+  identity: Identity,
+  remote: ReadonlyMap<string, KeyRing>,
+  owner: OwnerToken | undefined,
+): Promise<Known> {
   const tokens = await Promise.all(identity.tokens.map((token) => readToken(token, identity.tokenSizeMax)));
   const issuers = await Promise.all(
     identity.issuers.map(async (config) => ({ config, keys: await readKeys(config.keys, remote) })),
   );
   return {
     tokens: staticTokens(tokens),
+    owner: owner && staticTokens([{ ...ownerGrant, sha256: owner.sha256 }], "owner"),
     verifyJwt: issuers.length > 0 ? jwtVerifier(issuers) : undefined,
     certificates: identity.certificates.length > 0 ? certificateRules(identity.certificates) : undefined,
     anonymous: anonymousOf(identity),
   };
 }
 
-/** Where nobody can prove anything, whoever is on this machine runs the node; the node listens nowhere else then. */
+/** Whoever owns the data folder owns the node: the Unix socket in it gives the same rights. */
+export const ownerGrant = { name: "owner", tenant: allTenants, roles: ["operator"] } as const satisfies Grant;
+
 function anonymousOf(identity: Identity): Known["anonymous"] {
-  const { anonymous } = identity;
-  if (anonymous) {
-    const grant = { name: "anonymous", tenant: anonymous.tenant, roles: anonymous.roles };
-    const outcome = { ok: true, principal: principal(grant, "anonymous"), untilMs: Infinity } as const;
-    return { outcome, loopbackOnly: anonymous.from === "loopback" };
-  }
-  if (isAuthenticating(identity)) return undefined;
-  const local = principal({ name: "local", tenant: allTenants, roles: ["operator"] }, "anonymous");
-  return { outcome: { ok: true, principal: local, untilMs: Infinity }, loopbackOnly: true };
+  const anonymous = identity.anonymous ?? (isThisMachineOnly(identity) ? anonymousDefault : undefined);
+  if (!anonymous) return undefined;
+  const grant = { name: "anonymous", tenant: anonymous.tenant, roles: anonymous.roles };
+  const outcome = { ok: true, principal: principal(grant, "anonymous"), untilMs: Infinity } as const;
+  return { outcome, loopbackOnly: anonymous.from === "loopback" };
 }
 
 async function readToken(token: TokenConfig, tokenLengthMax: number): Promise<StaticToken> {
-  const { name, tenant, roles, pools, file } = token;
-  const grant = { name, tenant, roles, pools };
+  const { name, tenant, roles, pools, labels, file } = token;
+  const grant = { name, tenant, roles, pools, labels };
   if (token.sha256 !== undefined) return { ...grant, sha256: token.sha256 };
   const secret = (await readSmallFile(file ?? "", "read a token", 64 * 1024)).trim();
   const why = tokenProblem(secret, tokenLengthMax);

@@ -28,6 +28,7 @@ describe("claims", () => {
   test("give a name, a tenant and roles", () => {
     deepEqual(grantOf(claims, rules), { name: "ada", tenant: "acme", roles: ["member", "cache-writer"] });
     deepEqual(grantOf(claims, { ...rules, pools: ["gpu"] })?.pools, ["gpu"], "and the issuer's pools");
+    deepEqual(grantOf(claims, { ...rules, labels: ["os=*"] })?.labels, ["os=*"], "and the issuer's labels");
     deepEqual(grantOf({ ...claims, groups: "watchers builders other" }, rules)?.roles, [
       "viewer",
       "member",

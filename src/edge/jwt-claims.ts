@@ -3,7 +3,7 @@ import type { IssuerConfig } from "./identity-config.ts";
 import { allTenants, grantProblem, type Grant, type Role } from "#access/principal.ts";
 
 export type Claims = Readonly<Record<string, unknown>>;
-export type ClaimRules = Pick<IssuerConfig, "name" | "tenant" | "roles" | "pools">;
+export type ClaimRules = Pick<IssuerConfig, "name" | "tenant" | "roles" | "pools" | "labels">;
 
 const valuesMax = 1_000;
 
@@ -17,8 +17,8 @@ export function grantOf(claims: Claims, rules: ClaimRules): Grant | undefined {
   const tenant = granted.includes("operator") ? allTenants : tenantOf(claims, rules.tenant);
   if (typeof name !== "string" || !presentable.test(name) || tenant === undefined) return undefined;
   if (granted.length === 0 || grantProblem({ tenant, roles: granted }) !== undefined) return undefined;
-  const { pools } = rules;
-  return { name, tenant, roles: granted, ...(pools && { pools }) };
+  const { pools, labels } = rules;
+  return { name, tenant, roles: granted, ...(pools && { pools }), ...(labels && { labels }) };
 }
 
 /** Goes into logs: nothing that moves a cursor or hides. */

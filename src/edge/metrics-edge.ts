@@ -1,6 +1,7 @@
 /** What the edge counts: one table, and handles that are bound before the first call. */
 import type { Family, MetricsRegistry } from "./metrics-registry.ts";
 import type { Counter, Histogram } from "./metrics-series.ts";
+import { closeReasons, placeStates, type CloseReason, type PlaceState } from "./places.ts";
 import { unauthenticatedReasons, type Refusal } from "#access/refusal.ts";
 
 /** In seconds: from what a synchronous call takes to what a long poll waits. */
@@ -41,6 +42,22 @@ export const edgeMetricTable = {
     seriesMax: 20,
   },
   connectionsOpen: { name: "millrace_edge_connections_open", help: "Connections that are open." },
+  connectionsByState: {
+    name: "millrace_edge_connections_by_state",
+    help:
+      "Open connections: silent (no call yet), stranger (calls that need no credentials), anonymous, known " +
+      "(by its credentials).",
+    labels: ["state"],
+    seriesMax: placeStates.length,
+  },
+  connectionsClosed: {
+    name: "millrace_edge_connections_closed_total",
+    help:
+      "Connections that the node closed: no-call (none in time), idle (of a stranger), address-full and full (for a " +
+      "newer one, from its address or from any), share (of whoever had the most).",
+    labels: ["reason"],
+    seriesMax: closeReasons.length,
+  },
   certificateExpires: {
     name: "millrace_edge_certificate_expires_seconds",
     help: "When the certificate that is served expires, in seconds since 1970; 0 without TLS.",
@@ -93,11 +110,13 @@ export type EdgeMetrics = {
   /** Counts connections of a protocol: h2, http/1.1, ... */
   connections(protocol: string): Counter;
   refused(reason: Refusal["reason"] | (string & {})): void;
+  /** Counts a connection that the node closed. */
+  closed(reason: CloseReason): void;
 };
 
 /** What is looked up when somebody asks for the metrics. */
 export type EdgeGauges = {
-  readonly connectionsOpen: () => number;
+  readonly connections: () => Readonly<Record<PlaceState, number>>;
   readonly certificateExpiresAtMs?: () => number;
 };
 
@@ -111,10 +130,15 @@ export function edgeMetrics(registry: MetricsRegistry, gauges: EdgeGauges): Edge
   };
   const connections = registry.counter(table.connections);
   const open = registry.gauge(table.connectionsOpen).with();
+  const byState = registry.gauge(table.connectionsByState);
+  const closedFamily = registry.counter(table.connectionsClosed);
+  const closedBy = new Map(closeReasons.map((reason) => [reason, closedFamily.with(reason)]));
   const refusals = registry.counter(table.refusals);
   const expires = registry.gauge(table.certificateExpires).with();
   registry.beforeText(() => {
-    open.set(gauges.connectionsOpen());
+    const counted = gauges.connections();
+    open.set(placeStates.reduce((sum, state) => sum + counted[state], 0));
+    for (const state of placeStates) byState.with(state).set(counted[state]);
     expires.set((gauges.certificateExpiresAtMs?.() ?? 0) / 1_000);
   });
   const byReason = new Map<string, Counter>(
@@ -126,6 +150,7 @@ export function edgeMetrics(registry: MetricsRegistry, gauges: EdgeGauges): Edge
   return {
     method: (name) => new MethodMetrics(name, families),
     connections: (protocol) => connections.with(protocol),
+    closed: (reason) => closedBy.get(reason)?.add(),
     refused: (reason) => (byReason.get(reason) ?? refusals.with(reason)).add(),
   };
 }

@@ -117,7 +117,10 @@ describe("the edge's metrics", () => {
   test("are calls, bytes, latency, connections and refusals", () => {
     const registry = new MetricsRegistry();
     let open = 3;
-    const edge = edgeMetrics(registry, { connectionsOpen: () => open, certificateExpiresAtMs: () => 5_000 });
+    const edge = edgeMetrics(registry, {
+      connections: () => ({ silent: open, stranger: 0, anonymous: 0, known: 0 }),
+      certificateExpiresAtMs: () => 5_000,
+    });
     const submit = edge.method("work.Submit");
     submit.received.add(200);
     submit.sent.add(100);
@@ -149,7 +152,7 @@ describe("the edge's metrics", () => {
 
   test("stay bounded when methods and codes are made up", () => {
     const registry = new MetricsRegistry();
-    const edge = edgeMetrics(registry, { connectionsOpen: () => 0 });
+    const edge = edgeMetrics(registry, { connections: () => ({ silent: 0, stranger: 0, anonymous: 0, known: 0 }) });
     for (let at = 0; at < 5_000; at += 1) {
       edge.method(`made-up-${at}`).ended(`code-${at}`, 1);
       edge.refused(`reason-${at}`);

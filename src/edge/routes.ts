@@ -2,16 +2,20 @@
 import { Hono } from "hono";
 import type { Admission } from "./admission.ts";
 import { crossSiteProblem } from "./cross-site.ts";
+import { loginPath, type Login } from "./login.ts";
 import { metricsContentType } from "./metrics-text.ts";
 import type { MetricsRegistry } from "./metrics-registry.ts";
 import type { Peer } from "./port.ts";
 import { allTenants } from "#access/principal.ts";
 import { problem, refused } from "./problem.ts";
+import { sessionOf } from "./sessions.ts";
 
 export type RoutePorts = {
   readonly admission: Admission;
+  readonly login: Login;
   readonly registry: MetricsRegistry;
-  readonly isReady: () => boolean;
+  /** What keeps the node from taking work; nothing: it is ready. */
+  readonly notReady: () => readonly string[];
   /** What is served at other addresses; undefined for what is not. */
   readonly elsewhere?: ServeElsewhere | undefined;
 };
@@ -20,14 +24,18 @@ export type ServeElsewhere = (request: Request, peer: Peer) => Promise<Response>
 
 type Bindings = { Bindings: { readonly peer: Peer } };
 
-export function httpRoutes({ admission, registry, isReady, elsewhere }: RoutePorts): Hono<Bindings> {
+export function httpRoutes({ admission, login, registry, notReady, elsewhere }: RoutePorts): Hono<Bindings> {
   const routes = new Hono<Bindings>();
-  routes.get("/livez", (context) => context.text("alive\n"));
-  routes.get("/readyz", (context) => (isReady() ? context.text("ready\n") : context.text("not ready\n", 503)));
+  for (const path of ["/livez", "/healthz"]) routes.get(path, (context) => context.text("alive\n"));
+  routes.get("/readyz", (context) => {
+    const why = notReady();
+    return why.length === 0 ? context.text("ready\n") : context.text(`${["not ready", ...why].join("\n")}\n`, 503);
+  });
   routes.use(async ({ req: { raw }, env: { peer } }, next) => {
     const { method, url, headers } = raw;
     const isUnproven = admission.isUnproven(peer, headers.get("authorization"));
-    const why = crossSiteProblem({ method, url, origin: headers.get("origin"), isUnproven });
+    const hasSession = headers.get("authorization") === null && sessionOf(headers.get("cookie")) !== undefined;
+    const why = crossSiteProblem({ method, url, origin: headers.get("origin"), isUnproven, hasSession });
     return why === undefined ? await next() : problem(403, why);
   });
   routes.get("/metrics", async (context) => {
@@ -37,6 +45,12 @@ export function httpRoutes({ admission, registry, isReady, elsewhere }: RoutePor
     const text = registry.text(tenant === allTenants ? undefined : tenant);
     return new Response(text, { headers: { "content-type": metricsContentType } });
   });
+  routes.post(loginPath, ({ req, env }) => login.link(env.peer, req.raw));
+  routes.get("/login", ({ req, env }) =>
+    req.method === "GET"
+      ? login.redeem(env.peer, req.raw)
+      : problem(405, "only GET is answered here", { allow: "GET" }),
+  );
   routes.notFound(({ req, env }) => elsewhere?.(req.raw, env.peer) ?? problem(404, "there is nothing at this address"));
   routes.onError((error) => {
     throw error;

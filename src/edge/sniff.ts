@@ -1,19 +1,11 @@
 /** Which protocol a connection speaks, by its first bytes. */
 import type { Socket } from "node:net";
-import type { Clock } from "#base/clock.ts";
 import { looksLikeHttp2 } from "#h2/preface.ts";
 
-/** Calls back once it is known, with all that was read; a connection that says too little for too long is closed. */
-export function sniff(
-  socket: Socket,
-  clock: Clock,
-  limitMs: number,
-  found: (kind: "h2" | "http/1.1" | "neither", firstBytes: Buffer) => void,
-): void {
+/** Calls back once it is known, with all that was read. How long that may take is for the connection's place to say. */
+export function sniff(socket: Socket, found: (kind: "h2" | "http/1.1" | "neither", firstBytes: Buffer) => void): void {
   let read: Buffer = Buffer.alloc(0);
-  const cancel = clock.after(limitMs, () => socket.destroy());
   const stop = (): void => {
-    cancel();
     socket.off("data", look);
     socket.off("end", ended);
     socket.off("close", stop);

@@ -10,7 +10,7 @@ export type StaticToken = Grant & { readonly sha256: string };
 export type StaticTokens = (sha256: string) => Identified | undefined;
 
 /** Fault "invalid" when two principals share a token: nobody could tell which of them calls. */
-export function staticTokens(tokens: readonly StaticToken[]): StaticTokens {
+export function staticTokens(tokens: readonly StaticToken[], proof: "token" | "owner" = "token"): StaticTokens {
   const known = new Map<string, { readonly digest: Buffer; readonly outcome: Identified; readonly name: string }>();
   for (const token of tokens) {
     const other = known.get(token.sha256);
@@ -22,7 +22,7 @@ export function staticTokens(tokens: readonly StaticToken[]): StaticTokens {
       });
     known.set(token.sha256, {
       digest: Buffer.from(token.sha256, "hex"),
-      outcome: { ok: true, principal: principal(token, "token"), untilMs: Infinity },
+      outcome: { ok: true, principal: principal(token, proof), untilMs: Infinity },
       name: token.name,
     });
   }

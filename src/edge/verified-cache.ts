@@ -2,7 +2,8 @@
  * What was found out about tokens, by their SHA-256. Bounded: when it is full, what was not asked for the longest
  * goes first.
  */
-import type { Identified } from "./identified.ts";
+import type { Clock } from "#base/clock.ts";
+import { stillCounts, type Identified } from "./identified.ts";
 
 export class VerifiedCache {
   readonly #entriesMax: number;
@@ -16,11 +17,11 @@ export class VerifiedCache {
     return this.#entries.size;
   }
 
-  get(sha256: string, nowMs: number): Identified | undefined {
+  get(sha256: string, clock: Pick<Clock, "wallMs" | "monotonicMs">): Identified | undefined {
     const entry = this.#entries.get(sha256);
     if (!entry) return undefined;
     this.#entries.delete(sha256);
-    if (nowMs >= entry.untilMs) return undefined;
+    if (!stillCounts(entry, clock)) return undefined;
     this.#entries.set(sha256, entry); // a map keeps its order: now it is the youngest
     return entry;
   }

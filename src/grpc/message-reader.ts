@@ -29,8 +29,12 @@ export type MessageSink = {
   addPart?(chunk: Buffer, at: number, end: number, last: boolean): void;
 };
 
+/** Hears of the memory that a message takes before it is whole, and throws where that is too much. */
+export type Holder = { hold(bytes: number): void };
+
 export class MessageReader {
   readonly #sizeMax: number;
+  readonly #holder: Holder | undefined;
   /** Of a message that does not lie in one piece: most do, and need none of what follows. */
   #prefix: Buffer = none;
   #prefixGot = 0;
@@ -41,8 +45,9 @@ export class MessageReader {
   #bytes = 0;
   #got = 0;
 
-  constructor(sizeMax: number) {
+  constructor(sizeMax: number, holder?: Holder) {
     this.#sizeMax = sizeMax;
+    this.#holder = holder;
   }
 
   /** Nothing is begun and not ended. */
@@ -96,10 +101,13 @@ export class MessageReader {
       into.take({ bytes: copied(chunk, at, end), compressed: this.#compressed });
       return end;
     }
+    if (!this.#inParts) {
+      this.#holder?.hold(length);
+      this.#body = takeBody(length);
+    }
     this.#isInside = true;
     this.#bytes = length;
     this.#got = 0;
-    if (!this.#inParts) this.#body = takeBody(length);
     return at;
   }
 

@@ -4,11 +4,13 @@ import type { HeaderList } from "#h2/header-list.ts";
 import { errorCode } from "#h2/error-codes.ts";
 import type { Stream, WriteOptions } from "#h2/stream.ts";
 import { answerFields, okHeaders, okTrailers } from "./answer-headers.ts";
+import { HeldBodies, type BodyMemory } from "./body-memory.ts";
 import { giveBody, takeBody } from "./body-pool.ts";
 import { gzipBytesMin, pack, packsFor } from "./compression.ts";
 import { Inbox } from "./inbox.ts";
 import { PartInbox } from "./part-inbox.ts";
 import { MessageReader, prefixBytes, type Framed } from "./message-reader.ts";
+import { EarlyBytes } from "./early-bytes.ts";
 import { frame, frameBriefly, frameBytes, LaidMessage, LentMessage, OnlyMessage } from "./outgoing.ts";
 import { ServerCall } from "./server-call.ts";
 import { decodeRequest, readRequest, requestsOf } from "./server-requests.ts";
@@ -19,10 +21,12 @@ import { errorOf, grpcCode, GrpcError, statusFields } from "./status.ts";
 export type CallOwner = {
   readonly clock: Clock;
   readonly messageBytesMax: number;
+  readonly bodies: BodyMemory;
   ended(path: string, code: number, tookMs: number, bytesIn: number, bytesOut: number): void;
   report(path: string, error: GrpcError): void;
 };
 
+const none = Buffer.alloc(0);
 const headroom: WriteOptions = { headroom: true };
 
 /** Made once: nearly every upload ends with its inbox empty and nobody there to hear it. */
@@ -40,23 +44,34 @@ export class Incoming<P> {
   /** The one message of a call that has one; else those that have not been asked for yet. */
   #only: Framed | undefined;
   #inbox: Inbox | PartInbox | undefined;
+  /** What came before it was known who calls. */
+  #early: EarlyBytes | undefined;
   #inputEnded = false;
   #running = false;
   #over = false;
   #headersSent = false;
   #cancelTimer: (() => void) | undefined;
   #wake: (() => void) | undefined;
+  /** Whom the memory of messages that are still coming in is counted for; few calls have any. */
+  readonly #peer: object;
+  #held: HeldBodies | undefined;
   #bytesIn = 0;
   #bytesOut = 0;
 
-  constructor(server: CallOwner, bound: Bound<P>, stream: Stream, headers: HeaderList, timeoutMs: number) {
+  constructor(
+    server: CallOwner,
+    bound: Bound<P>,
+    stream: Stream,
+    { headers, timeoutMs, peer }: { headers: HeaderList; timeoutMs: number; peer: object },
+  ) {
     this.#server = server;
     this.#bound = bound;
     this.#stream = stream;
     this.#headers = headers;
     this.#beganMono = server.clock.monotonicMs();
     this.#deadlineMono = this.#beganMono + timeoutMs;
-    this.#reader = new MessageReader(server.messageBytesMax);
+    this.#peer = peer;
+    this.#reader = new MessageReader(bound.messageBytesMax ?? server.messageBytesMax, this);
     const { streams, request } = bound.method;
     if (streams !== "client" && streams !== "both") return;
     const consume = (bytes: number): void => this.#consume(bytes);
@@ -70,6 +85,9 @@ export class Incoming<P> {
     this.#call = new ServerCall(this.#bound.method.path, this.#headers, principal, this.#deadlineMono);
     if (this.#inbox) this.#run();
     else if (this.#inputEnded) this.#begin();
+    const early = this.#early;
+    this.#early = undefined;
+    if (early) this.data(early.bytes, early.hasEnded);
   }
 
   admitLater(principal: Promise<P>): void {
@@ -81,6 +99,7 @@ export class Incoming<P> {
   }
 
   data(bytes: Buffer, ended: boolean): void {
+    if (!this.#call && !this.#over) return (this.#early ??= new EarlyBytes()).add(bytes, ended);
     this.#bytesIn += bytes.length;
     if (this.#over) return this.#consume(bytes.length);
     try {
@@ -89,8 +108,11 @@ export class Incoming<P> {
       return this.fail(error);
     }
     // One message is bounded by its size; where many come, the window opens as they are asked for.
-    if (this.#inbox) this.#inbox.came(bytes.length);
-    else this.#consume(bytes.length);
+    if (this.#inbox) {
+      // What waits to be asked for is bounded by the window.
+      if (this.#held && this.#reader.isBetween) this.#letGo();
+      this.#inbox.came(bytes.length);
+    } else this.#consume(bytes.length);
     if (ended) this.inputEnded();
   }
 
@@ -103,7 +125,9 @@ export class Incoming<P> {
 
   inputEnded(): void {
     if (this.#inputEnded || this.#over) return;
+    if (this.#early) return this.#early.add(none, true);
     this.#inputEnded = true;
+    this.#held?.whole();
     if (!this.#reader.isBetween)
       return this.fail(new GrpcError(grpcCode.internal, "the request ends inside a message"));
     this.#inbox?.end();
@@ -153,10 +177,24 @@ export class Incoming<P> {
 
   #end(code: number): void {
     this.#over = true;
+    this.#early = undefined;
     this.#cancelTimer?.();
+    this.#letGo();
     this.#inbox?.fail(callIsOver);
     const tookMs = this.#server.clock.monotonicMs() - this.#beganMono;
     this.#server.ended(this.#bound.method.path, code, tookMs, this.#bytesIn, this.#bytesOut);
+  }
+
+  /** From the reader: a message begins that comes in several pieces. */
+  hold(bytes: number): void {
+    const { bodies, clock } = this.#server;
+    this.#held ??= new HeldBodies(bodies, this.#peer, clock, (why) => this.fail(why));
+    this.#held.take(bytes);
+  }
+
+  #letGo(): void {
+    this.#held?.give();
+    this.#held = undefined;
   }
 
   #consume(bytes: number): void {
@@ -262,7 +300,7 @@ export class Incoming<P> {
   async #work(packed: Framed | undefined): Promise<void> {
     const call = this.#call as ServerCall<P>;
     const { method, handler } = this.#bound;
-    const { messageBytesMax } = this.#server;
+    const messageBytesMax = this.#bound.messageBytesMax ?? this.#server.messageBytesMax;
     const input = packed
       ? await readRequest(method.request, packed, call, messageBytesMax)
       : requestsOf(method.request, this.#inbox as Inbox | PartInbox, call, messageBytesMax);

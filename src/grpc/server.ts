@@ -42,6 +42,7 @@ import type { HeaderList } from "#h2/header-list.ts";
 import type { Stream, StreamHandler } from "#h2/stream.ts";
 import type { Method, Service } from "#wire/message.ts";
 import { answerFields } from "./answer-headers.ts";
+import { BodyMemory } from "./body-memory.ts";
 import { isGrpcType } from "./content-type.ts";
 import { Incoming, type CallOwner } from "./server-incoming.ts";
 import { bind, type AnyHandler, type Bound, type Handlers, type RefusalOf } from "./service.ts";
@@ -57,6 +58,8 @@ export type GrpcServerOptions<P> = {
   readonly admit: (path: string, headers: HeaderList, peer: unknown) => P | Promise<P>;
   /** Of one message, packed or not. */
   readonly messageBytesMax?: number;
+  /** Of all messages that are still coming in. */
+  readonly bodyBytesMax?: number;
   /** Hears of every call when it has ended; for metrics. */
   readonly ended?: (call: EndedCall) => void;
   /** Hears of what went wrong in our own code; for the log. */
@@ -74,10 +77,12 @@ export type EndedCall = {
 };
 
 const messageBytesMaxDefault = 4 * 1024 * 1024;
+const bodyBytesMaxDefault = 512 * 1024 * 1024;
 
 export class GrpcServer<P> implements StreamHandler, CallOwner {
   readonly clock: Clock;
   readonly messageBytesMax: number;
+  readonly bodies: BodyMemory;
   readonly #options: GrpcServerOptions<P>;
   readonly #methods = new Map<string, Bound<P>>();
   readonly #endedCall: EndedCall = { path: "", code: 0, tookMs: 0, bytesIn: 0, bytesOut: 0 };
@@ -86,10 +91,13 @@ export class GrpcServer<P> implements StreamHandler, CallOwner {
     this.#options = options;
     this.clock = options.clock;
     this.messageBytesMax = options.messageBytesMax ?? messageBytesMaxDefault;
+    this.bodies = new BodyMemory(options.bodyBytesMax ?? bodyBytesMaxDefault);
   }
 
-  add<S extends Service>(service: S, handlers: Handlers<S, P>): this {
-    for (const bound of bind<S, P>(service, handlers)) this.#methods.set(bound.method.path, bound);
+  /** `messageBytesMax`: of this service's requests, where they are small. */
+  add<S extends Service>(service: S, handlers: Handlers<S, P>, messageBytesMax?: number): this {
+    for (const bound of bind<S, P>(service, handlers))
+      this.#methods.set(bound.method.path, messageBytesMax === undefined ? bound : { ...bound, messageBytesMax });
     return this;
   }
 
@@ -119,7 +127,8 @@ export class GrpcServer<P> implements StreamHandler, CallOwner {
     const timeoutMs = timeout === undefined ? Number.POSITIVE_INFINITY : parseTimeoutMs(timeout);
     if (timeoutMs === undefined)
       return this.#refuse(stream, new GrpcError(grpcCode.internal, "grpc-timeout cannot be read"), path);
-    const incoming = new Incoming<P>(this, bound, stream, headers, timeoutMs);
+    const of = typeof peer === "object" && peer !== null ? peer : this;
+    const incoming = new Incoming<P>(this, bound, stream, { headers, timeoutMs, peer: of });
     stream.tag = incoming;
     try {
       const principal = this.#options.admit(path, headers, peer);

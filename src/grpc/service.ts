@@ -33,6 +33,8 @@ export type Bound<P> = {
   readonly method: Method<unknown, unknown>;
   readonly handler: AnyHandler<P>;
   readonly refusalOf?: RefusalOf | undefined;
+  /** Of one message; left out: as the server has it. */
+  readonly messageBytesMax?: number | undefined;
 };
 
 /** What whatever a handler threw, now, later or while streaming, is told as. */

@@ -66,7 +66,8 @@ export async function listening(server: Server, host: string, port: number): Pro
   server.on("tlsClientError", () => {}); // one client's handshake failed; its socket is already gone
   await new Promise<void>((opened, refused) => {
     server.once("error", (cause: NodeJS.ErrnoException) => {
-      if (cause.code !== "EADDRINUSE") return refused(new Fault("unavailable", "listen", { host, port }, cause));
+      if (cause.code !== "EADDRINUSE")
+        return refused(new Fault("unavailable", "listen", { host, port, errno: cause.code }, cause));
       refused(new Fault("exhausted", "listen", { host, port, why: "another program listens there" }, cause));
     });
     server.listen(port, host, () => opened());

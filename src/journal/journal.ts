@@ -2,7 +2,8 @@
  * The journal: where a shard's word becomes durable, and where it is decided whose word counts.
  *
  * J1 An append is accepted only under the shard's current epoch (K8), at exactly the next seq.
- * J2 What append acknowledged is there after any crash (K7); what it refused never appears.
+ * J2 What append acknowledged is there after any crash, and after a fail-over to a standby that commits wait for (K7);
+ *    what it refused never appears. What `tail`, `confirm` and `cluster` answer has the same durability.
  * J3 A reader sees the records of a shard in order, without gaps, each with its checksum and its link to the one
  *    before verified; anything else is a Fault "corrupt", never a shorter answer.
  * J4 Leases are judged by the store's own clock. An epoch only grows, also through release and a new store clock.

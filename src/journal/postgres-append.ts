@@ -7,6 +7,7 @@
  * and everywhere, so that two statements never wait for each other.
  */
 import { must } from "#base/assert.ts";
+import { confirmation } from "#base/postgres-session.ts";
 import type { ShardId } from "#base/ids.ts";
 import { notNext, unknownShard } from "./guards.ts";
 import type { AppendResult, Batch, Tail } from "./journal.ts";
@@ -56,7 +57,7 @@ const appendWithKeysSql = (schema: string): string => `with ${judgement(schema)}
   ) select n, known, mine, next, ${storeNow("$7")} as now from judged order by n`;
 
 export const tailSql = (schema: string): string => `
-  select s.*, l.seq, l.record from ${schema}.shards s
+  select s.*, l.seq, l.record, ${confirmation} from ${schema}.shards s
   left join lateral (select seq, record from ${schema}.log where shard = s.shard order by seq desc limit 1) l on true
   where s.shard = $1::int4`;
 

@@ -217,6 +217,7 @@ test("settings that break a promise are said aloud", () => {
     version: "17",
     fsync: "on",
     commit: "on",
+    commitDefault: "on",
     fullPageWrites: "on",
     synchronous: "",
     standbys: 0,
@@ -232,5 +233,10 @@ test("settings that break a promise are said aloud", () => {
   match(told({ standbys: 1 }), /^true WARNING: 1 standby\(s\), none of them synchronous/);
   match(told({ standbys: 1, synchronous: "a", commit: "local" }), /^true WARNING: 1 standby/);
   match(told({ standbys: 1, synchronous: "a" }), /^true commits wait for a synchronous standby \(a\)/);
+  match(told({ synchronous: "a" }), /^true commits wait .* WARNING: no standby is connected: nothing is acknowledged/);
+  match(
+    told({ commitDefault: "off" }),
+    /^true .*; the default of synchronous_commit is off; Millrace's own sessions use on/,
+  );
   match(told({ recovering: true }), /^false WARNING: this server is a standby/);
 });

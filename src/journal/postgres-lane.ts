@@ -1,10 +1,12 @@
 /**
  * Connections to one PostgreSQL for one purpose, and what its failures mean: "unavailable" when it was certainly
- * not done, "unknown-outcome" when the connection was lost after the statement had left.
+ * not done, "unknown-outcome" when the connection was lost after the statement had left, or when the server stopped
+ * waiting for its synchronous standby (ADR 0036).
  */
 import pg from "pg";
 import { AssertionFailed } from "#base/assert.ts";
 import { Fault, isFault } from "#base/fault.ts";
+import { isDoubt, notConfirmed, prepareSession } from "#base/postgres-session.ts";
 import { resultTypes } from "./postgres-values.ts";
 
 export type LaneOptions = {
@@ -23,12 +25,6 @@ export type Statement = { readonly name?: string; readonly text: string; readonl
 export type Row = Readonly<Record<string, unknown>>;
 export type Run = <R extends object = Row>(statement: Statement) => Promise<R[]>;
 
-/**
- * Every statement of ours has an index to go by and is prepared once. A plan made while the tables were empty would
- * scan them, and be kept when they are full.
- */
-const sessionSettings = "set enable_seqscan = off; set plan_cache_mode = force_generic_plan; set jit = off";
-
 const beginnings = {
   read: undefined,
   write: undefined,
@@ -38,15 +34,18 @@ const beginnings = {
 
 export class Lane {
   readonly #pool: pg.Pool;
-  /** Sessions that said a commit was not confirmed by the standby it should have waited for. */
+  /** Sessions that gave reason to doubt that the standby has what they committed. */
   readonly #doubtful = new WeakSet<pg.ClientBase>();
+  /** The server's processes behind connections that are in use or ready for use. */
+  readonly #live = new Set<number>();
   #closed = false;
 
   constructor(options: LaneOptions) {
     const { url, name, connectionsMax, connectTimeoutMs, statementTimeoutMs, prepare } = options;
     // The pool waits for it, though its types do not say so.
     const onConnect: (client: pg.ClientBase) => unknown = async (client) => {
-      await client.query(sessionSettings);
+      this.#live.add(pidOf(client));
+      await prepareSession((text, values) => client.query(text, values), name, this.#live);
       await prepare?.(client);
     };
     this.#pool = new pg.Pool({
@@ -68,13 +67,14 @@ export class Lane {
     this.#pool.on("error", () => undefined);
     this.#pool.on("connect", (client) => {
       client.on("error", () => undefined);
-      // Cancelled while it waited for a standby, a commit "succeeds" with a mere warning.
-      client.on("notice", ({ code }) => {
-        if (code === "57014" || code === "57P01") this.#doubtful.add(client);
+      client.on("notice", (notice) => {
+        if (isDoubt(notice)) this.#doubtful.add(client);
       });
     });
+    this.#pool.on("remove", (client) => this.#live.delete(pidOf(client)));
   }
 
+  /** Faults are "unavailable", also where the statement holds a `confirmation`: there is nothing to be in doubt of. */
   read<R extends object = Row>(doing: string, statement: Statement): Promise<R[]> {
     return this.#use(doing, async (run) => await run<R>(statement), "read");
   }
@@ -106,6 +106,7 @@ export class Lane {
     });
     let broken: boolean | undefined;
     let committing = kind === "write";
+    const commits = kind !== "read";
     const begin = beginnings[kind];
     this.#doubtful.delete(client);
     const run: Run = async <R extends object>({ name, text, values }: Statement): Promise<R[]> => {
@@ -115,9 +116,9 @@ export class Lane {
     try {
       if (begin) await run({ text: begin });
       const result = await steps(run);
-      committing = true;
+      committing = commits;
       if (begin) await run({ text: "commit" });
-      if (this.#doubtful.has(client)) throw new Error("the commit was not confirmed by a standby");
+      if (this.#doubtful.has(client)) throw new Error(notConfirmed);
       return result;
     } catch (error) {
       if (error instanceof AssertionFailed) {
@@ -129,10 +130,14 @@ export class Lane {
       broken = isLost || (needsRollback && !(await rolledBack(client)));
       throw faultOf(doing, error, isLost && committing);
     } finally {
+      if (broken) this.#live.delete(pidOf(client));
       client.release(broken);
     }
   }
 }
+
+/** The server's process for a connection; the driver knows it, though its types do not say so. */
+const pidOf = (client: pg.ClientBase): number => (client as pg.ClientBase & { processID?: number }).processID ?? 0;
 
 const rolledBack = (client: pg.ClientBase): Promise<boolean> =>
   client.query("rollback").then(
@@ -163,5 +168,7 @@ function faultOf(doing: string, error: unknown, isOutcomeUnknown: boolean): Faul
 function reasonOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return reasonOf(error.errors[0]);
   const { message, code } = error as { message?: string; code?: string };
+  if (message === "Query read timeout")
+    return "the server did not answer in time; if commits wait for a synchronous standby, see whether one is connected";
   return message || code || String(error);
 }

@@ -5,12 +5,13 @@
  * and every further round trip would wait for its turn once more, with rows locked that others wait for.
  */
 import { assert, must } from "#base/assert.ts";
+import { confirmation } from "#base/postgres-session.ts";
 import { notOpened } from "./engine-rows.ts";
 import { unknownShard } from "./guards.ts";
 import type { Cluster, Journal, NodeSeen } from "./journal.ts";
 import * as lease from "./ownership.ts";
 import { storeNow } from "./postgres-append.ts";
-import type { Lane, Run } from "./postgres-lane.ts";
+import type { Lane, Row, Run } from "./postgres-lane.ts";
 import { seenRowOf, shardRowOf } from "./postgres-rows.ts";
 import { int4Array, int8Array } from "./postgres-values.ts";
 
@@ -24,9 +25,9 @@ export function ownershipIn({ lane, schema, offsetMs }: Ports): Ownerships {
   const nodeRows = `select row, seen_at_ms, ttl_ms, ${storeNow("$1")} as now from ${schema}.nodes`;
 
   async function clusterRow(run: Run, lock = ""): Promise<Cluster> {
-    const [found] = await run<Cluster>({ text: `${clusterSql(schema)} ${lock}` });
+    const [found] = await run({ text: `${clusterSql(schema)} ${lock}` });
     if (!found) throw notOpened();
-    return found;
+    return clusterOf(found);
   }
 
   async function seenNodes(run: Run): Promise<NodeSeen[]> {
@@ -52,7 +53,7 @@ export function ownershipIn({ lane, schema, offsetMs }: Ports): Ownerships {
     async confirm(owned) {
       const rows = await lane.read<{ current: boolean }>("confirm epochs", {
         name: "confirm",
-        text: `select coalesce(s.epoch = w.epoch, false) as current
+        text: `select coalesce(s.epoch = w.epoch, false) as current, ${confirmation}
           from unnest($1::int4[], $2::int8[]) with ordinality as w (shard, epoch, n)
           left join ${schema}.shards s using (shard) order by w.n`,
         values: [int4Array(owned.map(({ shard }) => shard)), int8Array(owned.map(({ epoch }) => epoch))],
@@ -171,5 +172,10 @@ const acquireSql = (schema: string): string => `
     returning s.shard
   ) select seen.*, taken.shard is not null as taken from seen left join taken on true`;
 
-export const clusterSql = (schema: string): string =>
-  `select cluster_id as "clusterId", shards, feature_level as "featureLevel" from ${schema}.cluster`;
+export const clusterSql = (schema: string): string => `select *, ${confirmation} from ${schema}.cluster`;
+
+export const clusterOf = (row: Row): Cluster => ({
+  clusterId: String(row["cluster_id"]),
+  shards: Number(row["shards"]),
+  featureLevel: Number(row["feature_level"]),
+});

@@ -1,9 +1,11 @@
-import { deepEqual } from "node:assert/strict";
+import { deepEqual, equal } from "node:assert/strict";
 import { after, test } from "node:test";
 import fc from "fast-check";
 import pg from "pg";
 import { startPostgres } from "#test/postgres.ts";
+import { until } from "#test/until.ts";
 import { exerciseJournal } from "./exercise.ts";
+import { batch, own } from "./exercise-support.ts";
 import { flipped } from "./memory-tables.ts";
 import { byteaArray, float8Array, int4Array, int8Array, resultTypes, textArray } from "./postgres-values.ts";
 import { postgresJournal } from "./postgres.ts";
@@ -81,3 +83,37 @@ test("columns sent as binary arrays arrive as they were", { skip: postgres.skip 
   );
   await client.end();
 });
+
+test(
+  "K1: a key that is bound anew while old ones are being trimmed stays",
+  { skip: postgres.skip, timeout: 30_000 },
+  async () => {
+    const schema = `test_${(schemas += 1)}`;
+    const journal = postgresJournal({ url: postgres.server().url(), schema, connectionsMax: 2 });
+    const client = new pg.Client({ connectionString: postgres.server().url(), types: resultTypes });
+    await client.connect();
+    try {
+      await journal.open({ clusterId: "test", shards: 1 });
+      const epoch = await own(journal, 0);
+      const [atMs, laterMs] = [1_000, 2_000];
+      const bound = { key: "k", job: 1, payloadHash: "h", retainedUntilMs: atMs };
+      await journal.append([batch(0, epoch, 1, [bound])]);
+      // As an append would that binds the key again: its row is changed, and nobody else sees that yet.
+      await client.query("begin");
+      await client.query(`update ${schema}.request_keys set job = 2, retained_until_ms = ${laterMs}`);
+      const trimmed = journal.trimKeys(0, atMs, 10);
+      await until("the trimming waits for the row", async () => {
+        const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like '%${schema}%'`;
+        return (await raw?.query(waiting))?.rowCount === 1;
+      });
+      await client.query("commit");
+      equal(await trimmed, 0);
+      deepEqual(await journal.findKeys(0, ["k"], atMs), [{ ...bound, job: 2, retainedUntilMs: laterMs }]);
+      equal(await journal.trimKeys(0, laterMs, 10), 1);
+    } finally {
+      await client.end();
+      await journal.close();
+      await raw?.query(`drop schema ${schema} cascade`);
+    }
+  },
+);

@@ -10,12 +10,12 @@ import type { ShardId } from "#base/ids.ts";
 import type { LogPage } from "./engine-log.ts";
 import { grouped } from "./grouped.ts";
 import { checkTail, unknownShard } from "./guards.ts";
-import type { Cluster, Journal, Seq, Tail } from "./journal.ts";
+import type { Journal, Seq, Tail } from "./journal.ts";
 import { appending, tailSql } from "./postgres-append.ts";
 import { describeServer } from "./postgres-describe.ts";
 import { historyIn } from "./postgres-history.ts";
 import { Lane, type Row } from "./postgres-lane.ts";
-import { clusterSql, ownershipIn } from "./postgres-ownership.ts";
+import { clusterOf, clusterSql, ownershipIn } from "./postgres-ownership.ts";
 import { shardRowOf } from "./postgres-rows.ts";
 import { checkSchemaName, prepareSchema } from "./postgres-schema.ts";
 import { keptIn } from "./postgres-kept.ts";
@@ -96,7 +96,7 @@ export function postgresJournal(options: PostgresOptions): Journal {
         text: `insert into ${schema}.cluster values (1, $1::text, $2::int4, 0) on conflict (one) do nothing`,
         values: [wanted.clusterId, wanted.shards],
       });
-      const cluster = must((await run<Cluster>({ text: clusterSql(schema) }))[0], "cluster row");
+      const cluster = clusterOf(must((await run({ text: clusterSql(schema) }))[0], "cluster row"));
       await run({
         text: `insert into ${schema}.shards (shard) select generate_series(0, $1::int4 - 1) on conflict do nothing`,
         values: [cluster.shards],

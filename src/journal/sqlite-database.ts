@@ -1,8 +1,9 @@
 /** Opening an SQLite file so that what is committed stays, that others may not read it, and that nobody hangs. */
-import { closeSync, mkdirSync, openSync } from "node:fs";
+import { closeSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { Fault, isFault } from "#base/fault.ts";
+import { makeFolder } from "./sqlite-files.ts";
 
 export type DatabaseOptions = {
   readonly path: string;
@@ -11,6 +12,8 @@ export type DatabaseOptions = {
   /** From each version to the next, the first one's first. */
   readonly upgrades?: readonly (string | ((db: DatabaseSync) => void))[];
   readonly busyTimeoutMs: number;
+  /** Opened after a commit that failed: what the file seems to hold may not be on the disk. */
+  readonly isDoubtful: boolean;
 };
 
 /** The log file of SQLite is cut back to this after a checkpoint. */
@@ -18,22 +21,42 @@ const walBytesMax = 64 << 20;
 
 export function openDatabase(options: DatabaseOptions): DatabaseSync {
   const { path, busyTimeoutMs } = options;
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  makeFolder(dirname(path));
   closeSync(openSync(path, "a", 0o600)); // SQLite gives its side files the rights of the main one
   const db = new DatabaseSync(path, { timeout: busyTimeoutMs });
   try {
     db.exec("pragma journal_mode = wal");
     db.exec("pragma synchronous = full"); // every commit is synced
+    db.exec("pragma fullfsync = on"); // on macOS a plain fsync leaves it in the drive's cache
     // Checkpoints happen every 4 MiB within a commit: pages are short-lived in the cache and the file stays small.
     db.exec("pragma wal_autocheckpoint = 1000");
     db.exec(`pragma journal_size_limit = ${walBytesMax}`);
     db.exec("pragma foreign_keys = off");
     transaction(db, "immediate", () => migrate(db, options));
+    if (!writtenAnew(db) && options.isDoubtful)
+      throw new Fault("unavailable", "open database", { why: "it is in use, and cannot be synced anew yet", path });
     return db;
   } catch (error) {
     db.close();
     throw error;
   }
+}
+
+/** How this very connection is set: whether a commit is synced depends on nothing else. */
+export function settingsOf(db: DatabaseSync): { readonly journalMode: string; readonly synchronous: string } {
+  const { journal_mode: journalMode } = db.prepare("pragma journal_mode").get() as { journal_mode: string };
+  const { synchronous } = db.prepare("pragma synchronous").get() as { synchronous: number };
+  return { journalMode, synchronous: ["off", "normal", "full", "extra"][synchronous] ?? String(synchronous) };
+}
+
+/**
+ * Writes and syncs anew all that the write-ahead log holds. After a sync that failed the kernel takes the pages for
+ * written: they are read back from memory, a second sync succeeds, and a loss of power takes them away, with all that
+ * was committed behind them. False when another connection is in the way.
+ */
+export function writtenAnew(db: DatabaseSync): boolean {
+  const { busy } = db.prepare("pragma wal_checkpoint(truncate)").get() as { busy: number };
+  return busy === 0;
 }
 
 function migrate(db: DatabaseSync, wanted: DatabaseOptions): void {
@@ -98,9 +121,10 @@ export function faultOf(doing: string, error: unknown): Fault {
   const why = error instanceof Error ? error.message : String(error);
   const code = primaryCode(error);
   const corrupt = code === 11 || code === 26; // SQLITE_CORRUPT, SQLITE_NOTADB
-  // BUSY, LOCKED, NOMEM, READONLY, INTERRUPT, IOERR, FULL, CANTOPEN: nothing was done, later it may work.
-  const passing = [5, 6, 7, 8, 9, 10, 13, 14].includes(code);
-  const isFileSystem = typeof (error as { syscall?: unknown }).syscall === "string";
-  if (passing || isFileSystem) return new Fault("unavailable", doing, { why }, error);
+  // BUSY, LOCKED, NOMEM, READONLY, INTERRUPT, IOERR, FULL, CANTOPEN, PROTOCOL: nothing was done, later it may work.
+  const passing = [5, 6, 7, 8, 9, 10, 13, 14, 15].includes(code);
+  const { syscall, path, code: errno } = error as NodeJS.ErrnoException;
+  if (passing || syscall !== undefined)
+    return new Fault("unavailable", doing, { why, ...(syscall !== undefined && { errno, path }) }, error);
   return new Fault(corrupt ? "corrupt" : "internal", doing, { why, sqlite: code }, error);
 }

@@ -87,6 +87,16 @@ test("J4 the store's clock does not go back when the machine's did", async () =>
   await rm(directory, { recursive: true });
 });
 
+test("J4 the store's clock is not behind what another process has seen of it", async () => {
+  const directory = await temporary();
+  const [slow, fast] = [sqliteJournal({ directory }), sqliteJournal({ directory, clockOffsetMs: () => 3600_000 })];
+  await slow.open({ shards: 1, clusterId: "x" });
+  const { storeNowMs } = await fast.acquire(0, "ada", { leaseMs: 1000, features: 1 });
+  ok((await slow.acquire(0, "ada", { leaseMs: 1000, features: 1 })).storeNowMs >= storeNowMs);
+  await Promise.all([slow.close(), fast.close()]);
+  await rm(directory, { recursive: true });
+});
+
 test("a long log does not let SQLite's own log grow without bound", async () => {
   const directory = await temporary();
   const journal = sqliteJournal({ directory });

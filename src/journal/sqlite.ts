@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { assembled, type Call } from "./assembled.ts";
 import { grouped } from "./grouped.ts";
 import type { AppendResult, History, Journal } from "./journal.ts";
+import type { settingsOf } from "./sqlite-database.ts";
 import type { HistoryOps } from "./sqlite-history.ts";
 import { packBatches, packRows } from "./sqlite-packing.ts";
 import { WorkerThread } from "./worker-thread.ts";
@@ -47,11 +48,15 @@ export function sqliteJournal(options: SqliteOptions): Journal {
       return log.call("append", [packed], [packed.records.buffer]) as Promise<AppendResult>;
     }),
     async describe() {
+      const settings = (await log.call("settings", [])) as ReturnType<typeof settingsOf>;
+      const { journalMode, synchronous } = settings;
+      const durable = synchronous === "full" || synchronous === "extra";
       const notes = [
-        "write-ahead log, synced at every commit; as durable as this machine's disk",
+        `journal_mode=${journalMode}, synchronous=${synchronous}: ` +
+          (durable ? "synced at every commit; as durable as this machine's disk" : "WARNING: commits are not synced"),
         "one machine only: the files must not lie on a network file system",
       ];
-      return { kind: "sqlite", durable: true, notes };
+      return { kind: "sqlite", durable, notes };
     },
     history,
     async close() {

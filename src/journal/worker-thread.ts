@@ -10,14 +10,14 @@ type Pending = {
 };
 
 export class WorkerThread {
-  readonly #setup: WorkerSetup;
+  readonly #setup: Omit<WorkerSetup, "isRestart">;
   readonly #offsetMs: () => number;
   readonly #pending = new Map<number, Pending>();
   #worker: Worker | undefined;
   #lastId = 0;
   #closed = false;
 
-  constructor(setup: WorkerSetup, offsetMs: () => number) {
+  constructor(setup: Omit<WorkerSetup, "isRestart">, offsetMs: () => number) {
     this.#setup = setup;
     this.#offsetMs = offsetMs;
   }
@@ -49,7 +49,8 @@ export class WorkerThread {
   }
 
   #start(): Worker {
-    const worker = new Worker(new URL("./sqlite-worker.ts", import.meta.url), { workerData: this.#setup });
+    const workerData: WorkerSetup = { ...this.#setup, isRestart: this.#lastId > 0 };
+    const worker = new Worker(new URL("./sqlite-worker.ts", import.meta.url), { workerData });
     worker.on("message", (answer: Answer) => this.#settle(worker, answer));
     worker.on("error", (error) => this.#lost(worker, error));
     worker.on("exit", () => this.#lost(worker, undefined));

@@ -1,9 +1,11 @@
 /** Answers queries from the state alone. */
+import type { OfTenant } from "./command.ts";
 import { staleToken } from "./decide-claim.ts";
 import type { Claim, Executor, Job, Stage, Task } from "./entities.ts";
 import type { Answer, ExecutorView, JobLine, JobView, PlanInputs, Query, StageView, Stats, TaskView } from "./query.ts";
 import type { Rejection } from "./rejection.ts";
 import type { State } from "./state.ts";
+import { isVisible, visibleJob, visibleTask } from "./visible.ts";
 import { whyOf } from "./why.ts";
 
 export type Answered =
@@ -22,8 +24,8 @@ export function answer(state: State, query: Query, nowMs: number): Answered {
     case "jobs":
       return fine({ jobs: listJobs(state, query) });
     case "task": {
-      const task = state.tasks.get(query.task);
-      if (!task || !isTenants(task.stage.job, query.tenant)) return no({ kind: "task-unknown", task: query.task });
+      const task = visibleTask(state, query);
+      if (!task) return no({ kind: "task-unknown", task: query.task });
       return fine(taskView(task, nowMs));
     }
     case "why":
@@ -31,7 +33,7 @@ export function answer(state: State, query: Query, nowMs: number): Answered {
     case "plan-inputs":
       return planInputs(state, query);
     case "executors":
-      return fine({ executors: [...state.executors.values()].slice(0, 10_000).map((one) => executorView(one, nowMs)) });
+      return fine({ executors: listExecutors(state, query, nowMs) });
     case "stats":
       return fine(stats(state));
     default:
@@ -43,16 +45,13 @@ const fine = (given: Answer): Answered => ({ ok: true, answer: given });
 const no = (rejection: Rejection): Answered => ({ ok: false, rejection });
 const clamp = (value: number, max: number): number => Math.max(0, Math.min(max, Math.floor(value) || 0));
 
-/** A tenant cannot tell another's job from one that does not exist. */
-const isTenants = (job: Job, tenant: string | undefined): boolean => tenant === undefined || job.tenant.name === tenant;
-
 function withJob(
   state: State,
   query: { readonly job: number; readonly tenant?: string },
   view: (job: Job) => Answer,
 ): Answered {
-  const job = state.jobs.get(query.job);
-  return job && isTenants(job, query.tenant) ? fine(view(job)) : no({ kind: "job-unknown", job: query.job });
+  const job = visibleJob(state, query);
+  return job ? fine(view(job)) : no({ kind: "job-unknown", job: query.job });
 }
 
 export function jobView(job: Job, nowMs: number, tasksMax: number): JobView {
@@ -126,8 +125,7 @@ function taskView(task: Task, nowMs: number): TaskView {
  */
 function listJobs(state: State, query: Extract<Query, { kind: "jobs" }>): JobLine[] {
   const limit = clamp(query.limit, listMax);
-  const isAsked = (job: Job): boolean =>
-    isTenants(job, query.tenant) && (query.door === undefined || query.door === job.door);
+  const isAsked = (job: Job): boolean => isVisible(job, query) && (query.door === undefined || query.door === job.door);
   const lines: JobLine[] = [];
   let no = Math.min(query.before ?? state.nextJob, state.nextJob) - 1;
   for (let looked = 0; no > 0 && lines.length < limit && looked < numbersMax; no -= 1) {
@@ -153,7 +151,7 @@ function jobLine(job: Job): JobLine {
 }
 
 function planInputs(state: State, query: Extract<Query, { kind: "plan-inputs" }>): Answered {
-  const task = state.tasks.get(query.task);
+  const task = visibleTask(state, query);
   if (!task || task !== task.stage.planning) return no({ kind: "task-unknown", task: query.task });
   const { claim, stage } = task;
   if (claim?.token !== query.token) return no(staleToken(task, query.token));
@@ -183,6 +181,18 @@ function planInputs(state: State, query: Extract<Query, { kind: "plan-inputs" }>
     results,
     next,
   });
+}
+
+const executorsMax = 10_000;
+
+function listExecutors(state: State, { tenant }: OfTenant, nowMs: number): ExecutorView[] {
+  const serving = state.executors
+    .values()
+    .filter((one) => tenant === undefined || one.tenant === undefined || one.tenant === tenant);
+  return serving
+    .take(executorsMax)
+    .map((one) => executorView(one, nowMs))
+    .toArray();
 }
 
 const executorView = (executor: Executor, nowMs: number): ExecutorView => ({

@@ -3,6 +3,15 @@ import type { EventOf } from "./event.ts";
 import type { StageSpec, TaskPlan, TaskTemplate } from "./model.ts";
 import { beforeChange } from "./moves.ts";
 import type { State } from "./state.ts";
+import {
+  bytesOfAudience,
+  bytesOfJobAlone,
+  bytesOfKey,
+  bytesOfPlans,
+  bytesOfShape,
+  bytesOfSubscriber,
+  bytesOfTemplate,
+} from "./weigh.ts";
 
 export function applyJobSubmitted(state: State, event: EventOf<"job-submitted">): void {
   const tenant = state.tenant(event.tenant);
@@ -16,21 +25,20 @@ export function applyJobSubmitted(state: State, event: EventOf<"job-submitted">)
     job.audience = { subscribers: new Set([event.subscriber]), leaveGraceMs, abandonedAtMs: 0 };
   }
   let taskNo = event.firstTask;
-  let bytes = jobBytes + event.spec.length + event.name.length;
+  let bytes = bytesOfJobAlone(event) + bytesOfAudience(job.audience);
   // `map` makes lists of just the right length, where `push` would leave room for sixteen more: with a million jobs
   // of one task that is a quarter of the memory.
   job.stages = event.stages.map((spec, index) => {
     const stage = new Stage(job, index, shapeOf(state, spec));
     stage.capturedIn = state.captures;
-    bytes += stageBytes;
+    bytes += bytesOfShape(stage.shape);
     if (spec.tasks) bytes += openTasks(state, stage, spec.tasks.template, spec.tasks.tasks, taskNo);
     taskNo += spec.tasks?.tasks.length ?? 0;
     if (!event.lock && stage.waiting === 0) state.unsettled.add(stage);
     return stage;
   });
-  job.bytes = bytes;
   job.capturedIn = state.captures;
-  state.bytes += bytes;
+  state.grow(job, bytes);
   state.jobs.set(job.no, job);
   state.liveJobs += 1;
   tenant.jobs += 1;
@@ -41,7 +49,7 @@ export function applyJobSubmitted(state: State, event: EventOf<"job-submitted">)
   state.agenda.file(job, job.deadlineAtMs, state.nowMs);
 }
 
-/** Makes the stage's tasks; they stand in line when the stage runs. Returns their estimated weight in memory. */
+/** Makes the stage's tasks; they stand in line when the stage runs. Returns what that adds to its job's weight. */
 export function openTasks(
   state: State,
   stage: Stage,
@@ -50,19 +58,18 @@ export function openTasks(
   firstTask: number,
 ): number {
   const shared = templateOf(state, template);
+  const before = stage.template ? bytesOfTemplate(stage.template) : 0;
   stage.template = shared;
-  let bytes = 0;
   stage.tasks = plans.map((plan, i) => {
     const task = new Task(firstTask + i, stage, i, plan, shared);
     task.generation = stage.generation;
     task.capturedIn = state.captures;
     state.tasks.set(task.no, task);
-    bytes += taskBytes + plan.spec.length + plan.key.length;
     return task;
   });
   stage.open += plans.length;
   stage.job.tenant.queued += plans.length;
-  return bytes;
+  return bytesOfTemplate(shared) - before + bytesOfPlans(plans);
 }
 
 export function applyJobJoined(state: State, event: EventOf<"job-joined">): void {
@@ -70,8 +77,11 @@ export function applyJobJoined(state: State, event: EventOf<"job-joined">): void
   beforeChange(state, job);
   if (job.audience) {
     // One who joins without a name is not seen to leave: from then on somebody always waits.
-    if (event.subscriber === undefined) job.audience = undefined;
-    else {
+    if (event.subscriber === undefined) {
+      state.grow(job, -bytesOfAudience(job.audience));
+      job.audience = undefined;
+    } else {
+      if (!job.audience.subscribers.has(event.subscriber)) state.grow(job, bytesOfSubscriber(event.subscriber));
       job.audience.subscribers.add(event.subscriber);
       job.audience.abandonedAtMs = 0;
     }
@@ -89,7 +99,9 @@ export function applyJobLeft(state: State, event: EventOf<"job-left">): void {
   const job = state.job(event.job);
   beforeChange(state, job);
   const { audience } = job;
-  if (!audience?.subscribers.delete(event.subscriber) || audience.subscribers.size > 0) return;
+  if (!audience?.subscribers.delete(event.subscriber)) return;
+  state.grow(job, -bytesOfSubscriber(event.subscriber));
+  if (audience.subscribers.size > 0) return;
   audience.abandonedAtMs = event.at + audience.leaveGraceMs;
   state.agenda.file(job, audience.abandonedAtMs, state.nowMs);
 }
@@ -105,8 +117,9 @@ export function applyForgotten(state: State, event: EventOf<"forgotten">): void 
     }
     state.jobs.delete(no);
     state.agenda.drop(job);
-    state.bytes -= job.bytes;
+    state.grow(job, -job.bytes);
     job.tenant.jobs -= 1;
+    state.mayForget(job.tenant);
   }
 }
 
@@ -126,16 +139,22 @@ function bindKey(
   event: { readonly job: number; readonly payloadHash: string; readonly keyUntilMs?: number },
 ): void {
   // One that is bound anew goes behind the others, or they would be kept for as long as it is.
-  if (!state.keys.delete(key)) state.bytes += keyBytes;
-  state.keys.set(key, { job: event.job, payloadHash: event.payloadHash, untilMs: event.keyUntilMs ?? 0 });
+  forgetKey(state, key);
+  const bound = { job: event.job, payloadHash: event.payloadHash, untilMs: event.keyUntilMs ?? 0 };
+  state.keys.set(key, bound);
+  state.weighKey(bytesOfKey(key, bound));
 }
 
-/** Estimates of what the things weigh in memory, strings of their own not counted. Measured: bench kernel. */
-const jobBytes = 420;
-const stageBytes = 330;
-const taskBytes = 330;
-export const keyBytes = 250;
-const sharedMax = 10_000;
+export function forgetKey(state: State, key: string): void {
+  const bound = state.keys.get(key);
+  if (!bound) return;
+  state.keys.delete(key);
+  state.weighKey(-bytesOfKey(key, bound));
+}
+
+/** Whoever makes up ever new ones is not to fill memory with them: so few are shared, and none that is long. */
+const sharedMax = 1_000;
+const sharedKeyMax = 2_000;
 
 /** Most stages and templates are alike: one copy serves all of them. */
 export function templateOf(state: State, template: TaskTemplate): TaskTemplate {
@@ -216,6 +235,7 @@ export function shapeOf(state: State, spec: StageSpec): StageShape {
 }
 
 function shared<T>(map: Map<string, T>, key: string, make: () => T): T {
+  if (key.length > sharedKeyMax) return make();
   let value = map.get(key);
   if (value === undefined) {
     if (map.size >= sharedMax) map.clear();

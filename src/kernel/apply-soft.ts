@@ -1,6 +1,6 @@
 /** Changes that the log does without: a new owner starts afresh on all of them. */
 import { unreachable } from "#base/assert.ts";
-import { keyBytes } from "./apply-job.ts";
+import { forgetKey } from "./apply-job.ts";
 import { refreshLeases } from "./apply.ts";
 import type { SoftEvent } from "./event.ts";
 import { checkQuota, limitAtMsOf } from "./moves.ts";
@@ -23,6 +23,7 @@ export function applySoft(state: State, event: SoftEvent): void {
       executor.seenAtMs = event.at;
       executor.offers = event.offers;
       executor.tenant = event.tenant;
+      state.weighExecutor(executor);
       state.agenda.file(executor, event.at + state.limits.executorFadeMs, state.nowMs);
       return;
     }
@@ -31,14 +32,16 @@ export function applySoft(state: State, event: SoftEvent): void {
       for (const key of state.keys.keys()) {
         if (left === 0) break;
         left -= 1;
-        state.keys.delete(key);
-        state.bytes -= keyBytes;
+        forgetKey(state, key);
       }
       state.keysElsewhereUntilMs = Math.max(state.keysElsewhereUntilMs, event.elsewhereUntilMs);
       return;
     }
     case "executors-faded":
-      for (const id of event.executors) state.executors.delete(id);
+      for (const id of event.executors) {
+        state.weigh(-state.executor(id).bytes);
+        state.executors.delete(id);
+      }
       return;
     case "quota-passed":
       return checkQuota(state, state.tenant(event.tenant));

@@ -11,10 +11,14 @@ import {
   isTaskOver,
   letGo,
   lockMayBeFree,
+  reweigh,
+  setReason,
   toReady,
   voidClaim,
+  waitFor,
 } from "./moves.ts";
 import type { State } from "./state.ts";
+import { bytesOfReuse, planningBytes } from "./weigh.ts";
 import { must } from "#base/assert.ts";
 
 export function applyStageReady(state: State, event: EventOf<"stage-ready">): void {
@@ -29,6 +33,7 @@ export function applyStageReady(state: State, event: EventOf<"stage-ready">): vo
   task.capturedIn = state.captures;
   stage.planning = task;
   stage.job.tenant.queued += 1;
+  state.grow(stage.job, planningBytes);
   state.tasks.set(task.no, task);
   state.nextTask = Math.max(state.nextTask, task.no + 1);
   toReady(state, task, event.at);
@@ -44,11 +49,8 @@ export function applyStagePlanned(state: State, event: EventOf<"stage-planned">)
     planning.resultToken = event.token;
     endTask(state, planning, "SUCCEEDED", event.at);
   }
-  if (stage.gate) stage.gate.waitsFor = [];
-  const bytes = openTasks(state, stage, event.set.template, event.set.tasks, event.firstTask);
-  beforeChange(state, stage.job);
-  stage.job.bytes += bytes;
-  state.bytes += bytes;
+  waitFor(state, stage, []);
+  state.grow(stage.job, openTasks(state, stage, event.set.template, event.set.tasks, event.firstTask));
   state.nextTask = Math.max(state.nextTask, event.firstTask + event.set.tasks.length);
   run(state, stage, event.at);
 }
@@ -65,9 +67,12 @@ export function applyStageEnded(state: State, event: EventOf<"stage-ended">): vo
   beforeChange(state, stage);
   beforeChange(state, job);
   stage.phase = event.phase;
-  stage.reason = event.reason;
-  stage.kept = undefined;
-  if (stage.gate) stage.gate.waitsFor = [];
+  setReason(state, stage, event.reason);
+  waitFor(state, stage, []);
+  if (stage.kept) {
+    stage.kept = undefined;
+    reweigh(state, job);
+  }
   job.stagesOpen -= 1;
   // Tasks of a stage that never ran (skipped, or cancelled while blocked) go with it.
   for (const task of stage.tasks)
@@ -90,7 +95,7 @@ export function applyCancelling(state: State, event: EventOf<"stage-cancelling">
   beforeChange(state, job);
   if (event.kind === "job-cancelling") {
     job.phase = "CANCELLING";
-    job.reason = event.reason;
+    setReason(state, job, event.reason);
     job.cancelled = event.phase;
     unmerge(state, job);
     state.unsettled.add(job);
@@ -100,7 +105,7 @@ export function applyCancelling(state: State, event: EventOf<"stage-cancelling">
     if (isStageOver(stage) || stage.cancelled) continue;
     beforeChange(state, stage);
     stage.cancelled = event.phase;
-    stage.reason = event.reason;
+    setReason(state, stage, event.reason);
     state.unsettled.add(stage);
     if (stage.planning) cancelTask(state, stage.planning, event.at);
     for (const task of stage.tasks) cancelTask(state, task, event.at);
@@ -120,8 +125,9 @@ export function applyJobEnded(state: State, event: EventOf<"job-ended">): void {
   const job = state.job(event.job);
   beforeChange(state, job);
   job.phase = event.phase;
-  job.reason = event.reason;
+  setReason(state, job, event.reason);
   job.endedAtMs = event.at;
+  state.grow(job, -bytesOfReuse(job.reuse));
   job.reuse = undefined;
   state.liveJobs -= 1;
   state.agenda.drop(job);
@@ -161,7 +167,7 @@ export function applyStageReopened(state: State, event: EventOf<"stage-reopened"
     resetTask(state, stage.planning, event.at);
     forgetTask(state, stage.planning);
     stage.planning = undefined;
-    if (stage.gate) stage.gate.waitsFor = [];
+    waitFor(state, stage, []);
   }
   const kept = new Map<string, { spec: string; result: NonNullable<Task["result"]> }>();
   for (const task of stage.tasks) {
@@ -187,6 +193,7 @@ export function applyStageReopened(state: State, event: EventOf<"stage-reopened"
       event.firstTask,
     );
   if (!planned) state.nextTask = Math.max(state.nextTask, event.firstTask + old.length);
+  reweigh(state, job);
 }
 
 function resetTask(state: State, task: Task, at: number): void {

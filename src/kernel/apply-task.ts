@@ -1,10 +1,21 @@
 import { assert, missing } from "#base/assert.ts";
-import { Claim, type Task } from "./entities.ts";
-import type { EventOf } from "./event.ts";
-import type { Result } from "./model.ts";
+import { Claim, type LastEnd, type Task } from "./entities.ts";
+import type { AttemptOutcome, EventOf } from "./event.ts";
+import type { FailReason, Result } from "./model.ts";
 import { dropFromOutbox, toOutbox } from "./apply-publish.ts";
-import { beforeChange, checkQuota, dropClaim, endTask, fileClaim, toReady, toTimed, voidClaim } from "./moves.ts";
+import {
+  beforeChange,
+  checkQuota,
+  dropClaim,
+  endTask,
+  fileClaim,
+  toReady,
+  toTimed,
+  voidClaim,
+  waitFor,
+} from "./moves.ts";
 import type { State } from "./state.ts";
+import { bytesOfLast, bytesOfResult, bytesOfStep, claimBytes } from "./weigh.ts";
 
 export function applyClaimed(state: State, event: EventOf<"claimed">): void {
   const task = state.task(event.task);
@@ -38,6 +49,7 @@ export function applyClaimed(state: State, event: EventOf<"claimed">): void {
   tenant.running += 1;
   stage.claims += 1;
   stage.job.claims += 1;
+  state.grow(stage.job, claimBytes);
   state.claims += 1;
   state.ready.serve(tenant);
   checkQuota(state, tenant);
@@ -61,8 +73,10 @@ export function applyReported(state: State, event: EventOf<"reported">): void {
   const steps = (task.steps ??= []);
   for (const step of event.steps) {
     const at = steps.findLastIndex((known) => known.step === step.step);
-    if (at === -1) steps.push(step);
-    else steps[at] = step;
+    const before = steps[at];
+    state.grow(task.stage.job, bytesOfStep(step) - (before ? bytesOfStep(before) : 0));
+    if (before) steps[at] = step;
+    else steps.push(step);
   }
 }
 
@@ -71,9 +85,8 @@ export function applyCommitted(state: State, event: EventOf<"committed">): void 
   const { stage } = task;
   const claim = claimOf(task, event.token);
   beforeChange(state, task);
-  task.result = event.result;
+  setResult(state, task, event.result);
   task.resultToken = event.token;
-  if (stage.job.bytes > 0) weigh(state, task, resultBytes(event.result));
   if (event.result.publish !== undefined) toOutbox(state, task, event.at);
   const tookMs = event.at - (claim.startedAtMs || claim.grantedAtMs);
   stage.runMsSum += tookMs;
@@ -88,36 +101,37 @@ export function applyCommitted(state: State, event: EventOf<"committed">): void 
 export function applyReused(state: State, event: EventOf<"reused">): void {
   const task = state.task(event.task);
   beforeChange(state, task);
-  task.result = event.result;
+  setResult(state, task, event.result);
   task.resultToken = 0;
-  weigh(state, task, resultBytes(event.result));
   state.endedClaim = undefined;
   endTask(state, task, "SUCCEEDED", event.at);
 }
 
-const resultBytes = ({ payload, digests, publish }: Result): number =>
-  payload.length + 100 * digests.length + (publish?.length ?? 0);
+function setResult(state: State, task: Task, result: Result | undefined): void {
+  state.grow(task.stage.job, bytesOfResult(result) - bytesOfResult(task.result));
+  task.result = result;
+}
 
-function weigh(state: State, task: Task, bytes: number): void {
-  beforeChange(state, task.stage.job);
-  task.stage.job.bytes += bytes;
-  state.bytes += bytes;
+function setLast(state: State, task: Task, last: LastEnd): void {
+  state.grow(task.stage.job, bytesOfLast(last) - bytesOfLast(task.last));
+  task.last = last;
 }
 
 export function applyAttemptEnded(state: State, event: EventOf<"attempt-ended">): void {
   const task = state.task(event.task);
   const claim = claimOf(task, event.token);
   beforeChange(state, task);
-  task.last = {
+  setLast(state, task, {
     token: event.token,
     executor: claim.executor.id,
     outcome: event.outcome,
     reason: event.reason,
     message: event.message,
     retryInMs: event.next.do === "retry" ? event.next.atMs - event.at : undefined,
-  };
+  });
   if (blames(event)) claim.executor.failures += 1;
   if (event.outcome === "released") task.attempts -= 1;
+  if (ranOutOfMemory(event)) task.outOfMemory += 1;
   // One that timed out may still be running: it has no say, but locks wait for it.
   if (event.outcome === "timed-out") voidClaim(state, claim);
   else dropClaim(state, claim);
@@ -133,6 +147,10 @@ export function applyAttemptEnded(state: State, event: EventOf<"attempt-ended">)
 export const blames = (event: { readonly reason: string; readonly outcome: string }): boolean =>
   event.reason === "executor-lost" || event.reason === "out-of-memory";
 
+/** Not one that was cancelled meanwhile: nothing follows from how it ended. */
+export const ranOutOfMemory = (end: { readonly reason: FailReason; readonly outcome: AttemptOutcome }): boolean =>
+  end.outcome === "failed" && end.reason === "out-of-memory";
+
 export function applyClaimGone(state: State, event: EventOf<"claim-gone">): void {
   const claim = state.executors.get(event.executor)?.claims.get(event.token);
   if (claim) dropClaim(state, claim);
@@ -141,14 +159,14 @@ export function applyClaimGone(state: State, event: EventOf<"claim-gone">): void
 export function applyTaskFailed(state: State, event: EventOf<"task-failed">): void {
   const task = state.task(event.task);
   beforeChange(state, task);
-  task.last = {
+  setLast(state, task, {
     token: 0,
     executor: "",
     outcome: "failed",
     reason: "timed-out",
     message: event.reason,
     retryInMs: undefined,
-  };
+  });
   endTask(state, task, "FAILED", event.at);
 }
 
@@ -158,7 +176,7 @@ export function applyPlanClosed(state: State, event: EventOf<"plan-closed">): vo
   beforeChange(state, task.stage);
   if (task.claim) dropClaim(state, task.claim);
   task.resultToken = event.token;
-  if (task.stage.gate) task.stage.gate.waitsFor = [];
+  waitFor(state, task.stage, []);
   endTask(state, task, "SUCCEEDED", event.at);
 }
 
@@ -169,9 +187,10 @@ export function applyInvalidated(state: State, event: EventOf<"invalidated">): v
   beforeChange(state, stage);
   dropFromOutbox(state, task);
   task.generation = event.generation;
-  task.result = undefined;
+  setResult(state, task, undefined);
   task.resultToken = 0;
   task.attempts = 0;
+  task.outOfMemory = 0;
   task.speculated = false;
   stage.open += 1;
   stage.done -= 1;

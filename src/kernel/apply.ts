@@ -19,11 +19,11 @@ import {
   applyStarted,
   applyTaskFailed,
 } from "./apply-task.ts";
-import type { Gate, Stage } from "./entities.ts";
-import type { Event } from "./event.ts";
-import { beforeChange, checkQuota, fileClaim, toReady, toTimed } from "./moves.ts";
-import { dropClaim } from "./moves.ts";
+import type { Tenant } from "./entities.ts";
+import type { Event, EventOf } from "./event.ts";
+import { beforeChange, checkQuota, dropClaim, fileClaim, gateOf, toReady, toTimed, waitFor } from "./moves.ts";
 import type { State } from "./state.ts";
+import { bytesOfSignal } from "./weigh.ts";
 
 export function apply(state: State, event: Event): void {
   const wasMs = state.nowMs;
@@ -43,10 +43,7 @@ export function apply(state: State, event: Event): void {
     }
     case "quota-lent": {
       const tenant = state.tenant(event.tenant);
-      const slice = { slots: event.slots, untilMs: event.untilMs };
-      const before = tenant.lent.get(event.borrower) ?? [];
-      const larger = before.filter(({ slots, untilMs }) => slots > slice.slots || untilMs > slice.untilMs);
-      tenant.lent.set(event.borrower, [...larger, slice]);
+      lend(tenant, event);
       state.agenda.file(tenant, event.untilMs, state.nowMs);
       return checkQuota(state, tenant);
     }
@@ -80,7 +77,7 @@ export function apply(state: State, event: Event): void {
       // Asking again later is not a failed attempt.
       task.attempts -= 1;
       task.resultToken = event.token;
-      gateOf(task.stage).waitsFor = event.signals;
+      waitFor(state, task.stage, event.signals);
       return toTimed(state, task, "WAITING", event.untilMs);
     }
     case "plan-closed":
@@ -88,15 +85,16 @@ export function apply(state: State, event: Event): void {
     case "signalled": {
       const stage = state.stage(event.job, event.stage);
       beforeChange(state, stage);
-      gateOf(stage).signals.push({ id: event.id, name: event.name, payload: event.payload });
-      return;
+      const signal = { id: event.id, name: event.name, payload: event.payload };
+      gateOf(stage).signals.push(signal);
+      return state.grow(stage.job, bytesOfSignal(signal));
     }
     case "plan-woken":
     case "requeued": {
       const task = state.task(event.task);
       beforeChange(state, task);
       beforeChange(state, task.stage);
-      if (task.stage.gate) task.stage.gate.waitsFor = [];
+      waitFor(state, task.stage, []);
       return toReady(state, task, event.at);
     }
     case "stage-cancelling":
@@ -138,13 +136,16 @@ export function apply(state: State, event: Event): void {
       return applyJobEnded(state, event);
     case "forgotten":
       return applyForgotten(state, event);
-    case "executor-drained":
-      state.executor(event.executor).drained = { reason: event.reason, untilMs: event.untilMs };
-      return;
+    case "executor-drained": {
+      const executor = state.executor(event.executor);
+      executor.drained = { reason: event.reason, untilMs: event.untilMs };
+      return state.weighExecutor(executor);
+    }
     case "executor-resumed": {
       const executor = state.executor(event.executor);
       executor.drained = undefined;
       executor.failures = 0;
+      state.weighExecutor(executor);
       // From now on it may fade like any other; looked at soon, it says itself when.
       return state.agenda.file(executor, state.nowMs, state.nowMs);
     }
@@ -152,8 +153,6 @@ export function apply(state: State, event: Event): void {
       return unreachable(event);
   }
 }
-
-const gateOf = (stage: Stage): Gate => (stage.gate ??= { signals: [], seen: 0, waitsFor: [] });
 
 /**
  * Renewals are not logged, so a new owner cannot know who is late: everyone gets a full fresh lease. Nor does it count
@@ -169,4 +168,19 @@ export function refreshLeases(state: State, at: number, sleptMs: number): void {
       fileClaim(state, claim);
     }
   }
+}
+
+function lend(tenant: Tenant, event: EventOf<"quota-lent">): void {
+  const { borrower, slots, untilMs, slice: no, holds = 0, at = 0 } = event;
+  if (no !== undefined) tenant.sliceNo = no;
+  const before = tenant.lent.get(borrower) ?? [];
+  const counting = before.filter(
+    (slice) =>
+      slice.untilMs > at &&
+      (slice.no === undefined || slice.no >= holds) &&
+      (slice.slots > slots || slice.untilMs > untilMs),
+  );
+  if (untilMs > at) counting.push(no === undefined ? { slots, untilMs } : { slots, untilMs, no });
+  if (counting.length > 0) tenant.lent.set(borrower, counting);
+  else tenant.lent.delete(borrower);
 }

@@ -132,8 +132,18 @@ class Capturing implements Capture {
     const { shard, nowMs, epoch, nextJob, nextTask, nextToken, keysElsewhereUntilMs, ready } = this.#state;
     const facts = { shard, nowMs, epoch, nextJob, nextTask, nextToken, keysElsewhereUntilMs };
     this.#row(["H", snapshotVersion, { ...facts, virtual: ready.virtual, nextOrder: ready.nextOrder }]);
-    for (const { name, weight, runningMax, queuedMax, home, virtual, lent, slice } of this.#state.tenants.values())
-      this.#row(["N", name, weight, runningMax, queuedMax, home, virtual, [...lent], slice]);
+    for (const {
+      name,
+      weight,
+      runningMax,
+      queuedMax,
+      home,
+      virtual,
+      lent,
+      slice,
+      sliceNo,
+    } of this.#state.tenants.values())
+      this.#row(["N", name, weight, runningMax, queuedMax, home, virtual, [...lent], slice, sliceNo]);
     for (const { id, drained, failures, nonce, granted, claims } of this.#state.executors.values()) {
       // Claims without a say outlive the task they were for; the others are written with their tasks.
       const silent = [...claims.values()].filter((claim) => claim.void);
@@ -175,7 +185,7 @@ class Capturing implements Capture {
 
   #task(task: Task): void {
     const { no, stage, index, plan, template, phase, generation, attempts, claim, second, result, resultToken } = task;
-    const { last, steps, speculated, queuedAtMs, dueAtMs, order, list } = task;
+    const { last, steps, speculated, queuedAtMs, dueAtMs, order, list, outOfMemory } = task;
     const waiting = result && this.#state.outbox.get(no);
     const rare =
       claim || result || last || steps || speculated || resultToken !== 0
@@ -186,6 +196,7 @@ class Capturing implements Capture {
             last,
             steps,
             speculated,
+            ...(outOfMemory > 0 && { outOfMemory }),
             ...(waiting && { unpublishedSinceMs: waiting.committedAtMs }),
           }
         : null;

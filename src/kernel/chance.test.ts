@@ -202,7 +202,8 @@ describe("whatever is asked in whatever order", () => {
       step(state, { kind: "forget", jobs: [...state.jobs.keys()] }, nowMs);
       equal(state.tasks.size, 0);
       step(state, { kind: "tick" }, nowMs + 25 * 3_600_000);
-      equal(state.bytes, 0);
+      for (const { bytes, account } of state.tenants.values()) deepEqual([bytes, account.bytes], [0, 0]);
+      equal(state.memory.bytes, state.bytes);
     }, 5);
   });
 

@@ -87,6 +87,7 @@ describe("K2: a claim is granted only for a ready attempt, and an attempt has on
           graceMs: 2_000,
           attemptMs: 9_000,
           effects: "pure",
+          outOfMemory: 0,
         },
       ],
     });

@@ -34,19 +34,31 @@ export type Submit = {
   readonly reuseEvidence?: Evidence;
   /** Set by the host: what the journal knows of the request key when memory has already let go of it. */
   readonly keyFound?: { readonly job: number; readonly payloadHash: string };
+  /** Set by the host: long texts in it are kept in the store, and the references to them are the host's own. */
+  readonly textsKept?: boolean;
 };
+
+/**
+ * The tenant whose work a command may name; left out, any tenant's. Set from who calls, never believed from a request:
+ * another tenant's job or task is then refused as one that does not exist.
+ */
+export type OfTenant = { readonly tenant?: string };
+
+/** What every command about a claim says: whose it is, for what, and the token that proves it. */
+export type Tokened = OfTenant & { readonly executor: string; readonly task: number; readonly token: number };
 
 export type Command =
   | Submit
-  | { readonly kind: "leave"; readonly job: number; readonly subscriber: string }
-  | { readonly kind: "cancel"; readonly job: number; readonly reason: string; readonly tenant?: string }
-  | {
+  | (OfTenant & { readonly kind: "leave"; readonly job: number; readonly subscriber: string })
+  | (OfTenant & { readonly kind: "cancel"; readonly job: number; readonly reason: string })
+  | (OfTenant & {
       readonly kind: "signal";
       readonly job: number;
       readonly stage: number;
       readonly signal: Signal;
-      readonly tenant?: string;
-    }
+      /** Set by the host, as in `submit`. */
+      readonly textsKept?: boolean;
+    })
   | {
       readonly kind: "reserve";
       readonly executor: string;
@@ -62,44 +74,28 @@ export type Command =
       /** Serves only this tenant; left out, all. */
       readonly tenant?: string;
     }
-  | { readonly kind: "start"; readonly executor: string; readonly task: number; readonly token: number }
+  | (Tokened & { readonly kind: "start" })
   | {
       readonly kind: "renew";
       readonly executor: string;
       readonly claims: readonly { readonly task: number; readonly token: number }[];
     }
-  | {
-      readonly kind: "report";
-      readonly executor: string;
-      readonly task: number;
-      readonly token: number;
-      readonly steps: readonly Step[];
-    }
-  | {
-      readonly kind: "commit";
-      readonly executor: string;
-      readonly task: number;
-      readonly token: number;
-      readonly result: Result;
-      readonly evidence: Evidence;
-    }
-  | {
+  | (Tokened & { readonly kind: "report"; readonly steps: readonly Step[] })
+  | (Tokened & { readonly kind: "commit"; readonly result: Result; readonly evidence: Evidence })
+  | (Tokened & {
       readonly kind: "record-plan";
-      readonly executor: string;
-      readonly task: number;
-      readonly token: number;
       readonly plan: Plan;
-    }
-  | {
-      readonly kind: "fail";
-      readonly executor: string;
+      /** Set by the host, as in `submit`. */
+      readonly textsKept?: boolean;
+    })
+  | (Tokened & { readonly kind: "fail"; readonly reason: FailReason; readonly message: string })
+  | (Tokened & { readonly kind: "release" })
+  | (OfTenant & {
+      readonly kind: "invalidate";
       readonly task: number;
-      readonly token: number;
-      readonly reason: FailReason;
-      readonly message: string;
-    }
-  | { readonly kind: "release"; readonly executor: string; readonly task: number; readonly token: number }
-  | { readonly kind: "invalidate"; readonly task: number; readonly generation: number; readonly reason: string }
+      readonly generation: number;
+      readonly reason: string;
+    })
   | { readonly kind: "drain"; readonly executor: string; readonly reason: string }
   | { readonly kind: "resume"; readonly executor: string }
   | {
@@ -122,6 +118,8 @@ export type Command =
       /** Claims that the borrower holds under earlier slices: these it keeps whatever is asked. */
       readonly running: number;
       readonly forMs: number;
+      /** The slice that the borrower goes by now, for good: what it was lent before that is free again. */
+      readonly holds?: number | undefined;
     }
   /** To the borrower: the slice it was lent. */
   | { readonly kind: "take-quota"; readonly tenant: string; readonly slots: number; readonly forMs: number }

@@ -6,14 +6,13 @@ import { isIn, lockKey } from "./locks.ts";
 import { isJobOver, lentBy } from "./moves.ts";
 import type { State } from "./state.ts";
 import { wrongList, wrongText, wrongWhole } from "./validate.ts";
+import { visibleJob } from "./visible.ts";
 
 export function decideCancel(state: State, command: CommandOf<"cancel">, nowMs: number): Decision {
-  const wrong = wrongText("reason", command.reason, state.limits.resultBytesMax);
+  const wrong = wrongText("reason", command.reason, state.limits.messageLengthMax);
   if (wrong) return reject(wrong);
-  const job = state.jobs.get(command.job);
+  const job = visibleJob(state, command);
   if (!job) return reject({ kind: "job-unknown", job: command.job });
-  if (command.tenant !== undefined && command.tenant !== job.tenant.name)
-    return reject({ kind: "tenant-mismatch", job: job.no });
   if (isJobOver(job) || job.cancelled) return accept({ phase: job.phase });
   return accept({ phase: "CANCELLING" }, [
     { kind: "job-cancelling", job: job.no, phase: "CANCELLED", reason: command.reason, at: nowMs },
@@ -23,7 +22,7 @@ export function decideCancel(state: State, command: CommandOf<"cancel">, nowMs: 
 export function decideDrain(state: State, command: CommandOf<"drain">): Decision {
   const wrong =
     wrongText("executor", command.executor, state.limits.nameLengthMax, 1) ??
-    wrongText("reason", command.reason, state.limits.resultBytesMax);
+    wrongText("reason", command.reason, state.limits.messageLengthMax);
   if (wrong) return reject(wrong);
   const executor = state.executors.get(command.executor);
   if (executor?.drained?.untilMs === Number.MAX_SAFE_INTEGER) return accept({ draining: true });
@@ -74,10 +73,11 @@ export function decideLend(state: State, command: CommandOf<"lend-quota">, nowMs
     wrongWhole("borrower", command.borrower, 0, 65_535) ??
     wrongWhole("want", command.want, 0, 10_000_000) ??
     wrongWhole("running", command.running, 0, 10_000_000) ??
-    wrongWhole("forMs", command.forMs, 1, state.limits.leaseMsMax);
+    wrongWhole("forMs", command.forMs, 1, state.limits.leaseMsMax) ??
+    wrongWhole("holds", command.holds ?? 0, 0, Number.MAX_SAFE_INTEGER);
   if (wrong) return reject(wrong);
   const tenant = state.tenants.get(command.tenant);
-  const { borrower, forMs } = command;
+  const { borrower, want, running, holds } = command;
   if (!tenant || tenant.runningMax === 0 || tenant.home !== state.shard || borrower === state.shard)
     return reject({ kind: "invalid", path: "tenant", why: "this shard lends no quota for the tenant" });
   const free = tenant.runningMax - lentBy(state, tenant, borrower) - tenant.running;
@@ -85,10 +85,12 @@ export function decideLend(state: State, command: CommandOf<"lend-quota">, nowMs
     other !== borrower && slices.some(({ untilMs }) => untilMs > nowMs);
   const atTable = [...tenant.lent].filter(isAtTable).length + 1;
   const fair = Math.ceil(tenant.runningMax / (atTable + (tenant.ready + tenant.running > 0 ? 1 : 0)));
-  const slots = Math.max(0, Math.min(free, Math.max(command.running, Math.min(command.want, fair))));
-  return accept({ slots, forMs }, [
-    { kind: "quota-lent", tenant: tenant.name, borrower, slots, untilMs: nowMs + forMs },
-  ]);
+  const slots = Math.max(0, Math.min(free, Math.max(running, Math.min(want, fair))));
+  // Who needs none any more is not among those who share.
+  const forMs = want + running === 0 ? 0 : command.forMs;
+  const slice = Math.max(nowMs, tenant.sliceNo + 1);
+  const lent = { tenant: tenant.name, borrower, slots, untilMs: nowMs + forMs, slice, at: nowMs };
+  return accept({ slots, forMs, slice }, [{ kind: "quota-lent", ...lent, ...(holds !== undefined && { holds }) }]);
 }
 
 export function decideTakeQuota(state: State, command: CommandOf<"take-quota">, nowMs: number): Decision {

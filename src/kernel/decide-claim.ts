@@ -1,13 +1,16 @@
 /** Handing out work under a lease, and keeping it. */
-import type { CommandOf } from "./command.ts";
+import type { CommandOf, Tokened } from "./command.ts";
 import { accept, type Decision, reject } from "./decision.ts";
 import type { Claim, Executor, LastEnd, Task } from "./entities.ts";
 import type { EventOf, Next } from "./event.ts";
 import type { Grant, HeldClaim, Step } from "./model.ts";
 import type { Rejection } from "./rejection.ts";
 import { limitAtMsOf, slotsOf } from "./moves.ts";
+import { noRoomForMore } from "./room.ts";
 import type { State } from "./state.ts";
-import { wrongChoice, wrongLabels, wrongList, wrongSteps, wrongText, wrongWhole } from "./validate.ts";
+import { wrongChoice, wrongLabels, wrongList, wrongSteps, wrongText, wrongTexts, wrongWhole } from "./validate.ts";
+import { visibleTask } from "./visible.ts";
+import { bytesOfStep } from "./weigh.ts";
 
 type Reserve = CommandOf<"reserve">;
 
@@ -17,7 +20,7 @@ export function wrongReserve(state: State, command: Reserve, nowMs: number): Rej
     wrongText("executor", command.executor, limits.nameLengthMax, 1) ??
     wrongText("nonce", command.nonce, limits.nameLengthMax) ??
     wrongLabels("offers", command.offers, limits) ??
-    wrongList("prefer", command.prefer, limits.labelsMax) ??
+    wrongTexts("prefer", command.prefer, limits) ??
     wrongWhole("count", command.count, 1, limits.reserveCountMax) ??
     wrongChoice("start", command.start, [true, false, "pure"]) ??
     (command.tenant === undefined ? undefined : wrongText("tenant", command.tenant, limits.nameLengthMax, 1));
@@ -25,6 +28,9 @@ export function wrongReserve(state: State, command: Reserve, nowMs: number): Rej
   const executor = state.executors.get(command.executor);
   if (!executor && state.executors.size >= limits.executorsMax)
     return { kind: "shard-full", what: "executors", retryAfterMs: limits.retryAfterMs };
+  // Some are always let in: without executors no work ends, and no memory comes free.
+  if (!executor && state.executors.size >= limits.executorsAlways && !state.memory.hasRoomForAll(0))
+    return { kind: "shard-full", what: "memory", retryAfterMs: limits.retryAfterMs };
   if (executor?.drained && executor.drained.untilMs > nowMs)
     return { kind: "executor-drained", executor: executor.id, reason: executor.drained.reason };
   return undefined;
@@ -93,18 +99,16 @@ export function grantOf(claim: Claim): Grant {
     graceMs: template.graceMs,
     attemptMs: template.attemptMs,
     effects: template.effects,
+    outOfMemory: task.outOfMemory,
   };
 }
-
-/** What every command about a claim says: whose it is, for what, and the token that proves it. */
-export type Tokened = { readonly executor: string; readonly task: number; readonly token: number };
 
 /** The live claim that the token stands for, or why it does not stand for one. A token is its executor's own. */
 export function findClaim(
   state: State,
   command: Tokened,
 ): { readonly claim: Claim } | { readonly claim: undefined; readonly task: Task | undefined; why: Rejection } {
-  const task = state.tasks.get(command.task);
+  const task = visibleTask(state, command);
   if (!task) return { claim: undefined, task, why: { kind: "task-unknown", task: command.task } };
   const claim = task.claim?.token === command.token ? task.claim : task.second;
   if (claim?.token === command.token && claim.executor.id === command.executor) return { claim };
@@ -203,10 +207,14 @@ export function decideReport(state: State, command: CommandOf<"report">, nowMs: 
   const { stepsPerTaskMax } = state.limits;
   if (known.length + news.length > stepsPerTaskMax)
     return reject({ kind: "limit", what: "steps", limit: stepsPerTaskMax, got: known.length + news.length });
+  const full = noRoomForMore(state, task.stage.job, bytesOfSteps(news), "due");
+  if (full) return reject(full);
   return accept({ steps: known.length + news.length }, [
     { kind: "reported", task: task.no, token: command.token, steps: news, at: nowMs },
   ]);
 }
+
+const bytesOfSteps = (steps: readonly Step[]): number => steps.reduce((sum, step) => sum + bytesOfStep(step), 0);
 
 const sameStep = (a: Step, b: Step): boolean => a.step === b.step && a.status === b.status && a.name === b.name;
 

@@ -1,16 +1,18 @@
 /** How an attempt ends: with a result under guard, or with a typed reason. */
 import { hash32 } from "#base/random.ts";
 import { blames } from "./apply-task.ts";
-import type { CommandOf } from "./command.ts";
-import { endedBy, findClaim, type Tokened, wasCancelled, whenCancelling } from "./decide-claim.ts";
+import type { CommandOf, Tokened } from "./command.ts";
+import { endedBy, findClaim, wasCancelled, whenCancelling } from "./decide-claim.ts";
 import { wrongEvidence } from "./decide-submit.ts";
 import { accept, type Decision, reject } from "./decision.ts";
 import type { Claim, Stage, Task } from "./entities.ts";
 import type { AttemptOutcome, Event, Next } from "./event.ts";
 import type { FailReason, Result, TaskTemplate } from "./model.ts";
 import { isJobOver, isStageOver } from "./moves.ts";
+import { noRoomForResult, outgrows } from "./room.ts";
 import type { State } from "./state.ts";
 import { within, wrongChoice, wrongResult, wrongText } from "./validate.ts";
+import { visibleTask } from "./visible.ts";
 
 export function decideCommit(state: State, command: CommandOf<"commit">, nowMs: number): Decision {
   const wrong = within("result", wrongResult(command.result, state.limits, command.evidence?.digests));
@@ -35,8 +37,22 @@ export function decideCommit(state: State, command: CommandOf<"commit">, nowMs: 
   // K3: only with every blob pinned, and not after the pin's time.
   const unproven = wrongEvidence(command.result.digests, command.evidence);
   if (unproven) return reject(unproven);
+  const { job } = task.stage;
+  if (outgrows(state, job, command.result)) return outgrown(claim, nowMs);
+  const full = noRoomForResult(state, job, command.result);
+  if (full) return reject(full);
   return accept({ committed: true, generation: task.generation }, [
     { kind: "committed", task: task.no, token: command.token, result: command.result, at: nowMs },
+  ]);
+}
+
+/** A job whose results take more memory than a job may have fails (K9): with each retry it would be the same. */
+function outgrown(claim: Claim, nowMs: number): Decision {
+  const { task } = claim;
+  const reason = "its results take more memory than a job may have: name bytes by digest, or make smaller jobs of it";
+  return accept({ committed: false, generation: task.generation }, [
+    { kind: "job-cancelling", job: task.stage.job.no, phase: "FAILED", reason, at: nowMs },
+    endAttempt(claim, { outcome: "cancelled", reason: "cancelled", message: "", next: whenCancelling(task), nowMs }),
   ]);
 }
 
@@ -68,7 +84,15 @@ export function decideFail(state: State, command: CommandOf<"fail">, nowMs: numb
       return accept({ retryInMs: last.retryInMs });
     return goneOr(state, command, nowMs) ?? reject(found.why);
   }
-  return failAttempt(state, found.claim, { ...command, outcome: "failed", nowMs });
+  const message = shortened(command.message, state.limits.messageLengthMax);
+  return failAttempt(state, found.claim, { ...command, message, outcome: "failed", nowMs });
+}
+
+/** Cut rather than refused: an executor that fails has nobody to write it a shorter message. */
+function shortened(message: string, lengthMax: number): string {
+  if (message.length <= lengthMax) return message;
+  // Copied through JSON: a slice would keep the whole text in memory.
+  return JSON.parse(JSON.stringify(`${message.slice(0, lengthMax - 3).toWellFormed()}...`)) as string;
 }
 
 /** A claim without a say is done with: nothing changes but that locks need not wait for it any more. */
@@ -159,9 +183,9 @@ export const endAttempt = (
 
 /** The bytes of a committed result are lost: its task is done again, and who was to consume it is planned anew. */
 export function decideInvalidate(state: State, command: CommandOf<"invalidate">, nowMs: number): Decision {
-  const task = state.tasks.get(command.task);
+  const task = visibleTask(state, command);
   if (!task) return reject({ kind: "task-unknown", task: command.task });
-  const wrong = wrongText("reason", command.reason, state.limits.resultBytesMax);
+  const wrong = wrongText("reason", command.reason, state.limits.messageLengthMax);
   if (wrong) return reject(wrong);
   if (task.generation === command.generation + 1) return accept({ generation: task.generation });
   if (task.generation !== command.generation)

@@ -1,19 +1,22 @@
 /** Planning is claimed work: whoever holds the claim says what the stage's tasks are, once per generation (K5). */
 import type { CommandOf } from "./command.ts";
 import { findClaim, wasCancelled } from "./decide-claim.ts";
-import { noRoomFor, weightOfTasks } from "./decide-submit.ts";
 import { accept, type Decision, reject } from "./decision.ts";
 import type { Stage, Task } from "./entities.ts";
 import type { Event } from "./event.ts";
 import type { Plan } from "./model.ts";
 import { isJobOver } from "./moves.ts";
-import type { Rejection } from "./rejection.ts";
+import { noRoomForMore, noRoomForPlan } from "./room.ts";
 import { reusable } from "./settle.ts";
 import type { State } from "./state.ts";
-import { within, wrongList, wrongTasks, wrongText, wrongWhole } from "./validate.ts";
+import { wrongPlanReferences, wrongSignalReference } from "./text-reference.ts";
+import { bytesOfSignal } from "./weigh.ts";
+import { within, wrongTasks, wrongText, wrongTexts, wrongWhole } from "./validate.ts";
+import { visibleJob } from "./visible.ts";
 
 export function decideRecordPlan(state: State, command: CommandOf<"record-plan">, nowMs: number): Decision {
-  const wrong = wrongPlanned(state, command.plan);
+  const wrong =
+    wrongPlanned(state, command.plan) ?? (command.textsKept ? undefined : wrongPlanReferences(command.plan));
   if (wrong) return reject(wrong);
   const found = findClaim(state, command);
   if (!found.claim) {
@@ -32,15 +35,9 @@ export function decideRecordPlan(state: State, command: CommandOf<"record-plan">
     return reject({ kind: "invalid", path: "task", why: "the task is not planning, commit a result" });
   if (task.phase === "CANCELLING")
     return accept({ recorded: false, plan: command.plan.kind }, [cancelled(task, command.token, nowMs)]);
-  const full = noRoomForPlan(state, command.plan);
+  const full = noRoomForPlan(state, stage.job, command.plan);
   if (full) return reject(full);
   return accept({ recorded: true, plan: command.plan.kind }, planEvents(state, task, command, nowMs));
-}
-
-function noRoomForPlan(state: State, plan: Plan): Rejection | undefined {
-  if (plan.kind !== "tasks") return undefined;
-  const { tasks } = plan.set;
-  return noRoomFor(state, tasks.length, weightOfTasks(tasks));
 }
 
 function planEvents(state: State, task: Task, command: CommandOf<"record-plan">, nowMs: number): Event[] {
@@ -90,12 +87,11 @@ function wrongPlanned(state: State, plan: Plan): ReturnType<typeof wrongText> {
       return within("plan.set", wrongTasks(plan.set, limits));
     case "skip":
     case "fail":
-      return wrongText("plan.reason", plan.reason, limits.resultBytesMax);
+      return wrongText("plan.reason", plan.reason, limits.messageLengthMax);
     case "wait":
       return (
         wrongWhole("plan.forMs", plan.forMs, 1, limits.durationMsMax) ??
-        wrongList("plan.signals", plan.signals, limits.labelsMax) ??
-        plan.signals.map((name) => wrongText("plan.signals", name, limits.nameLengthMax, 1)).find(Boolean)
+        wrongTexts("plan.signals", plan.signals, limits)
       );
     default:
       return { kind: "invalid", path: "plan.kind", why: "must be one of tasks, skip, fail, wait" };
@@ -123,13 +119,12 @@ export function decideSignal(state: State, command: CommandOf<"signal">, nowMs: 
     wrongWhole("stage", command.stage, 0, limits.stagesMax) ??
     wrongText("signal.id", signal?.id, limits.nameLengthMax, 1) ??
     wrongText("signal.name", signal.name, limits.nameLengthMax, 1) ??
-    wrongText("signal.payload", signal.payload, limits.specBytesMax);
+    wrongText("signal.payload", signal.payload, limits.specBytesMax) ??
+    (command.textsKept ? undefined : wrongSignalReference(signal));
   if (wrong) return reject(wrong);
   const { id, name, payload } = signal;
-  const job = state.jobs.get(command.job);
+  const job = visibleJob(state, command);
   if (!job) return reject({ kind: "job-unknown", job: command.job });
-  if (command.tenant !== undefined && command.tenant !== job.tenant.name)
-    return reject({ kind: "tenant-mismatch", job: job.no });
   const stage = job.stages[command.stage];
   if (!stage) return reject({ kind: "stage-unknown", job: job.no, stage: command.stage });
   if (stage.gate?.signals.some((known) => known.id === id)) return accept({ recorded: true });
@@ -138,6 +133,8 @@ export function decideSignal(state: State, command: CommandOf<"signal">, nowMs: 
   const count = (stage.gate?.signals.length ?? 0) + 1;
   if (count > signalsPerStageMax)
     return reject({ kind: "limit", what: "signals", limit: signalsPerStageMax, got: count });
+  const full = noRoomForMore(state, job, bytesOfSignal(signal), "new");
+  if (full) return reject(full);
   const events: Event[] = [
     // Field by field: what else a caller may have put into the signal must not get into the log.
     { kind: "signalled", job: job.no, stage: stage.index, id, name, payload, at: nowMs },

@@ -6,15 +6,19 @@ import type { Job } from "./entities.ts";
 import type { Event, EventOf } from "./event.ts";
 import { displacements } from "./settle-locks.ts";
 import { isJobOver } from "./moves.ts";
-import type { Evidence, StageSpec, TaskPlan } from "./model.ts";
+import type { Evidence } from "./model.ts";
 import type { Rejection } from "./rejection.ts";
+import { noRoomForJob, noRoomForMore } from "./room.ts";
 import type { State } from "./state.ts";
+import { wrongReferences } from "./text-reference.ts";
 import { wrongSubmit } from "./validate.ts";
+import { visibleJob } from "./visible.ts";
+import { bytesOfSubscriber } from "./weigh.ts";
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 export function decideSubmit(state: State, submit: Submit, nowMs: number): Decision {
-  const wrong = wrongSubmit(submit, state.limits);
+  const wrong = wrongSubmit(submit, state.limits) ?? wrongReferences(submit);
   if (wrong) return reject(wrong);
   const key = submit.requestKey === undefined ? undefined : requestKeyOf(submit.tenant, submit.door, submit.requestKey);
   const known = key === undefined ? undefined : boundJob(state, key, submit, nowMs);
@@ -28,7 +32,7 @@ export function decideSubmit(state: State, submit: Submit, nowMs: number): Decis
   const merged = mergeTarget(state, submit);
   if (merged) return join(state, merged, submit, { key, keyUntilMs, nowMs });
   if (submit.joinOnly) return reject({ kind: "nothing-to-join", mergeKey: submit.mergeKey ?? "" });
-  const full = noRoom(state, submit);
+  const full = noRoomForJob(state, submit);
   if (full) return reject(full);
   const unproven =
     submit.reuse &&
@@ -71,7 +75,7 @@ export function decideSubmit(state: State, submit: Submit, nowMs: number): Decis
 }
 
 export function decideLeave(state: State, command: CommandOf<"leave">, nowMs: number): Decision {
-  const job = state.jobs.get(command.job);
+  const job = visibleJob(state, command);
   if (!job) return reject({ kind: "job-unknown", job: command.job });
   if (isJobOver(job) || !job.audience?.subscribers.has(command.subscriber)) return accept({ left: true });
   return accept({ left: true }, [{ kind: "job-left", job: job.no, subscriber: command.subscriber, at: nowMs }]);
@@ -105,6 +109,10 @@ function join(
   // Who counts already is told so again.
   if (size >= subscribersMax && !isSubscribed(job, submit))
     return reject({ kind: "limit", what: "subscribers", limit: subscribersMax, got: subscribersMax + 1 });
+  const full = isNewSubscriber(job, submit)
+    ? noRoomForMore(state, job, bytesOfSubscriber(submit.subscriber ?? ""), "new")
+    : undefined;
+  if (full) return reject(full);
   return accept({ job: job.no, created: false, merged: true }, [
     {
       kind: "job-joined",
@@ -119,53 +127,12 @@ function join(
   ]);
 }
 
+/** Only where it matters whether anyone waits are those who do remembered. */
+const isNewSubscriber = (job: Job, submit: Submit): boolean =>
+  job.audience !== undefined && submit.subscriber !== undefined && !isSubscribed(job, submit);
+
 const isSubscribed = ({ audience }: Job, { subscriber }: Submit): boolean =>
   subscriber !== undefined && audience?.subscribers.has(subscriber) === true;
-
-/** Refuses before the shard is in trouble, never after. */
-function noRoom(state: State, submit: Submit): Rejection | undefined {
-  const { limits } = state;
-  let tasks = 0;
-  for (const stage of submit.stages) tasks += stage.tasks?.tasks.length ?? 1;
-  const { retryAfterMs } = limits;
-  const tenant = state.tenants.get(submit.tenant);
-  if (tenant && tenant.queuedMax > 0 && tenant.queued + tasks > tenant.queuedMax)
-    return { kind: "queue-full", tenant: submit.tenant, queuedMax: tenant.queuedMax, retryAfterMs };
-  if (!tenant && state.tenants.size >= limits.tenantsMax) return { kind: "shard-full", what: "tenants", retryAfterMs };
-  if (state.jobs.size >= limits.jobsMax) return { kind: "shard-full", what: "jobs", retryAfterMs };
-  if (state.outbox.size >= limits.unpublishedMax)
-    return { kind: "shard-full", what: "unpublished results", retryAfterMs };
-  const full = noRoomFor(state, tasks, weightOf(submit));
-  if (full) return full;
-  if (state.ready.classes >= limits.classesMax && submit.stages.some((stage) => isNewClass(state, stage)))
-    return { kind: "shard-full", what: "requirement classes", retryAfterMs };
-  return undefined;
-}
-
-/** The shard's own limits, whoever brings the tasks: a submission or a plan. */
-export function noRoomFor(state: State, tasks: number, bytes: number): Rejection | undefined {
-  const { tasksMax, stateBytesMax, retryAfterMs } = state.limits;
-  if (state.tasks.size + tasks > tasksMax) return { kind: "shard-full", what: "tasks", retryAfterMs };
-  if (state.bytes + bytes > stateBytesMax) return { kind: "shard-full", what: "memory", retryAfterMs };
-  return undefined;
-}
-
-const isNewClass = (state: State, stage: StageSpec): boolean =>
-  !state.ready.hasClass(stage.tasks?.template.requires ?? stage.plan?.requires ?? []);
-
-export const weightOfTasks = (tasks: readonly TaskPlan[]): number => tasks.reduce(addWeight, 0);
-
-const addWeight = (sum: number, { spec, key }: TaskPlan): number => sum + 500 + spec.length + key.length;
-
-function weightOf(submit: Submit): number {
-  let bytes = 1_000 + submit.spec.length;
-  for (const stage of submit.stages) {
-    bytes += 500;
-    bytes += weightOfTasks(stage.tasks?.tasks ?? []);
-  }
-  for (const { result } of submit.reuse ?? []) bytes += result.payload.length + 100 * result.digests.length;
-  return bytes;
-}
 
 const nothingPinned: Evidence = { digests: [], pinnedForMs: 0 };
 

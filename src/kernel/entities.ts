@@ -17,13 +17,14 @@ import type {
   TaskTemplate,
 } from "./model.ts";
 import type { AttemptOutcome } from "./event.ts";
+import type { Account } from "./memory.ts";
 import type { PriorityList, TenantQueue, ReadyClass } from "./ready-queue.ts";
 
 /** Shared until there are some: never written to. */
 const noStages: Stage[] = [];
 const noTasks: Task[] = [];
 
-export type Slice = { readonly slots: number; readonly untilMs: number };
+export type Slice = { readonly slots: number; readonly untilMs: number; readonly no?: number };
 
 export class Tenant {
   readonly name: string;
@@ -40,13 +41,19 @@ export class Tenant {
   /** Live claims. */
   running = 0;
   jobs = 0;
+  /** What its jobs weigh in this shard, and in all shards that share the memory. */
+  bytes = 0;
+  account: Account;
   /** Its turn among those that hold as much: grows with every grant, by weight. */
   virtual = 0;
   /**
-   * In the home shard: slots lent to other shards, by shard. A borrower that is lent fewer than before goes on with
-   * the more until it hears of it, so the larger slice counts until its own end.
+   * In the home shard: slots lent to other shards, by shard. A borrower that is lent fewer than before may use the
+   * larger slice until it has taken the smaller one: so the larger one counts until the borrower says that it has, or
+   * until its own end.
    */
   readonly lent = new Map<number, readonly Slice[]>();
+  /** In the home shard: the number of the last slice that it lent. */
+  sliceNo = 0;
   /** Elsewhere: the slice that the home shard has lent. */
   slice = { slots: 0, untilMs: 0 };
   /** Out of quota: its queues are out of the running. */
@@ -55,10 +62,11 @@ export class Tenant {
   agendaAt = -1;
   agendaSlot = 0;
 
-  constructor(name: string, ordinal: number, home: number) {
+  constructor(name: string, ordinal: number, home: number, account: Account) {
     this.name = name;
     this.ordinal = ordinal;
     this.home = home;
+    this.account = account;
   }
 }
 
@@ -113,6 +121,7 @@ export class Job {
   stagesOpen: number;
   /** Claims whose executor may still be running something of this job, those without a say included. */
   claims = 0;
+  /** What all of it weighs in memory: see weigh.ts. */
   bytes = 0;
   nextTodo: Job | Stage | null | undefined;
   agendaAt = -1;
@@ -217,6 +226,8 @@ export class Task {
   phase: TaskPhase = "READY";
   generation = 1;
   attempts = 0;
+  /** Attempts of this generation that ran out of memory: the next may be given more. */
+  outOfMemory = 0;
   claim: Claim | undefined;
   /** A second live attempt, where speculation is allowed. */
   second: Claim | undefined;
@@ -293,6 +304,7 @@ export class Executor {
   /** The last reserve and what it was granted, so that it can be answered again. */
   nonce = "";
   granted: number[] = [];
+  bytes = 0;
   agendaAt = -1;
   agendaSlot = 0;
 

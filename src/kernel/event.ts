@@ -33,6 +33,11 @@ export type Event =
       readonly borrower: number;
       readonly slots: number;
       readonly untilMs: number;
+      /** The slice's number, which grows. */
+      readonly slice?: number;
+      /** The slice that the borrower goes by: those with smaller numbers count no more. */
+      readonly holds?: number;
+      readonly at?: number;
     }
   | { readonly kind: "quota-taken"; readonly tenant: string; readonly slots: number; readonly untilMs: number }
   | {

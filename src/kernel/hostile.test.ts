@@ -284,7 +284,6 @@ describe("every kind of refusal can be met", () => {
     meet("executor-drained", "drain ada\nreserve ada");
     meet("queue-full", "tenant acme queued=1\nsubmit j : a[x,y]");
     meet("shard-full", "submit j : a[x]", { jobsMax: 0 });
-    meet("tenant-mismatch", "submit j : a[x]\ncancel j tenant=other");
     const broken = step(createState(0, defaultLimits), null as never, 1);
     equal(!broken.ok && broken.rejection.kind, "broken");
     seen.add("broken");
@@ -306,7 +305,6 @@ describe("every kind of refusal can be met", () => {
       "executor-drained": true,
       "queue-full": true,
       "shard-full": true,
-      "tenant-mismatch": true,
       broken: true,
     };
     deepEqual([...seen].toSorted(), Object.keys(all).toSorted());

@@ -5,8 +5,12 @@ export type Limits = {
   readonly tasksPerStageMax: number;
   readonly tasksMax: number;
   readonly jobsMax: number;
-  /** Of what the shard keeps in memory, estimated. */
+  /** Of what the shard keeps in memory, estimated, unless it shares the memory of others: see memory.ts. */
   readonly stateBytesMax: number;
+  /** Of one tenant, in all shards that share the memory; 0 for as much as is left for others. */
+  readonly tenantBytesMax: number;
+  /** Tasks of one tenant that may wait, unless `set-tenant` says otherwise; 0 for no limit. */
+  readonly queuedMax: number;
   readonly specBytesMax: number;
   readonly resultBytesMax: number;
   readonly publishBytesMax: number;
@@ -18,6 +22,10 @@ export type Limits = {
   /** Of one result. They lie in memory and in the log, and travel in one message. */
   readonly digestsMax: number;
   readonly labelsMax: number;
+  /** Of all labels of one list together. */
+  readonly labelsLengthMax: number;
+  /** Why something failed or is to stop, in words. */
+  readonly messageLengthMax: number;
   readonly classesMax: number;
   readonly stepsMax: number;
   readonly stepsPerTaskMax: number;
@@ -33,8 +41,11 @@ export type Limits = {
   readonly keyRetentionMs: number;
   /** How many request keys stay in memory; the journal keeps all of them for their time. */
   readonly keysInMemoryMax: number;
+  readonly keyBytesInMemoryMax: number;
   readonly tenantsMax: number;
   readonly executorsMax: number;
+  /** So many are let in although memory is full. */
+  readonly executorsAlways: number;
   /** How far past the head of a queue a preferred task is looked for. */
   readonly preferLookahead: number;
   /** How many consecutive failures of the executor's own making drain it, and for how long. */
@@ -62,7 +73,9 @@ export const defaultLimits: Limits = {
   tasksPerStageMax: 100_000,
   tasksMax: 2_000_000,
   jobsMax: 2_000_000,
-  stateBytesMax: 2 * KiB * KiB * KiB,
+  stateBytesMax: KiB * KiB * KiB,
+  tenantBytesMax: 0,
+  queuedMax: 200_000,
   specBytesMax: 64 * KiB,
   resultBytesMax: 64 * KiB,
   publishBytesMax: 2 * KiB,
@@ -71,6 +84,8 @@ export const defaultLimits: Limits = {
   nameLengthMax: 256,
   digestsMax: 50_000,
   labelsMax: 64,
+  labelsLengthMax: 4 * KiB,
+  messageLengthMax: 4 * KiB,
   classesMax: 10_000,
   stepsMax: 256,
   stepsPerTaskMax: 10_000,
@@ -85,8 +100,10 @@ export const defaultLimits: Limits = {
   jobDeadlineMsMax: 35 * 24 * hour,
   keyRetentionMs: 24 * hour,
   keysInMemoryMax: 200_000,
+  keyBytesInMemoryMax: 64 * KiB * KiB,
   tenantsMax: 100_000,
   executorsMax: 100_000,
+  executorsAlways: 1_000,
   preferLookahead: 16,
   executorFailuresMax: 5,
   executorDrainMs: 5 * 60_000,

@@ -157,6 +157,8 @@ export type Grant = {
   readonly graceMs: number;
   readonly attemptMs: number;
   readonly effects: "pure" | "outside";
+  /** How many attempts of the task ran out of memory. Undefined from an older shard, which does not count. */
+  readonly outOfMemory?: number | undefined;
 };
 
 /** One claim as `renew` tells it back. */

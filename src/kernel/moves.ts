@@ -3,10 +3,11 @@
  * what happened and nothing is ever found by scanning.
  */
 import { assert } from "#base/assert.ts";
-import type { Claim, Job, Slice, Stage, Task, Tenant } from "./entities.ts";
+import type { Claim, Gate, Job, Slice, Stage, Task, Tenant } from "./entities.ts";
 import { lockOf, type LockHolder } from "./locks.ts";
 import type { TaskPhase } from "./model.ts";
 import type { State } from "./state.ts";
+import { bytesOfJob, bytesOfNames, bytesOfText, claimBytes } from "./weigh.ts";
 
 export const isTaskOver = (phase: TaskPhase): boolean =>
   phase === "SUCCEEDED" || phase === "FAILED" || phase === "CANCELLED";
@@ -41,6 +42,27 @@ export function checkQuota(state: State, tenant: Tenant): void {
 /** Copy-on-write: a snapshot being taken keeps what a thing was when it began. */
 export function beforeChange(state: State, thing: Task | Stage | Job): void {
   state.capture?.keep(thing);
+}
+
+/** Counts all of the job anew: after a change that touches most of it. */
+export function reweigh(state: State, job: Job): void {
+  state.grow(job, bytesOfJob(job) - job.bytes);
+}
+
+export function setReason(state: State, thing: Job | Stage, reason: string): void {
+  const job = "job" in thing ? thing.job : thing;
+  state.grow(job, bytesOfText(reason) - bytesOfText(thing.reason));
+  thing.reason = reason;
+}
+
+export const gateOf = (stage: Stage): Gate => (stage.gate ??= { signals: [], seen: 0, waitsFor: [] });
+
+/** The signals that the stage's planner waits for; none for most. */
+export function waitFor(state: State, stage: Stage, names: readonly string[]): void {
+  if (!stage.gate && names.length === 0) return;
+  const gate = gateOf(stage);
+  state.grow(stage.job, bytesOfNames(names) - bytesOfNames(gate.waitsFor));
+  gate.waitsFor = names;
 }
 
 /** Puts a task in line, or back in line. */
@@ -116,6 +138,7 @@ export function dropClaim(state: State, claim: Claim): void {
   state.claims -= 1;
   task.stage.claims -= 1;
   task.stage.job.claims -= 1;
+  state.grow(task.stage.job, -claimBytes);
   state.endedClaim = claim;
   const { stage } = task;
   if (stage.claims === 0 && stage.lockState === "held") lockMayBeFree(state, { job: stage.job, stage });

@@ -174,7 +174,7 @@ describe("signals", () => {
   test("go to a stage of a live job, once per id, and are the tenant's own", () => {
     specify(`
       submit j : a[?]                  -> job 1 new; a/plan a READY, j RUNNING
-      signal j a go id=1 tenant=other  -> REFUSED tenant-mismatch job=1
+      signal j a go id=1 tenant=other  -> REFUSED job-unknown job=1
       signal j 7 go id=1               -> REFUSED stage-unknown job=1 stage=7
       signal j a go id=1               -> recorded
       cancel j                         -> phase=CANCELLING; a/plan a j CANCELLED

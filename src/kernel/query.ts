@@ -19,10 +19,12 @@ export type Query =
       readonly kind: "plan-inputs";
       readonly task: number;
       readonly token: number;
+      readonly tenant?: string;
       readonly from?: { readonly stage: number; readonly index: number };
       readonly limit: number;
     }
-  | { readonly kind: "executors" }
+  /** With a tenant: those that serve it. */
+  | { readonly kind: "executors"; readonly tenant?: string }
   | { readonly kind: "stats" };
 
 /** Few lines are answered: whoever wants to know of one task of many names it. */

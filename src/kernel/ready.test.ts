@@ -24,7 +24,7 @@ class World {
   #tasks = 0;
 
   tenant(name: string, ordinal = 0): Tenant {
-    return new Tenant(name, ordinal, 0);
+    return new Tenant(name, ordinal, 0, { bytes: 0, shards: 1 });
   }
 
   task(tenant: Tenant, priority = 0, requires: readonly string[] = [], affinity?: string): Task {

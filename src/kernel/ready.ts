@@ -12,7 +12,7 @@ import { insert, isBefore, listOf, older, ReadyClass, shareOf, unlink } from "./
 import type { PriorityList, TenantQueue } from "./ready-queue.ts";
 
 const classesIdleMax = 1_000;
-const signaturesMax = 10_000;
+const signaturesMax = 1_000;
 
 export class ReadyIndex {
   #classes = new Map<string, ReadyClass>();

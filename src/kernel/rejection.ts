@@ -23,7 +23,6 @@ export type Rejection =
   | { readonly kind: "queue-full"; readonly tenant: string; readonly queuedMax: number; readonly retryAfterMs: number }
   /** The shard has no room for more work: memory, or history too far behind. */
   | { readonly kind: "shard-full"; readonly what: string; readonly retryAfterMs: number }
-  | { readonly kind: "tenant-mismatch"; readonly job: number }
   /** The command made `decide` throw (K12); the state is as it was before. */
   | { readonly kind: "broken"; readonly why: string };
 

@@ -21,7 +21,8 @@ export type Replies = {
   drain: { readonly draining: boolean };
   resume: { readonly resumed: boolean };
   "set-tenant": { readonly changed: boolean };
-  "lend-quota": { readonly slots: number; readonly forMs: number };
+  /** `slice` names it, for `holds`. A shard of an older version does not name it. */
+  "lend-quota": { readonly slots: number; readonly forMs: number; readonly slice?: number | undefined };
   "take-quota": { readonly slots: number };
   /** False when nothing of the kind was waiting: it has been said before, or the result was invalidated. */
   published: { readonly published: boolean };

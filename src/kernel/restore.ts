@@ -1,8 +1,9 @@
 /** Reads a snapshot back: the things themselves from its rows, then every index from the things. */
 import { assert, must } from "#base/assert.ts";
 import { Fault } from "#base/fault.ts";
-import { keyBytes, templateOf } from "./apply-job.ts";
+import { templateOf } from "./apply-job.ts";
 import { file, toOutbox } from "./apply-publish.ts";
+import { ranOutOfMemory } from "./apply-task.ts";
 import { snapshotVersion } from "./capture.ts";
 import { Claim, Job, Stage, type StageShape, Task } from "./entities.ts";
 import type { Limits } from "./limits.ts";
@@ -17,11 +18,28 @@ import {
   isJobOver,
   isStageOver,
   isTaskOver,
+  reweigh,
 } from "./moves.ts";
 import { createState, type State } from "./state.ts";
+import { bytesOfKey } from "./weigh.ts";
 
 /* oxlint-disable typescript/no-explicit-any -- rows are what capture.ts wrote; their checksums were verified before */
 type Row = any[];
+
+export type SnapshotRows = readonly Row[];
+
+export const rowsOf = (chunk: string): SnapshotRows => JSON.parse(chunk) as Row[];
+
+/** Where the specs of jobs and tasks stand in their rows. */
+const specAt: Readonly<Record<string, number>> = { J: 5, T: 6 };
+
+/** Puts other texts in the place of specs; changes the rows. */
+export function mapRows(rows: SnapshotRows, map: (text: string) => string): void {
+  for (const row of rows) {
+    const at = specAt[row[0] as string];
+    if (at !== undefined) row[at] = map(row[at] as string);
+  }
+}
 
 export class Restorer {
   readonly #state: State;
@@ -38,7 +56,11 @@ export class Restorer {
   }
 
   add(chunk: string): void {
-    for (const row of JSON.parse(chunk) as Row[]) this.#row(row);
+    this.addRows(rowsOf(chunk));
+  }
+
+  addRows(rows: SnapshotRows): void {
+    for (const row of rows) this.#row(row);
   }
 
   finish(): State {
@@ -55,7 +77,10 @@ export class Restorer {
       checkQuota(state, tenant);
     }
     state.ready.virtual = this.#virtual;
-    for (const job of state.jobs.values()) unsettle(state, job);
+    for (const job of state.jobs.values()) {
+      reweigh(state, job);
+      unsettle(state, job);
+    }
     return state;
   }
 
@@ -76,7 +101,7 @@ export class Restorer {
 
   #key([, key, job, payloadHash, untilMs]: Row): void {
     this.#state.keys.set(key, { job, payloadHash, untilMs });
-    this.#state.bytes += keyBytes;
+    this.#state.weighKey(bytesOfKey(key, { payloadHash }));
   }
 
   #header([, version, facts]: Row): void {
@@ -90,9 +115,9 @@ export class Restorer {
     this.#begun = true;
   }
 
-  #tenant([, name, weight, runningMax, queuedMax, home, virtual, lent, slice]: Row): void {
+  #tenant([, name, weight, runningMax, queuedMax, home, virtual, lent, slice, sliceNo = 0]: Row): void {
     const tenant = this.#state.tenant(name);
-    Object.assign(tenant, { weight, runningMax, queuedMax, home, virtual, slice });
+    Object.assign(tenant, { weight, runningMax, queuedMax, home, virtual, slice, sliceNo });
     for (const [borrower, given] of lent) tenant.lent.set(borrower, given);
     const ends = [...[...tenant.lent.values()].flat(), tenant.slice]
       .map(({ untilMs }) => untilMs)
@@ -103,16 +128,18 @@ export class Restorer {
   #executor([, id, drained, failures, nonce, granted, silent]: Row): void {
     const executor = this.#state.executor(id);
     Object.assign(executor, { drained: drained ?? undefined, failures, nonce, granted });
+    this.#state.weighExecutor(executor);
     for (const row of silent) this.#silent.push({ executor: id, row });
   }
 
   #job(row: Row): void {
     const [, no, tenantName, door, name, spec, at, deadlineAtMs, stages, phase, reason, priority, endedAtMs] = row;
-    const [bytes, stagesOpen, rare] = row.slice(13);
+    // What it weighed (13) was another program's estimate: it is weighed anew when all of it is there.
+    const [stagesOpen, rare] = row.slice(14);
     const state = this.#state;
     const tenant = state.tenant(tenantName);
     const job = new Job(no, tenant, { door, name, spec, priority, at, deadlineAtMs, stages });
-    Object.assign(job, { phase, reason, endedAtMs, bytes, stagesOpen });
+    Object.assign(job, { phase, reason, endedAtMs, stagesOpen });
     job.stages = Array.from<Stage>({ length: stages });
     if (rare) {
       const { mergeKey, lock, audience, reuse, cancelled, orphans = [] } = rare;
@@ -122,7 +149,6 @@ export class Restorer {
       if (audience) job.audience = { ...audience, subscribers: new Set(audience.subscribers) };
     }
     state.jobs.set(no, job);
-    state.bytes += bytes;
     tenant.jobs += 1;
     if (isJobOver(job)) return;
     state.liveJobs += 1;
@@ -177,6 +203,8 @@ export class Restorer {
   #rareOf(task: Task, rare: Row[number]): void {
     const { claims, result, resultToken, last, steps, speculated, unpublishedSinceMs } = rare;
     Object.assign(task, { result, resultToken, last, steps, speculated });
+    // Older snapshots do not count: they only say how the last attempt ended.
+    task.outOfMemory = rare.outOfMemory ?? (last && ranOutOfMemory(last) ? 1 : 0);
     if (unpublishedSinceMs !== undefined) toOutbox(this.#state, task, unpublishedSinceMs);
     for (const row of claims) {
       const claim = this.#claim(task, row);

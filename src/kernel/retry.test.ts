@@ -1,5 +1,7 @@
-import { equal, ok } from "node:assert/strict";
+import { deepEqual, equal, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
+import { must } from "#base/assert.ts";
+import { grantOf } from "./decide-claim.ts";
 import { backoffMs } from "./decide-finish.ts";
 import { specify, Transcript } from "./transcript.ts";
 
@@ -19,6 +21,22 @@ describe("K4: work is requeued only from an expired or retryable attempt, and it
       fail ada x token=1       -> REFUSED token-stale task=1 offered=1 current=2
       commit ada x             -> committed generation=1; x SUCCEEDED, a COMPLETED, j SUCCEEDED
     `);
+  });
+
+  test("a grant says how many attempts ran out of memory, and not how many were lost", () => {
+    const t = new Transcript();
+    const counts: (number | undefined)[] = [];
+    t.say("submit j : a[x,y];tries=9");
+    for (const line of ["+10s", "fail ada x out-of-memory", "fail ada x preempted", "fail ada x out-of-memory"]) {
+      t.say("reserve ada start");
+      counts.push(grantOf(must(t.task("x").claim, "a claim")).outOfMemory);
+      t.say(line);
+      t.say("+1m");
+    }
+    deepEqual([...counts, t.task("x").outOfMemory], [0, 0, 1, 1, 2]);
+    // The next generation starts afresh, as with its attempts.
+    for (const line of ["reserve ada start", "commit ada x", "invalidate x"]) t.say(line);
+    deepEqual([t.task("x").attempts, t.task("x").outOfMemory], [0, 0]);
   });
 
   test("attempts are bounded, also those that ended with their executor", () => {

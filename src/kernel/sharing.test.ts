@@ -1,5 +1,6 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
+import { apply } from "./apply.ts";
 import type { Submit } from "./command.ts";
 import type { Claim } from "./entities.ts";
 import { specify, Transcript } from "./transcript.ts";
@@ -244,10 +245,10 @@ describe("quotas", () => {
     `);
     home.specify(`
       submit j : a[x*9]                    -> job 1 new; 9 READY, a j RUNNING
-      lend acme to=1 want=3 for=10s        -> slots=2 forMs=10000
+      lend acme to=1 want=3 for=10s        -> slots=2 forMs=10000 slice=1000000
       reserve ada n=9                      -> x1#1 x2#2; x1 x2 CLAIMED
-      lend acme to=1 want=9 running=2      -> slots=2 forMs=10000
-      lend acme to=2 want=9                -> slots=0 forMs=10000
+      lend acme to=1 want=9 running=2      -> slots=2 forMs=10000 slice=1000001
+      lend acme to=2 want=9                -> slots=0 forMs=10000 slice=1000002
       +10s                                 -> x1 x2 RETRY_PENDING
       +1s                                  -> x1 x2 READY
       reserve ada n=9                      -> x1#3 x2#4 x3#5 x4#6; x1 x2 x3 x4 CLAIMED
@@ -278,18 +279,96 @@ describe("quotas", () => {
   test("a home shard without work of its own lends all; fewer slots count when the borrower must know", () => {
     const { home } = pair();
     home.specify(`
-      lend acme to=1 want=9             -> slots=4 forMs=10000
-      lend acme to=2 want=9             -> slots=0 forMs=10000
+      lend acme to=1 want=9             -> slots=4 forMs=10000 slice=1000000
+      lend acme to=2 want=9             -> slots=0 forMs=10000 slice=1000001
       +5s                               ->
-      lend acme to=1 want=0 running=3   -> slots=3 forMs=10000
-      lend acme to=2 want=9             -> slots=0 forMs=10000
+      lend acme to=1 want=0 running=3   -> slots=3 forMs=10000 slice=1005000
+      lend acme to=2 want=9             -> slots=0 forMs=10000 slice=1005001
       +5s                               ->
-      lend acme to=2 want=9             -> slots=1 forMs=10000
-      lend acme to=1 want=1 running=1   -> slots=1 forMs=10000
-      lend acme to=2 want=9 running=1   -> slots=1 forMs=10000
+      lend acme to=2 want=9             -> slots=1 forMs=10000 slice=1010000
+      lend acme to=1 want=1 running=1   -> slots=1 forMs=10000 slice=1010001
+      lend acme to=2 want=9 running=1   -> slots=1 forMs=10000 slice=1010002
       +5s                               ->
-      lend acme to=2 want=9 running=1   -> slots=2 forMs=10000
+      lend acme to=2 want=9 running=1   -> slots=2 forMs=10000 slice=1015000
     `);
+  });
+
+  test("what a borrower gives back is lent to others as soon as it says that it goes by the smaller slice", () => {
+    const { home } = pair();
+    home.specify(`
+      lend acme to=1 want=4                       -> slots=4 forMs=10000 slice=1000000
+      lend acme to=1 want=0 running=1             -> slots=1 forMs=10000 slice=1000001
+      # Until it has taken the smaller slice it may use the larger one.
+      lend acme to=2 want=9                       -> slots=0 forMs=10000 slice=1000002
+      # Meanwhile it has granted one more under the larger one: that is covered.
+      lend acme to=1 want=0 running=2 holds=1000001 -> slots=2 forMs=10000 slice=1000003
+      lend acme to=2 want=9                       -> slots=2 forMs=10000 slice=1000004
+    `);
+  });
+
+  test("a borrower that needs no quota any more leaves all of it to the others, and its part of what is shared", () => {
+    const { home } = pair();
+    home.specify(`
+      lend acme to=1 want=4                    -> slots=4 forMs=10000 slice=1000000
+      lend acme to=1 want=0                    -> slots=0 forMs=0 slice=1000001
+      lend acme to=2 want=4                    -> slots=0 forMs=10000 slice=1000002
+      lend acme to=1 want=0 holds=1000001      -> slots=0 forMs=0 slice=1000003
+      lend acme to=2 want=4                    -> slots=4 forMs=10000 slice=1000004
+    `);
+    equal(home.state.tenants.get("acme")?.lent.size, 1);
+  });
+
+  test("the slice that a borrower says it goes by counts itself until the borrower says it goes by the next", () => {
+    const { home } = pair();
+    home.specify(`
+      lend acme to=1 want=4               -> slots=4 forMs=10000 slice=1000000
+      lend acme to=1 want=2               -> slots=2 forMs=10000 slice=1000001
+      lend acme to=1 want=1 holds=1000001 -> slots=1 forMs=10000 slice=1000002
+      lend acme to=2 want=9 running=4     -> slots=2 forMs=10000 slice=1000003
+    `);
+  });
+
+  test("the home shard goes on with its own work when its slots come back", () => {
+    const { home } = pair();
+    home.specify(`
+      lend acme to=1 want=4               -> slots=4 forMs=10000 slice=1000000
+      submit j : a[x*9]                   -> job 1 new; 9 READY, a j RUNNING
+      reserve ada n=9                     -> nothing
+      lend acme to=1 want=0               -> slots=0 forMs=0 slice=1000001
+      reserve ada n=9                     -> nothing
+      lend acme to=1 want=0 holds=1000001 -> slots=0 forMs=0 slice=1000002
+      reserve ada n=9                     -> x1#1 x2#2 x3#3 x4#4; x1 x2 x3 x4 CLAIMED
+    `);
+  });
+
+  test("a message that was long on its way takes nothing back that was lent after it was sent", () => {
+    const { home } = pair();
+    home.specify(`
+      lend acme to=1 want=1               -> slots=1 forMs=10000 slice=1000000
+      lend acme to=1 want=4               -> slots=4 forMs=10000 slice=1000001
+      lend acme to=1 want=0 holds=1000000 -> slots=0 forMs=0 slice=1000002
+      lend acme to=2 want=9               -> slots=0 forMs=10000 slice=1000003
+    `);
+  });
+
+  test("slices without a number, of an older version, count until their end", () => {
+    const { home } = pair();
+    apply(home.state, { kind: "quota-lent", tenant: "acme", borrower: 1, slots: 3, untilMs: home.nowMs + 10_000 });
+    home.specify(`
+      lend acme to=1 want=0 holds=1000009 -> slots=0 forMs=0 slice=1000000
+      lend acme to=2 want=9               -> slots=1 forMs=10000 slice=1000001
+      +10s                                ->
+      lend acme to=2 want=9               -> slots=4 forMs=10000 slice=1010000
+    `);
+  });
+
+  test("slices that ended are not kept", () => {
+    const { home } = pair();
+    for (const want of [4, 3, 2, 1]) {
+      home.say(`lend acme to=1 want=${want} for=1s`);
+      home.say("+2s");
+    }
+    equal(home.state.tenants.get("acme")?.lent.get(1)?.length, 1);
   });
 
   test("only the home of a tenant with a quota lends, and not to itself", () => {

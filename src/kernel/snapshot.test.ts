@@ -40,6 +40,9 @@ describe("snapshots", () => {
       "commit bea y",
       "reserve bea",
       "fail bea b/plan out-of-memory",
+      "+1m",
+      "reserve bea",
+      "fail bea b/plan preempted",
       "drain dot reason=moving",
     ])
       t.say(line);
@@ -47,6 +50,9 @@ describe("snapshots", () => {
     deepEqual(step(back, { kind: "resume", executor: "nobody" }, t.nowMs).events, []);
     deepEqual(checkState(back), []);
     deepEqual(factsOf(back), factsOf(t.state));
+    const outOfMemory = (state: State): number[] => [...state.tasks.values()].map((task) => task.outOfMemory);
+    deepEqual(outOfMemory(back), outOfMemory(t.state));
+    deepEqual(new Set(outOfMemory(back)), new Set([0, 1]));
     deepEqual(snapshotOf(back).join(), snapshotOf(readBack(snapshotOf(back))).join());
   });
 
@@ -104,6 +110,18 @@ describe("snapshots", () => {
     equal(t.state.capture, undefined);
     t.say("reserve ada");
     deepEqual(factsOf(readBack(snapshotOf(t.state))), factsOf(t.state));
+  });
+
+  test("an older one, which does not count attempts that ran out of memory, tells by how the last one ended", () => {
+    const older = (...ends: readonly string[]): number | undefined => {
+      const t = new Transcript();
+      t.say("submit i : a[x];tries=9");
+      for (const end of ends) for (const line of ["reserve ada", `fail ada x ${end}`, "+1m"]) t.say(line);
+      equal(t.task("x").outOfMemory, ends.filter((end) => end === "out-of-memory").length);
+      const chunks = snapshotOf(t.state).map((chunk) => chunk.replace(/,"outOfMemory":\d+/, ""));
+      return [...readBack(chunks).tasks.values()][0]?.outOfMemory;
+    };
+    deepEqual([older("out-of-memory"), older("preempted"), older("preempted", "out-of-memory")], [1, 0, 1]);
   });
 
   test("what is not one is refused", () => {

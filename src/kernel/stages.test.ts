@@ -179,7 +179,7 @@ describe("cancelling", () => {
   test("cancelling is the tenant's own", () => {
     specify(`
       submit j : a[x]          -> job 1 new; x READY, a j RUNNING
-      cancel j tenant=other    -> REFUSED tenant-mismatch job=1
+      cancel j tenant=other    -> REFUSED job-unknown job=1
       cancel 9                 -> REFUSED job-unknown job=9
       cancel j tenant=acme     -> phase=CANCELLING; x a j CANCELLED
     `);

@@ -7,11 +7,13 @@ import type { Capture } from "./capture.ts";
 import type { Limits } from "./limits.ts";
 import type { Locks } from "./locks.ts";
 import { createLocks } from "./locks.ts";
+import { Memory } from "./memory.ts";
 import type { TaskTemplate } from "./model.ts";
 import { Numbered } from "./numbered.ts";
 import { ReadyIndex } from "./ready.ts";
 import type { ReadyClass } from "./ready-queue.ts";
 import { Todo } from "./todo.ts";
+import { bytesOfExecutor, bytesOfTenant } from "./weigh.ts";
 
 export type KeyBinding = { readonly job: number; readonly payloadHash: string; readonly untilMs: number };
 export type Due = Task | Claim | Job | Tenant | Executor;
@@ -45,7 +47,11 @@ export class State {
   readonly faults: string[] = [];
   liveJobs = 0;
   claims = 0;
+  /** What all of it weighs in memory, estimated; of that, the request keys. */
   bytes = 0;
+  keyBytes = 0;
+  /** What it may weigh: by itself, or together with other shards. */
+  memory: Memory;
   /** The claim that the last event ended, for whoever writes history. */
   endedClaim: Claim | undefined;
   /** Claims that the last event took the say from, though it was about something else. */
@@ -57,10 +63,52 @@ export class State {
   /** The ones used last: most jobs look like the one before. */
   lastTemplate: TaskTemplate | undefined;
   lastShape: StageShape | undefined;
+  #nextOrdinal = 0;
 
   constructor(shard: number, limits: Limits) {
     this.shard = shard;
     this.limits = limits;
+    this.memory = new Memory(limits.stateBytesMax);
+  }
+
+  /** From here on the shard's limit is that of all who share this memory. */
+  shareMemory(memory: Memory): void {
+    const before = this.memory;
+    before.bytes -= this.bytes;
+    this.memory = memory;
+    memory.bytes += this.bytes;
+    for (const tenant of this.tenants.values()) {
+      tenant.account.bytes -= tenant.bytes;
+      before.close(tenant.name);
+      tenant.account = memory.open(tenant.name);
+      tenant.account.bytes += tenant.bytes;
+    }
+  }
+
+  /** The job weighs so much more, or less. */
+  grow(job: Job, bytes: number): void {
+    job.bytes += bytes;
+    job.tenant.bytes += bytes;
+    job.tenant.account.bytes += bytes;
+    this.weigh(bytes);
+  }
+
+  /** Something that is no job's weighs so much more, or less. */
+  weigh(bytes: number): void {
+    this.bytes += bytes;
+    this.memory.bytes += bytes;
+  }
+
+  weighKey(bytes: number): void {
+    this.keyBytes += bytes;
+    this.weigh(bytes);
+  }
+
+  /** After a change of what the shard knows of it. */
+  weighExecutor(executor: Executor): void {
+    const bytes = bytesOfExecutor(executor);
+    this.weigh(bytes - executor.bytes);
+    executor.bytes = bytes;
   }
 
   /** Requirement classes that got ready work; whoever holds waiting executors clears it. */
@@ -88,10 +136,22 @@ export class State {
   tenant(name: string): Tenant {
     let tenant = this.tenants.get(name);
     if (!tenant) {
-      tenant = new Tenant(name, this.tenants.size, this.shard);
+      tenant = new Tenant(name, this.#nextOrdinal++, this.shard, this.memory.open(name));
       this.tenants.set(name, tenant);
+      this.weigh(bytesOfTenant(name));
     }
     return tenant;
+  }
+
+  /** Its last job has gone. One of whom nothing was set is forgotten, and known again with its next job. */
+  mayForget(tenant: Tenant): void {
+    const { name, jobs, weight, runningMax, queuedMax, lent, slice, agendaAt, queues } = tenant;
+    const isIdle = jobs === 0 && queues.size === 0 && agendaAt === -1;
+    const isPlain = weight === 1 && runningMax === 0 && queuedMax === 0 && lent.size === 0 && slice.untilMs === 0;
+    if (!isIdle || !isPlain) return;
+    this.tenants.delete(name);
+    this.memory.close(name);
+    this.weigh(-bytesOfTenant(name));
   }
 
   executor(id: string): Executor {
@@ -99,6 +159,7 @@ export class State {
     if (!executor) {
       executor = new Executor(id);
       this.executors.set(id, executor);
+      this.weighExecutor(executor);
     }
     return executor;
   }

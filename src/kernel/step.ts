@@ -21,6 +21,7 @@ import { settleLock } from "./settle-locks.ts";
 import type { Rejection } from "./rejection.ts";
 import type { Reply } from "./reply.ts";
 import type { State } from "./state.ts";
+import { bytesOfKey } from "./weigh.ts";
 
 /** What came of a command. `changes` is how many events there were; they are listed only where nobody observed them. */
 export type Outcome =
@@ -157,13 +158,16 @@ function tick(work: Work): Outcome {
 function oldKeys(state: State, nowMs: number): readonly SoftEvent[] {
   // A snapshot that is being written still has to write them: they wait for it (K1).
   if (state.capture) return [];
-  const { keysInMemoryMax, tickStepsMax } = state.limits;
+  const { keysInMemoryMax, keyBytesInMemoryMax, tickStepsMax } = state.limits;
+  let bytes = state.keyBytes;
   let count = 0;
   let elsewhereUntilMs = 0;
-  for (const { untilMs } of state.keys.values()) {
-    const tooMany = state.keys.size - count > keysInMemoryMax;
+  for (const [key, bound] of state.keys) {
+    const { untilMs } = bound;
+    const tooMany = state.keys.size - count > keysInMemoryMax || bytes > keyBytesInMemoryMax;
     if (count >= tickStepsMax * 10 || (untilMs > nowMs && !tooMany)) break;
-    if (untilMs > nowMs) elsewhereUntilMs = untilMs;
+    if (untilMs > nowMs) elsewhereUntilMs = Math.max(elsewhereUntilMs, untilMs);
+    bytes -= bytesOfKey(key, bound);
     count += 1;
   }
   return count === 0 ? [] : [{ kind: "keys-let-go", count, elsewhereUntilMs }];

@@ -287,7 +287,7 @@ describe("a submission that only joins begins nothing", () => {
 describe("a full shard says no before it is in trouble", () => {
   const full = (limits: object, text: string): void => new Transcript({ limits }).specify(text);
 
-  test("tenants, jobs, tasks, memory and classes", () => {
+  test("tenants, jobs, tasks and classes", () => {
     full(
       { tenantsMax: 1 },
       `
@@ -307,7 +307,6 @@ describe("a full shard says no before it is in trouble", () => {
     `,
     );
     full({ tasksMax: 2 }, "submit j : a[x*3] -> REFUSED shard-full what=tasks retryAfterMs=1000");
-    full({ stateBytesMax: 1_000 }, "submit j : a[x] -> REFUSED shard-full what=memory retryAfterMs=1000");
     full(
       { classesMax: 1 },
       `

@@ -141,8 +141,11 @@ export class Chance {
         const [weight, runningMax, queuedMax] = [random.between(1, 3), random.pick([0, 0, 2, 4]), random.pick([0, 50])];
         return { kind, tenant, weight, runningMax, queuedMax, home: random.below(2) };
       }
-      case "lend-quota":
-        return { kind, tenant, borrower: 1, want: random.below(3), running: 0, forMs: random.between(1, 5_000) };
+      case "lend-quota": {
+        const [want, forMs] = [random.below(3), random.between(1, 5_000)];
+        const holds = want === 2 ? undefined : (this.#state.tenants.get(tenant)?.sliceNo ?? 0);
+        return { kind, tenant, borrower: 1, want, running: 0, forMs, holds };
+      }
       case "take-quota":
         return { kind, tenant, slots: random.below(4), forMs: random.between(1, 5_000) };
       case "take-over":

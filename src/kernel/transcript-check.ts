@@ -2,11 +2,12 @@
  * Test support: everything that must hold of a state between two commands, by recounting what the kernel counts as
  * it goes, and by looking at every index from the other side.
  */
-import { keyBytes, mergeKeyOf } from "./apply-job.ts";
+import { mergeKeyOf } from "./apply-job.ts";
 import type { Claim, Executor, Job, Stage, Task, Tenant } from "./entities.ts";
 import { isIn, isOver } from "./locks.ts";
 import { isJobOver, isStageOver, isTaskOver, slotsOf } from "./moves.ts";
 import type { Due, State } from "./state.ts";
+import { bytesOfExecutor, bytesOfJob, bytesOfKey, bytesOfTenant } from "./weigh.ts";
 
 /** Complaints; none when all is well. */
 export function checkState(state: State): string[] {
@@ -47,7 +48,13 @@ function checkTotals(state: State, { claims, same, holds }: Counted): void {
     state.liveJobs,
     count(jobs, (job) => !isJobOver(job)),
   );
-  same("bytes", state.bytes, jobs.reduce((sum, job) => sum + job.bytes, 0) + state.keys.size * keyBytes);
+  const sum = <T>(items: Iterable<T>, bytesOf: (item: T) => number): number =>
+    [...items].reduce((bytes, item) => bytes + bytesOf(item), 0);
+  const keyBytes = sum(state.keys, ([key, bound]) => bytesOfKey(key, bound));
+  same("bytes of keys", state.keyBytes, keyBytes);
+  const others = sum(state.executors.values(), bytesOfExecutor) + sum(state.tenants.keys(), bytesOfTenant);
+  same("bytes", state.bytes, sum(jobs, bytesOfJob) + keyBytes + others);
+  holds("all of it counts in the memory that it shares", state.memory.bytes >= state.bytes);
   same(
     "ready",
     state.ready.size,
@@ -106,6 +113,10 @@ function checkTenant(state: State, tenant: Tenant, { claims, same, holds }: Coun
     tenant.running,
     count(claims, (claim) => !claim.void && claim.task.stage.job.tenant === tenant),
   );
+  const jobs = [...state.jobs.values()].filter((job) => job.tenant === tenant);
+  const bytes = jobs.reduce((sum, job) => sum + bytesOfJob(job), 0);
+  same(`bytes of ${name}`, tenant.bytes, bytes);
+  holds(`all of ${name} counts in its account`, tenant.account.bytes >= bytes);
   same(
     `jobs of ${name}`,
     tenant.jobs,
@@ -159,6 +170,7 @@ function isFiledBy(state: State, item: Due, dueAtMs: number): boolean {
 function checkJob(state: State, job: Job, counted: Counted): void {
   const { same, holds, claims } = counted;
   const what = `job ${job.no}`;
+  same(`bytes of ${what}`, job.bytes, bytesOfJob(job));
   same(
     `claims of ${what}`,
     job.claims,

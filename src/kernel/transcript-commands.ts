@@ -72,6 +72,7 @@ export function adminOf(verb: string, words: readonly string[], jobOf: (name: st
         want: wholeOf(options, "want", 1),
         running: wholeOf(options, "running", 0),
         forMs: durationOf(options.get("for") ?? "10s"),
+        ...(options.has("holds") && { holds: wholeOf(options, "holds", 0) }),
       };
     case "take": {
       const forMs = durationOf(options.get("for") ?? "10s");

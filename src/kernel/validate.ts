@@ -45,14 +45,25 @@ export function wrongList(path: string, value: unknown, sizeMax: number): Wrong 
   return value.length > sizeMax ? over(path, sizeMax, value.length) : undefined;
 }
 
+/** A short list of names: labels, hints, signals. Counted together as well, for there is one in every executor. */
+export function wrongTexts(path: string, texts: unknown, limits: Limits): Wrong {
+  const wrong = wrongList(path, texts, limits.labelsMax);
+  if (wrong) return wrong;
+  let length = 0;
+  for (const text of texts as readonly unknown[]) {
+    const wrongOne = wrongText(path, text, limits.nameLengthMax, 1);
+    if (wrongOne) return wrongOne;
+    length += (text as string).length;
+  }
+  return length > limits.labelsLengthMax ? over(`length of ${path}`, limits.labelsLengthMax, length) : undefined;
+}
+
 /** Sorted and without repeats, so that equal sets look equal. */
 export function wrongLabels(path: string, labels: unknown, limits: Limits): Wrong {
-  const wrong = wrongList(path, labels, limits.labelsMax);
+  const wrong = wrongTexts(path, labels, limits);
   if (wrong) return wrong;
   let last = "";
   for (const label of labels as readonly unknown[]) {
-    const wrongLabel = wrongText(path, label, limits.nameLengthMax, 1);
-    if (wrongLabel) return wrongLabel;
     if ((label as string) <= last) return invalid(path, "must be sorted and without repeats");
     if ((label as string).includes("\u0000")) return invalid(path, "must not hold a NUL character");
     last = label as string;

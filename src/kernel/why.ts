@@ -1,4 +1,5 @@
 /** "Why is this not running?", answered from the state: what stands in the way, and how far away it is. */
+import type { OfTenant } from "./command.ts";
 import type { Job, Stage, Task } from "./entities.ts";
 import { isOver, lockKey, lockSpecOf } from "./locks.ts";
 import { isJobOver, isStageOver, isTaskOver, slotsOf } from "./moves.ts";
@@ -10,7 +11,8 @@ import type { State } from "./state.ts";
 const linesMax = 20;
 const lookMax = 100_000;
 
-export function whyOf(state: State, job: Job, nowMs: number, of: WhyOf = {}): Why[] {
+/** `of.tenant` is who asks, where it is of one tenant: it is told of no other tenant's executors. */
+export function whyOf(state: State, job: Job, nowMs: number, of: WhyOf & OfTenant = {}): Why[] {
   const lines: Why[] = [];
   for (const stage of stagesIn(state, job, of)) {
     if (lines.length >= linesMax) break;
@@ -28,7 +30,7 @@ export function whyOf(state: State, job: Job, nowMs: number, of: WhyOf = {}): Wh
     for (const task of tasks) {
       if (lines.length >= linesMax) break;
       if (of.task !== undefined && task.no !== of.task) continue;
-      if (!isTaskOver(task.phase)) line(task, whyTask(state, task, nowMs));
+      if (!isTaskOver(task.phase)) line(task, whyTask(state, task, nowMs, of));
     }
   }
   // What is left to say is of the job as a whole.
@@ -68,7 +70,7 @@ function whyBlocked(state: State, stage: Stage): WhyReason {
   return { kind: "lock", name: spec?.name ?? "", heldBy, ahead };
 }
 
-function whyTask(state: State, task: Task, nowMs: number): WhyReason {
+function whyTask(state: State, task: Task, nowMs: number, asker: OfTenant): WhyReason {
   const { stage } = task;
   const { tenant } = stage.job;
   if (task.claim) return { kind: "running", executor: task.claim.executor.id };
@@ -79,7 +81,7 @@ function whyTask(state: State, task: Task, nowMs: number): WhyReason {
     return { kind: "back-off", forMs: Math.max(0, task.dueAtMs - nowMs), lastFailure };
   }
   if (!task.list) return { kind: "parallel-max", limit: stage.shape.parallelMax };
-  const fit = whoFits(state, task, nowMs);
+  const fit = whoFits(state, task, nowMs, asker);
   if (fit.able === 0)
     return fit.drained.length > 0
       ? { kind: "drained", executors: fit.drained.slice(0, 10) }
@@ -100,6 +102,7 @@ function whoFits(
   state: State,
   task: Task,
   nowMs: number,
+  asker: OfTenant,
 ): { able: number; drained: string[]; nearest: string | undefined; missing: readonly string[] } {
   const { requires } = task.template;
   let able = 0;
@@ -115,6 +118,7 @@ function whoFits(
       else able += 1;
       continue;
     }
+    if (!isServed && asker.tenant !== undefined) continue;
     const lacks = requires.filter((label) => !offers.has(label));
     if (nearest === undefined || lacks.length < missing.length) {
       nearest = executor.id;

@@ -2,7 +2,9 @@
 
 export type RimLimits = {
   readonly packetsPerSecondMax: number;
+  /** Beyond these the stream that has been open longest is closed for a new one. */
   readonly streamsInMax: number;
+  /** From one address; IPv6: from one /64 network. */
   readonly streamsInFromOneHostMax: number;
   readonly streamsOutMax: number;
   /** Held by all streams that are being read. */

@@ -4,7 +4,8 @@
 import { connect, createServer, type Server, type Socket } from "node:net";
 import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
-import { normalHost, type Address } from "./address.ts";
+import { Lobby } from "#base/lobby.ts";
+import type { Address } from "./address.ts";
 import type { StreamMessage } from "./messages.ts";
 import type { RimLimits } from "./rim-limits.ts";
 import type { StreamReader } from "./stream-reader.ts";
@@ -32,16 +33,17 @@ export class TcpPort {
   readonly #server: Server;
   readonly #ports: TcpPorts;
   readonly #open = new Set<Socket>();
-  readonly #inByHost = new Map<string, number>();
+  readonly #in = new Lobby<Socket>();
   #out = 0;
-  #heldBytes = 0;
+  /** Streams whose message is not whole yet, and how much each holds. */
+  readonly #held = new Map<Socket, number>();
   /** Turned away because there were too many. */
   dropped = 0;
 
   private constructor(server: Server, ports: TcpPorts) {
     this.#server = server;
     this.#ports = ports;
-    server.maxConnections = ports.limits.streamsInMax;
+    server.maxConnections = 2 * ports.limits.streamsInMax; // some are being closed
     server.on("connection", (socket) => this.#accept(socket));
     server.on("drop", () => void (this.dropped += 1));
     server.on("error", (error) => ports.log(`mesh: TCP: ${error.message}`));
@@ -67,20 +69,14 @@ export class TcpPort {
   }
 
   #accept(socket: Socket): void {
-    const host = normalHost(socket.remoteAddress ?? "");
-    const fromHost = this.#inByHost.get(host) ?? 0;
     socket.on("error", () => {}); // whoever asked went away; "close" follows
-    if (fromHost >= this.#ports.limits.streamsInFromOneHostMax) {
+    const { streamsInMax: max, streamsInFromOneHostMax: perNetworkMax } = this.#ports.limits;
+    const evicted = this.#in.enter(socket, socket.remoteAddress ?? "", { max, perNetworkMax });
+    if (evicted) {
       this.dropped += 1;
-      socket.destroy();
-      return;
+      evicted.guest.destroy();
     }
-    this.#inByHost.set(host, fromHost + 1);
-    socket.once("close", () => {
-      const left = (this.#inByHost.get(host) ?? 1) - 1;
-      if (left === 0) this.#inByHost.delete(host);
-      else this.#inByHost.set(host, left);
-    });
+    socket.once("close", () => this.#in.leave(socket));
     const { streamTimeoutMs, asked, refused } = this.#ports;
     this.#read(socket, streamTimeoutMs, (outcome) => {
       const answer = "why" in outcome ? refused(outcome.why) : asked(outcome.message);
@@ -126,12 +122,11 @@ export class TcpPort {
   ): void {
     const { clock, limits, reader: makeReader } = this.#ports;
     const reader = makeReader();
-    let heldBytes = 0;
     let isDone = false;
     const finish = (outcome: { readonly message: StreamMessage } | { readonly why: string }): void => {
       if (isDone) return;
       isDone = true;
-      this.#heldBytes -= heldBytes;
+      this.#held.delete(socket);
       done(outcome);
     };
     const stop = clock.after(withinMs, () => {
@@ -141,13 +136,8 @@ export class TcpPort {
     this.#open.add(socket);
     socket.on("data", (chunk: Buffer) => {
       if (isDone) return;
-      if (this.#heldBytes + chunk.length > limits.streamBytesHeldMax) {
-        this.dropped += 1;
-        socket.destroy();
-        return;
-      }
-      heldBytes += chunk.length;
-      this.#heldBytes += chunk.length;
+      this.#held.set(socket, (this.#held.get(socket) ?? 0) + chunk.length);
+      if (this.#makeRoom(limits.streamBytesHeldMax) === socket) return;
       try {
         const message = reader.push(chunk);
         if (message) finish({ message });
@@ -158,9 +148,26 @@ export class TcpPort {
     socket.once("close", () => {
       stop();
       this.#open.delete(socket);
-      if (!isDone) this.#heldBytes -= heldBytes;
+      this.#held.delete(socket);
       isDone = true;
     });
+  }
+
+  /** When too much is held, the stream that holds the most is closed. */
+  #makeRoom(bytesMax: number): Socket | undefined {
+    let [total, most] = [0, 0];
+    let largest: Socket | undefined;
+    for (const [socket, bytes] of this.#held) {
+      total += bytes;
+      if (bytes <= most) continue;
+      most = bytes;
+      largest = socket;
+    }
+    if (total <= bytesMax || !largest) return undefined;
+    this.dropped += 1;
+    this.#held.delete(largest);
+    largest.destroy();
+    return largest;
   }
 
   async close(): Promise<void> {

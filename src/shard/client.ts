@@ -6,7 +6,7 @@ import { Fault } from "#base/fault.ts";
 import type { AttemptRow } from "#base/history-rows.ts";
 import { formatJob, formatTask, type JobRef, type ShardId } from "#base/ids.ts";
 import { hash32, type Random } from "#base/random.ts";
-import type { Submit } from "#kernel/command.ts";
+import type { OfTenant, Submit } from "#kernel/command.ts";
 import type { JobPhase, Signal } from "#kernel/model.ts";
 import type { JobView, TaskView, Why, WhyOf } from "#kernel/query.ts";
 import type { Cluster, NodeSeen, Ownership } from "#journal/journal.ts";
@@ -50,10 +50,13 @@ export type WorkClient = ExecutorClient & {
   /** Newest first, by when they were submitted; each once, whatever ends meanwhile. Paged by cursor. */
   jobs(query: JobsQuery, options?: AskOptions): Promise<JobPage>;
   task(taskId: string, options?: AskOptions): Promise<TaskView & { readonly taskId: string; readonly jobId: string }>;
-  /** Of all that is not over, or of the stage or the task named: of a wide job not everything is told. */
+  /**
+   * Of all that is not over, or of the stage or the task named: of a wide job not everything is told. With a tenant,
+   * no other tenant's executors are named: whoever hands the answer to a caller of one tenant gives that tenant.
+   */
   why(
     jobId: string,
-    options?: AskOptions & { readonly of?: WhyOf },
+    options?: AskOptions & { readonly of?: WhyOf & OfTenant },
   ): Promise<readonly (Why & { readonly taskId: string })[]>;
   /** All attempts at the tasks of a job that has ended, in the order of their tokens; none while it lives. */
   attempts(jobId: string): Promise<readonly (AttemptRow & { readonly taskId: string })[]>;

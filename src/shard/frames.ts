@@ -40,13 +40,14 @@ export function encodeFrame(kind: FrameKind, id: number, body: unknown, bytesMax
 }
 
 export class FrameDecoder {
-  readonly #bytesMax: number;
+  /** A frame that claims to be longer breaks the stream; may be changed between two frames. */
+  bytesMax: number;
   #parts: Buffer[] = [];
   #heldBytes = 0;
   #broken = false;
 
   constructor(bytesMax = frameBytesMaxDefault) {
-    this.#bytesMax = bytesMax;
+    this.bytesMax = bytesMax;
   }
 
   /** The frames that are whole now. Throws at the first one that cannot be, and ever after. */
@@ -70,10 +71,10 @@ export class FrameDecoder {
   #next(): Frame | undefined {
     if (this.#heldBytes < 4) return undefined;
     const length = this.#peek(4).readUInt32BE(0);
-    if (length < headerBytes || length > this.#bytesMax)
+    if (length < headerBytes || length > this.bytesMax)
       throw new Fault("invalid", "decode frame", {
         length,
-        bytesMax: this.#bytesMax,
+        bytesMax: this.bytesMax,
         why: "not the Millrace protocol?",
       });
     if (this.#heldBytes < 4 + length) return undefined;

@@ -4,6 +4,7 @@ import type { GrpcServer } from "#grpc/server.ts";
 import { grpcCode, GrpcError } from "#grpc/status.ts";
 import type { ServerCall } from "#grpc/server-call.ts";
 import type { AnyHandler } from "#grpc/service.ts";
+import type { Answer } from "#kernel/query.ts";
 import { Work } from "#wire/generated/millrace/work/v1/work.ts";
 import type { Message } from "#wire/message.ts";
 import type { ShardRequest, ShardResponse, ShardService, WatchRequest } from "./protocol.ts";
@@ -29,10 +30,15 @@ export type WorkServing<P> = {
 
 export type Narrow<P> = {
   request(principal: P, request: ShardRequest): ShardRequest;
-  /** What must not be refused before it is looked at: that what it names is the caller's to name. */
-  first(principal: P, request: ShardRequest): readonly ShardRequest[];
+  /** What has to be known of the work that the request names before the request is passed on. */
+  first(principal: P, request: ShardRequest): readonly First[];
   watch(principal: P, request: WatchRequest): WatchRequest;
+  /** Throws for whoever may not see which node owns which shard. */
+  map(principal: P): void;
 };
+
+/** `check` throws for what the caller may not do to what was found. */
+export type First = { readonly request: ShardRequest; readonly check: (answer: Answer) => void };
 
 export function serveWork<P>(server: GrpcServer<P>, serving: WorkServing<P>): void {
   for (const call of workCalls) {
@@ -41,14 +47,17 @@ export function serveWork<P>(server: GrpcServer<P>, serving: WorkServing<P>): vo
   }
   server.addMethod(Work.methods.watch, ((message: Parameters<typeof readWatch>[0], call: ServerCall<P>) =>
     watch(readWatch(message), call, serving)) as AnyHandler<P>);
-  server.addMethod(Work.methods.getPartitionMap, async () => writeMap(await serving.map()));
+  server.addMethod(Work.methods.getPartitionMap, async (_message, call: ServerCall<P>) => {
+    serving.narrow?.map(call.principal);
+    return writeMap(await serving.map());
+  });
 }
 
 function handlerOf<P>(work: WorkCall, serving: WorkServing<P>): AnyHandler<P> {
   return (message, call) => {
     const asked = message as ShardRequest;
     const request = serving.narrow?.request(call.principal, asked) ?? asked;
-    const first = serving.narrow?.first(call.principal, request) ?? [];
+    const first = serving.narrow?.first(call.principal, request) ?? nothing;
     const service = serviceFor(call, serving);
     const { signal } = call;
     const asking = first.length === 0 ? service.request(request, signal) : inTurn(first, request, service, signal);
@@ -67,16 +76,19 @@ function handlerOf<P>(work: WorkCall, serving: WorkServing<P>): AnyHandler<P> {
   };
 }
 
-/** The answer to the request, or to the first of what comes before it that is not answered well. */
+const nothing: readonly First[] = [];
+
+/** What is not found is refused by the request itself; when nobody could look, the request is not passed on. */
 async function inTurn(
-  first: readonly ShardRequest[],
+  first: readonly First[],
   request: ShardRequest,
   service: ShardService,
   signal: AbortSignal,
 ): Promise<ShardResponse> {
-  for (const one of first) {
-    const response = await service.request(one, signal);
-    if (response.kind !== "answer") return response;
+  for (const { request: asked, check } of first) {
+    const response = await service.request(asked, signal);
+    if (response.kind === "answer") check(response.answer);
+    else if (response.kind !== "rejected") return response;
   }
   return await service.request(request, signal);
 }

@@ -4,10 +4,11 @@ import { isFault } from "#base/fault.ts";
 import { GrpcServer } from "#grpc/server.ts";
 import { grpcCode, GrpcError } from "#grpc/status.ts";
 import { listenH2 } from "#h2/server.ts";
+import type { JobView } from "#kernel/query.ts";
 import { realClock } from "#test/real-clock.ts";
 import { serveWork, type WorkServing } from "./grpc-serve.ts";
 import { createGrpcTransport, parseGrpcAddress, type GrpcTransport } from "./grpc-transport.ts";
-import type { ShardService } from "./protocol.ts";
+import type { ShardResponse, ShardService } from "./protocol.ts";
 import { ask, exerciseTransport, never, service, stats } from "./transport-exercise.ts";
 import type { Listening } from "./transport.ts";
 
@@ -66,38 +67,58 @@ test("what a caller may not ask reaches no shard", async () => {
       },
       first: () => [],
       watch: (_principal, request) => request,
+      map(principal) {
+        if (principal !== "friend") throw new GrpcError(grpcCode.permissionDenied, "not you");
+      },
     },
   });
   const stranger = createGrpcTransport({ clock: realClock });
   const friend = createGrpcTransport({ clock: realClock, metadata: [["authorization", "friend"]] });
   await rejects(stranger.request(opened.address, ask(0), never), (error) => isFault(error));
+  await rejects(stranger.map(opened.address, never), (error) => error instanceof GrpcError || isFault(error));
   equal(asked, 0);
   deepEqual(await friend.request(opened.address, ask(0), never), stats(1));
+  deepEqual(await friend.map(opened.address, never), noMap);
   await Promise.all([stranger.close(), friend.close()]);
   await opened.close();
 });
 
-test("what has to be looked up before a request is, and the request waits for a good answer", async () => {
+test("what has to be looked up before a request is, and only what passes the check reaches the shard", async () => {
   const asked: string[] = [];
-  const rejection = { kind: "task-unknown", task: 9 } as const;
+  const stamp = { epoch: 3, seq: 7 };
+  const found: ShardResponse[] = [
+    { kind: "not-owner", shard: 0, hint: undefined }, // nobody could look
+    { kind: "rejected", stamp, rejection: { kind: "job-unknown", job: 9 } }, // for the request to be refused as well
+    { kind: "answer", stamp, answer: { door: "closed" } as JobView },
+    { kind: "answer", stamp, answer: { door: "open" } as JobView },
+  ];
   const opened = await listening({
     service: service({
       request: async (request) => {
         asked.push(request.kind === "query" ? request.query.kind : request.kind);
-        return asked.length === 1 ? { kind: "rejected", stamp: { epoch: 3, seq: 7 }, rejection } : stats(1);
+        return asked.at(-1) === "job" ? (found.shift() ?? stats(0)) : stats(1);
       },
     }),
     narrow: {
       request: (_principal, request) => request,
-      first: (_principal, { shard }) => [{ kind: "query", shard, query: { kind: "task", task: 9 } }],
+      first: (_principal, { shard }) => [
+        {
+          request: { kind: "query", shard, query: { kind: "job", job: 9 } },
+          check(answer) {
+            if ((answer as JobView).door !== "open") throw new GrpcError(grpcCode.permissionDenied, "closed");
+          },
+        },
+      ],
       watch: (_principal, request) => request,
+      map: () => {},
     },
   });
   const transport = createGrpcTransport({ clock: realClock });
-  const refused = await transport.request(opened.address, ask(0), never);
-  deepEqual(refused.kind === "rejected" && refused.rejection, rejection);
+  equal((await transport.request(opened.address, ask(0), never)).kind, "not-owner");
   deepEqual(await transport.request(opened.address, ask(0), never), stats(1));
-  deepEqual(asked, ["task", "task", "executors"]);
+  await rejects(transport.request(opened.address, ask(0), never), (error) => isFault(error));
+  deepEqual(await transport.request(opened.address, ask(0), never), stats(1));
+  deepEqual(asked, ["job", "job", "executors", "job", "job", "executors"]);
   await transport.close();
   await opened.close();
 });

@@ -12,17 +12,22 @@ import type { Replies } from "#kernel/reply.ts";
 import { step, type Outcome } from "#kernel/step.ts";
 import { type Asker, type Asking, nobody } from "./host-asking.ts";
 import { tellsAbsence, unstamped, type Unsaid } from "./host-batch.ts";
+import type { Load } from "./host-load.ts";
 import type { HostedShard } from "./host-shard.ts";
+import { weigh } from "./host-weigh.ts";
 import type { ShardResponse } from "./protocol.ts";
 import type { Waiter } from "./waiters.ts";
 
 export type DeskPorts = {
   readonly clock: Clock;
   readonly tickMs: number;
+  readonly load: Load;
   readonly touch: (shard: HostedShard) => void;
   /** Applying went wrong: the shard's memory is no longer what its log says. */
   readonly broke: (shard: HostedShard, command: Command, error: unknown, asker: Asker) => void;
   readonly overloaded: () => ShardResponse;
+  /** Something is full: a command is refused for it. */
+  readonly refused: (shard: HostedShard, rejection: Rejection) => void;
   /** There is new work, and nobody who waits at the shard has taken it. */
   readonly unclaimed: (shard: HostedShard, work: UnclaimedWork) => void;
   readonly report: (doing: string, error: unknown) => void;
@@ -105,9 +110,14 @@ export class Desk {
   }
 
   #park(shard: HostedShard, asker: Asker, said: Unsaid, changed = false, spoilt = false): void {
-    if (said.kind === "rejected" && tellsAbsence(said.rejection)) shard.open.needsConfirm = true;
+    if (said.kind === "rejected") this.#noteRefusal(shard, said.rejection);
     shard.open.parked.push({ asker, said, changed, spoilt });
     this.#ports.touch(shard);
+  }
+
+  #noteRefusal(shard: HostedShard, rejection: Rejection): void {
+    if (tellsAbsence(rejection)) shard.open.needsConfirm = true;
+    if (rejection.kind === "shard-full" || rejection.kind === "queue-full") this.#ports.refused(shard, rejection);
   }
 
   #ticked(shard: HostedShard, { more, nextDueInMs }: Replies["tick"]): void {
@@ -116,17 +126,20 @@ export class Desk {
   }
 
   #hold(shard: HostedShard, command: CommandOf<"reserve">, { forMs, asking, signal }: Hold): void {
-    const { clock, overloaded } = this.#ports;
+    const { clock, load, overloaded } = this.#ports;
+    const weightBytes = weigh(command);
     const held: Asker = {
       settle(response) {
         signal?.removeEventListener("abort", leave);
+        load.release(weightBytes);
         asking.settle(response);
       },
     };
     const leave = (): void => {
       if (shard.waiters.leave(command, held)) held.settle(overloaded());
     };
-    if (!shard.waiters.add(command, held, clock.monotonicMs() + forMs)) return asking.settle(overloaded());
+    if (!load.hold(weightBytes)) return asking.settle(overloaded());
+    if (!shard.waiters.add(command, held, clock.monotonicMs() + forMs)) return held.settle(overloaded());
     signal?.addEventListener("abort", leave, { once: true });
     // Held requests have a bound of their own.
     asking.uncount();

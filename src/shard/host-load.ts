@@ -6,6 +6,7 @@ export class Load {
   readonly #settings: HostSettings;
   #requests = 0;
   #bytes = 0;
+  #heldBytes = 0;
 
   constructor(settings: HostSettings) {
     this.#settings = settings;
@@ -24,6 +25,17 @@ export class Load {
 
   leave(shard: HostedShard, bytes: number): void {
     this.#add(shard, -1, -bytes);
+  }
+
+  /** For a request that is held until there is work; false when there is no room for it. */
+  hold(bytes: number): boolean {
+    if (this.#heldBytes + bytes > this.#settings.heldBytesMax) return false;
+    this.#heldBytes += bytes;
+    return true;
+  }
+
+  release(bytes: number): void {
+    this.#heldBytes -= bytes;
   }
 
   #add(shard: HostedShard, requests: number, bytes: number): void {

@@ -10,6 +10,8 @@ export type ShardObserver = {
   sealed?(shard: HostedShard, stamp: Stamp): void;
   durable?(shard: HostedShard, batch: SealedBatch): void;
   gone?(shard: HostedShard): void;
+  /** A command was refused because something is full. */
+  refused?(shard: HostedShard, rejection: Rejection): void;
   /** A reason why no new work is taken in. */
   full?(shard: HostedShard): Rejection | undefined;
 };

@@ -10,13 +10,23 @@ import type { BlobStore } from "#blobs/store.ts";
 import type { Command, CommandOf, Submit } from "#kernel/command.ts";
 import type { Evidence, Result, Reuse } from "#kernel/model.ts";
 import { requestKeyOf } from "#kernel/apply-job.ts";
+import { decideSubmit } from "#kernel/decide-submit.ts";
+import { visibleTask } from "#kernel/visible.ts";
 import type { Journal, RequestKey } from "#journal/journal.ts";
 import type { HostedShard } from "./host-shard.ts";
+import type { LargeTexts } from "./large-texts.ts";
+import type { TextCommand } from "./text-places.ts";
 
-/** Where what a tenant's results name can be pinned: the same for all tenants, or for each its own. */
-export type PinsOf = (tenant: string) => Pick<BlobStore, "pin">;
+/**
+ * Where what a tenant's results name is looked for and pinned. `whose` "tenant": among what the tenant was given (B5),
+ * for callers that are narrowed to it, who could otherwise find out what others have. "any": also among what nodes made
+ * for it, and others.
+ */
+export type PinsOf = (tenant: string, whose: "tenant" | "any") => Pick<BlobStore, "pin">;
 
 export type PreparePorts = {
+  /** Keeps long texts in the store; left out, they stay in memory. */
+  readonly texts?: LargeTexts | undefined;
   readonly clock: Clock;
   readonly pins: PinsOf;
   readonly journal: Pick<Journal, "findKeys">;
@@ -39,9 +49,10 @@ export class Preparer {
    * Hands on the command as the host vouches for it: at once where nothing is needed from outside, else later. By
    * callback, because a promise or two for each of a hundred thousand commits a second is what a core has to spare.
    */
-  prepare(shard: HostedShard, command: CommandOf<"commit" | "submit">, on: Prepared): void {
-    if (command.kind === "commit") return this.#commit(shard, command, on);
-    const prepared = this.#submit(shard, command);
+  prepare(shard: HostedShard, given: CommandOf<"commit"> | TextCommand, on: Prepared): void {
+    if (given.kind === "commit") return this.#commit(shard, given, on);
+    const command = unkept(given);
+    const prepared = command.kind === "submit" ? this.#submit(shard, command) : this.#kept(command);
     if (!(prepared instanceof Promise)) return on.ready(prepared);
     prepared.then(
       (submit) => on.ready(submit),
@@ -56,14 +67,14 @@ export class Preparer {
   #commit(shard: HostedShard, command: CommandOf<"commit">, on: Prepared): void {
     const digests = digestsOf(command.result);
     if (digests.length === 0 || !canBePinned(digests, shard)) return on.ready({ ...command, evidence: noEvidence });
-    // One that nobody knows is refused in any case.
-    const tenant = shard.state.tasks.get(command.task)?.stage.job.tenant.name;
+    // A task that does not exist, or is another tenant's, is refused in any case: nothing is pinned for it.
+    const tenant = visibleTask(shard.state, command)?.stage.job.tenant.name;
     if (tenant === undefined) return on.ready({ ...command, evidence: noEvidence });
-    this.#pinsOf(tenant).ask(digests, new EvidentCommit(command, on));
+    this.#pinsOf(tenant, command.tenant === undefined ? "any" : "tenant").ask(digests, new EvidentCommit(command, on));
   }
 
-  #pinsOf(tenant: string): Turn<readonly Digest[], Evidence> {
-    const blobs = this.#ports.pins(tenant);
+  #pinsOf(tenant: string, whose: "tenant" | "any"): Turn<readonly Digest[], Evidence> {
+    const blobs = this.#ports.pins(tenant, whose);
     let turn = this.#pins.get(blobs);
     if (!turn) this.#pins.set(blobs, (turn = new Turn((asked) => this.#pin(blobs, asked))));
     return turn;
@@ -73,15 +84,37 @@ export class Preparer {
     const submit = unvouched(command);
     const results = Array.isArray(submit.reuse) ? submit.reuse.map((one: Reuse) => digestsOf(one?.result)) : [];
     const digests = results.every((each) => canBePinned(each, shard)) ? results.flat() : [];
-    if (digests.length === 0 && !isElsewhere(shard, submit)) return submit;
+    if (digests.length === 0 && !isElsewhere(shard, submit))
+      return this.#isAnswered(shard, submit) ? submit : this.#kept(submit);
     return this.#submitLater(shard, submit, digests);
   }
 
+  /**
+   * Whether nothing new would come of it: then nothing is kept for it either, or whoever is refused could fill the
+   * store. It is decided in this same turn; and if something came of it after all, its texts are with it.
+   */
+  #isAnswered(shard: HostedShard, submit: Submit): boolean {
+    const { texts } = this.#ports;
+    if (!texts?.hasLarge(submit)) return true;
+    try {
+      const decision = decideSubmit(shard.state, texts.referring(submit), shard.nowMs());
+      return !decision.ok || decision.events[0]?.kind !== "job-submitted";
+    } catch {
+      return true; // it is refused for that (K12)
+    }
+  }
+
+  #kept(command: TextCommand): Command | Promise<Command> {
+    const { texts } = this.#ports;
+    if (!texts?.hasLarge(command)) return command;
+    return texts.keep(command, command.kind === "submit" ? command.deadlineMs : undefined);
+  }
+
   async #submitLater(shard: HostedShard, submit: Submit, digests: readonly Digest[]): Promise<Command> {
-    const reuseEvidence = digests.length > 0 ? await later(this.#pinsOf(submit.tenant), digests) : undefined;
+    const reuseEvidence = digests.length > 0 ? await later(this.#pinsOf(submit.tenant, "tenant"), digests) : undefined;
     const evident = reuseEvidence === undefined ? submit : { ...submit, reuseEvidence };
     const { requestKey } = submit;
-    if (requestKey === undefined) return evident;
+    if (requestKey === undefined) return this.#kept(evident);
     const key = journalKeyOf(requestKeyOf(submit.tenant, submit.door, requestKey));
     // A key may be bound and let go of again while the journal is being asked: then it has to be asked once more.
     for (let asked: string | undefined; isElsewhere(shard, submit) && asked !== lettingGo(shard);) {
@@ -90,7 +123,7 @@ export class Preparer {
       const found = pendingKey(shard, key) ?? (await later(this.#keysOf(shard), key));
       if (found) return { ...evident, keyFound: { job: found.job, payloadHash: found.payloadHash } };
     }
-    return evident;
+    return this.#kept(evident);
   }
 
   #keysOf(shard: HostedShard): Turn<string, RequestKey | undefined> {
@@ -146,6 +179,13 @@ function unvouched(command: Submit): Submit {
   if (command.reuseEvidence === undefined && command.keyFound === undefined) return command;
   const { reuseEvidence: _untrusted, keyFound: _untrustedToo, ...submit } = command;
   return submit;
+}
+
+/** The same for what the host says of its texts. */
+function unkept(command: TextCommand): TextCommand {
+  if (command.textsKept === undefined) return command;
+  const { textsKept: _untrusted, ...rest } = command;
+  return rest;
 }
 
 /** What is no list, or too long, is for the kernel to refuse. */

@@ -14,8 +14,11 @@ import type { ShardRequest, ShardResponse, ShardService } from "./protocol.ts";
 import type { Transport } from "./transport.ts";
 
 type Op = keyof Omit<Journal, "history">;
-/** What to do with the next calls of an operation. "lost": it is done, and the caller hears of an unknown outcome. */
-type Mishap = FaultCode | "lost" | "stuck" | "late";
+/**
+ * What to do with the next calls of an operation. "lost": it is done, and the caller hears of an unknown outcome.
+ * "late": it is done when `deliver` is called. "answered late": it is done at once, the answer comes with `deliver`.
+ */
+type Mishap = FaultCode | "lost" | "stuck" | "late" | "answered late";
 
 export class Rig {
   readonly clock = new ManualClock();
@@ -144,7 +147,7 @@ export class FlakyJournal {
     this.#down.clear();
   }
 
-  /** Lets calls that were held up go through now. */
+  /** Lets calls and answers that were held up go through now. */
   deliver(): void {
     for (const run of this.#late.splice(0)) run();
   }
@@ -165,6 +168,11 @@ export class FlakyJournal {
     if (mishap === "stuck") return new Promise(() => {});
     if (mishap === "late")
       return new Promise((resolve, reject) => this.#late.push(() => void run().then(resolve, reject)));
+    if (mishap === "answered late") {
+      const done = run();
+      await new Promise<void>((resolve) => this.#late.push(resolve));
+      return done;
+    }
     if (mishap === "lost") {
       await run();
       throw new Fault("unknown-outcome", op, { why: "lost" });

@@ -13,6 +13,8 @@ export type HostSettings = WatcherLimits & {
   readonly retryAfterMs: number;
   /** Executors held because there is no work for them, per shard, and for how long at most. */
   readonly waitersMax: number;
+  /** What all of them weigh together, in all shards of the node. */
+  readonly heldBytesMax: number;
   readonly waitMsMax: number;
   readonly heartbeatMs: number;
   /** Time passes in a shard at least this often, so that a gap tells a sleep (K11). */
@@ -32,11 +34,14 @@ export const defaultHostSettings: HostSettings = {
   commandsMax: 1_000,
   retryAfterMs: 100,
   waitersMax: 10_000,
+  heldBytesMax: 64 * MiB,
   waitMsMax: 60_000,
   watchersMax: 10_000,
   ringBatchesMax: 1_000,
   ringBytesMax: MiB,
   unreadMax: 256,
+  unreadBytesMax: 4 * MiB,
+  nodeUnreadBytesMax: 64 * MiB,
   heartbeatMs: 5_000,
   tickMs: 100,
   tickMsMin: 5,

@@ -11,6 +11,7 @@ import { OpenBatch, type SealedBatch } from "./host-batch.ts";
 import type { KernelClock, StoreClock } from "./kernel-clock.ts";
 import type { Stamp } from "./protocol.ts";
 import { Waiters } from "./waiters.ts";
+import type { WatchMemory } from "./watch-memory.ts";
 import { Watchers, type WatcherLimits } from "./watchers.ts";
 
 /**
@@ -79,6 +80,7 @@ export class HostedShard {
     clock: Clock,
     storeClock: StoreClock,
     limits: WatcherLimits & { waitersMax: number },
+    watched?: WatchMemory,
   ) {
     this.shard = hosting.shard;
     this.epoch = hosting.epoch;
@@ -91,7 +93,7 @@ export class HostedShard {
     this.absorber = new Absorber(this, storeClock);
     this.#clock = clock;
     this.waiters = new Waiters(limits.waitersMax);
-    this.watchers = new Watchers(limits);
+    this.watchers = new Watchers(limits, watched);
   }
 
   get stamp(): Stamp {

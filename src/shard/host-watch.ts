@@ -19,7 +19,7 @@ export type WatchPorts = {
 export async function* serveWatch(ports: WatchPorts): AsyncGenerator<WatchMessage> {
   const { request, signal } = ports;
   const shard = ports.find(request.shard);
-  if (!shard || shard.watchers.isFull) {
+  if (!shard?.watchers.hasRoomFor(request)) {
     yield { kind: "moved", hint: shard ? undefined : ports.hintOf(request.shard) };
     return;
   }
@@ -49,7 +49,7 @@ export async function* serveWatch(ports: WatchPorts): AsyncGenerator<WatchMessag
   } finally {
     signal.removeEventListener("abort", leave);
     shard.watchers.remove(watcher);
-    watcher.close();
+    watcher.leave();
   }
 }
 

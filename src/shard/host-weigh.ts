@@ -11,10 +11,12 @@ export function weighRequest(request: ShardRequest): number {
   return request.commands.reduce(addCommand, 0);
 }
 
+const addText = (sum: number, text: string): number => sum + perTask + text.length;
+
 const addCommand = (sum: number, command: Command): number => sum + weigh(command);
 
 /** About how many bytes the command takes up on its way through memory and log; cheap rather than exact. */
-function weigh(command: Command): number {
+export function weigh(command: Command): number {
   try {
     switch (command.kind) {
       case "submit":
@@ -31,6 +33,8 @@ function weigh(command: Command): number {
         return base + command.steps.length * perTask;
       case "renew":
         return base + command.claims.length * perTask;
+      case "reserve":
+        return [...command.offers, ...command.prefer].reduce(addText, base);
       default:
         return base;
     }

@@ -293,6 +293,32 @@ describe("evidence (K3)", () => {
     deepEqual(await a.reply(commit(grant, { result })), { committed: true, generation: 1 });
   });
 
+  test("counts from before the store was asked: one whose answer came too late is none", async () => {
+    const rig = new Rig();
+    let answerMs = 3_000;
+    const slow = {
+      ...rig.blobs,
+      pin: async (...asked: Parameters<typeof rig.blobs.pin>) => {
+        const pinned = await rig.blobs.pin(...asked);
+        await rig.clock.sleep(answerMs);
+        return pinned;
+      },
+    };
+    const a = await (await rig.node("a", { blobs: slow, host: { pinMs: 2_000 } })).serving();
+    await a.reply(submit());
+    const grant = must((await a.grants())[0], "grant");
+    await rig.blobs.write(digest, bytes);
+    const late = a.ask(commit(grant, { result }));
+    await rig.clock.advance(answerMs);
+    const refused = await late;
+    deepEqual(refused.kind === "rejected" && refused.rejection.kind, "evidence-expired");
+
+    answerMs = 100;
+    const soon = a.ask(commit(grant, { result }));
+    await rig.clock.advance(answerMs);
+    equal((await soon).kind, "reply");
+  });
+
   test("a submission may take over more blobs altogether than any one result may name", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();

@@ -9,25 +9,31 @@ import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
 import type { Command, CommandOf } from "#kernel/command.ts";
+import { Memory } from "#kernel/memory.ts";
 import type { Rejection } from "#kernel/rejection.ts";
 import type { Reply } from "#kernel/reply.ts";
 import type { Epoch, Journal, NodeId } from "#journal/journal.ts";
-import { Asking, AskingMany, type Asker } from "./host-asking.ts";
+import { Asking, AskingMany, nobody, type Asker } from "./host-asking.ts";
 import { speak, type SealedBatch } from "./host-batch.ts";
 import { Committer } from "./host-committer.ts";
 import { broken, Desk, type Hold, type UnclaimedWork } from "./host-desk.ts";
 import { Load } from "./host-load.ts";
 import type { ShardObserver } from "./host-observer.ts";
 import { Poisons } from "./host-poison.ts";
-import { Preparer, type PinsOf, type Prepared } from "./host-prepare.ts";
+import { Preparer, type PinsOf } from "./host-prepare.ts";
+import { Preparing, type PreparedPorts } from "./host-preparing.ts";
 import { Pulse } from "./host-pulse.ts";
 import { defaultHostSettings, type HostSettings } from "./host-settings.ts";
 import { HostedShard, type Hosting, type LossReason } from "./host-shard.ts";
 import { serveWatch } from "./host-watch.ts";
 import { weighRequest } from "./host-weigh.ts";
+import { WholeTexts, type LostInput } from "./host-whole-texts.ts";
 import { KernelClock, type StoreClock } from "./kernel-clock.ts";
+import type { LargeTexts } from "./large-texts.ts";
 import { isInternal, type ShardRequest, type ShardResponse, type ShardService } from "./protocol.ts";
 import type { WatchMessage, WatchRequest } from "./protocol.ts";
+import { hasTexts } from "./text-places.ts";
+import { WatchMemory } from "./watch-memory.ts";
 import type { DurableEvents } from "./watchers.ts";
 
 export type HostPorts = {
@@ -37,6 +43,10 @@ export type HostPorts = {
   readonly journal: Pick<Journal, "append" | "confirm" | "tail" | "findKeys">;
   readonly pins: PinsOf;
   readonly settings?: Partial<HostSettings>;
+  /** Keeps long texts in the store; left out, they stay in memory. */
+  readonly texts?: LargeTexts | undefined;
+  /** What the work of all shards here may take; left out, each has a limit of its own. */
+  readonly memory?: Memory | undefined;
   readonly observers?: readonly ShardObserver[];
   /** Where the node believes the shard's owner to be. */
   readonly hintOf: (shard: ShardId) => string | undefined;
@@ -59,7 +69,9 @@ export class ShardHost implements ShardService {
   readonly #pulse: Pulse;
   readonly #observers: readonly ShardObserver[];
   readonly #poisons = new Poisons();
+  readonly #watched: WatchMemory;
   readonly #prepared: PreparedPorts;
+  readonly #whole: WholeTexts | undefined;
 
   constructor(ports: HostPorts) {
     this.#ports = ports;
@@ -67,8 +79,10 @@ export class ShardHost implements ShardService {
     this.#settings = settings;
     this.#observers = ports.observers ?? [];
     this.#load = new Load(settings);
-    const { clock, journal, pins, storeClock, report } = ports;
-    this.#preparer = new Preparer({ clock, journal, pins, pinMs: settings.pinMs });
+    this.#watched = new WatchMemory(settings.nodeUnreadBytesMax);
+    const { clock, journal, pins, texts, storeClock, report } = ports;
+    this.#preparer = new Preparer({ clock, journal, pins, texts, pinMs: settings.pinMs });
+    this.#whole = texts && new WholeTexts(texts, (shard, lost) => this.#inputLost(shard, lost));
     this.#committer = new Committer({
       clock,
       journal,
@@ -83,9 +97,11 @@ export class ShardHost implements ShardService {
     this.#desk = new Desk({
       clock,
       tickMs: settings.tickMs,
+      load: this.#load,
       touch: (shard) => this.#committer.touch(shard),
       broke: (shard, command, error, asker) => this.#broke(shard, command, error, asker),
       overloaded: () => this.#overloaded(),
+      refused: (shard, rejection) => this.#observers.forEach((observer) => observer.refused?.(shard, rejection)),
       unclaimed: ({ shard }, work) => ports.unclaimed?.(shard, work),
       report,
     });
@@ -118,17 +134,21 @@ export class ShardHost implements ShardService {
   }
 
   request(request: ShardRequest, signal?: AbortSignal): Promise<ShardResponse> {
-    return new Promise((resolve) => this.#receive(request, resolve, signal));
+    const whole = this.#whole;
+    if (!whole?.mayHold(request)) return new Promise((resolve) => this.#receive(request, resolve, signal));
+    const answered = new Promise<ShardResponse>((resolve) => this.#receive(request, resolve, signal));
+    return answered.then((response) => whole.response(request, response));
   }
 
   watch(request: WatchRequest, signal: AbortSignal): AsyncIterable<WatchMessage> {
-    return serveWatch({
+    const messages = serveWatch({
       request,
       signal,
       find: (shard) => this.#serving(shard),
       hintOf: this.#ports.hintOf,
       touch: (shard) => this.#committer.touch(shard),
     });
+    return this.#whole ? this.#whole.messages(messages) : messages;
   }
 
   /** A command of the node's own. Throws a Fault when it was not done. */
@@ -148,7 +168,8 @@ export class ShardHost implements ShardService {
   adopt(hosting: Hosting, recent: readonly DurableEvents[] = []): Promise<void> {
     const { clock, storeClock, node } = this.#ports;
     const kernelClock = new KernelClock(clock, storeClock, hosting.state.nowMs);
-    const shard = new HostedShard(hosting, kernelClock, clock, storeClock, this.#settings);
+    if (this.#ports.memory) hosting.state.shareMemory(this.#ports.memory);
+    const shard = new HostedShard(hosting, kernelClock, clock, storeClock, this.#settings, this.#watched);
     shard.watchers.beginAfter((recent[0]?.stamp.seq ?? hosting.seq + 1) - 1);
     for (const durable of recent) shard.watchers.remember(durable);
     return new Promise((resolve, reject) => {
@@ -226,8 +247,7 @@ export class ShardHost implements ShardService {
     try {
       const refusal = this.#refusal(shard, command);
       if (refusal) return this.#desk.reject(shard, asker, refusal);
-      if (command.kind !== "commit" && command.kind !== "submit")
-        return this.#desk.execute(shard, command, asker, hold);
+      if (command.kind !== "commit" && !hasTexts(command)) return this.#desk.execute(shard, command, asker, hold);
       this.#preparer.prepare(shard, command, new Preparing(this.#prepared, shard, asker));
     } catch (error) {
       this.#desk.reject(shard, asker, broken(error));
@@ -244,6 +264,15 @@ export class ShardHost implements ShardService {
       if (full) return full;
     }
     return undefined;
+  }
+
+  /** A task whose spec cannot be had is not handed out: it is tried again, perhaps where the store can be reached. */
+  #inputLost(shardId: ShardId, { executor, task, token, why }: LostInput): void {
+    const shard = this.#serving(shardId);
+    if (!shard) return;
+    this.#ports.report(`read the spec of a task of shard ${shardId}`, why);
+    const message = `its spec is not in the store: ${why instanceof Error ? why.message : String(why)}`;
+    this.#desk.execute(shard, { kind: "fail", executor, task, token, reason: "input-lost", message }, nobody);
   }
 
   #release(shard: HostedShard, batch: SealedBatch): void {
@@ -276,6 +305,7 @@ export class ShardHost implements ShardService {
     const { inFlight, open } = shard;
     const where = hint ?? this.#ports.hintOf(shard.shard);
     shard.phase = "gone";
+    shard.state.shareMemory(new Memory(shard.state.limits.stateBytesMax));
     this.#shards.delete(shard.shard);
     this.#committer.forget(shard);
     this.#preparer.forget(shard);
@@ -301,32 +331,6 @@ export class ShardHost implements ShardService {
 
   #overloaded(): ShardResponse {
     return { kind: "overloaded", retryAfterMs: this.#settings.retryAfterMs };
-  }
-}
-
-type PreparedPorts = {
-  ready(shard: HostedShard, command: Command, asker: Asker): void;
-  failed(asker: Asker, error: unknown): void;
-};
-
-/** A command on its way through the preparer, and who waits for it. */
-class Preparing implements Prepared {
-  readonly #ports: PreparedPorts;
-  readonly #shard: HostedShard;
-  readonly #asker: Asker;
-
-  constructor(ports: PreparedPorts, shard: HostedShard, asker: Asker) {
-    this.#ports = ports;
-    this.#shard = shard;
-    this.#asker = asker;
-  }
-
-  ready(command: Command): void {
-    this.#ports.ready(this.#shard, command, this.#asker);
-  }
-
-  failed(error: unknown): void {
-    this.#ports.failed(this.#asker, error);
   }
 }
 

@@ -2,15 +2,18 @@
 import { Fault, isFault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
 import { apply } from "#kernel/apply.ts";
+import type { Event } from "#kernel/event.ts";
 import { jobOf } from "#kernel/event-job.ts";
 import { historyOf, noRows, type Rows } from "#kernel/history.ts";
 import type { Limits } from "#kernel/limits.ts";
-import { Restorer } from "#kernel/restore.ts";
+import { mapRows, Restorer, rowsOf, type SnapshotRows } from "#kernel/restore.ts";
 import { createState, type State } from "#kernel/state.ts";
 import type { Journal, LogRecord, Seq } from "#journal/journal.ts";
 import { decodeEvents, weightOf } from "./codec.ts";
 import { decodeTexts } from "./codec-snapshot.ts";
 import type { Place, Slice, Turns } from "./keeper-turns.ts";
+import type { LargeTexts } from "./large-texts.ts";
+import { mapEvents, type MapText } from "./text-places.ts";
 import type { DurableEvents } from "./watchers.ts";
 
 export type ReplayPorts = {
@@ -18,6 +21,9 @@ export type ReplayPorts = {
   readonly journal: Pick<Journal, "read" | "loadSnapshot" | "history">;
   readonly limits: Limits;
   readonly keepsHistory: boolean;
+  /** Keeps long texts in the store: an older program left them in the log, and they may be more than memory holds. */
+  readonly texts?: LargeTexts;
+  readonly report?: (doing: string, error: unknown) => void;
 };
 
 /** Rows that the history may not have yet. */
@@ -59,7 +65,15 @@ export class Replay {
     const restorer = new Restorer(shard, limits);
     const slice = turns.slice();
     for await (const text of decodeTexts(snapshot.chunks)) {
-      slice.work(text.length, () => guarded({ shard, seq: snapshot.seq }, () => restorer.add(text)));
+      let rows: SnapshotRows = [];
+      slice.work(text.length, () => guarded({ shard, seq: snapshot.seq }, () => (rows = rowsOf(text))));
+      const toReference = await keptApart(ports, (map) => mapRows(rows, map));
+      slice.work(0, () =>
+        guarded({ shard, seq: snapshot.seq }, () => {
+          if (toReference) mapRows(rows, toReference);
+          restorer.addRows(rows);
+        }),
+      );
       if (slice.isOver) await slice.next("in line");
     }
     const state = guarded({ shard, seq: snapshot.seq }, () => restorer.finish());
@@ -72,16 +86,19 @@ export class Replay {
     if (seq < this.seq) throw new Fault("corrupt", "replay", { shard, why: "the log ends before the snapshot", seq });
     if (seq === this.seq) return;
     for await (const record of this.#ports.journal.read(shard, this.seq + 1)) {
-      this.#slice.work(record.payload.length, () => this.#take(record));
+      let events: readonly Event[] = [];
+      this.#slice.work(record.payload.length, () => (events = decodeEvents(record.payload)));
+      const toReference = await keptApart(this.#ports, (map) => void mapEvents(events, map));
+      if (toReference) events = mapEvents(events, toReference);
+      this.#slice.work(0, () => this.#take(record, events));
       if (record.seq === seq) return;
       if (this.#slice.isOver) await this.#slice.next(place);
     }
     throw new Fault("corrupt", "replay", { shard, why: "the log ends before its tail", seq: this.seq, tail: seq });
   }
 
-  #take({ seq, epoch, payload }: LogRecord): void {
+  #take({ seq, epoch, payload }: LogRecord, events: readonly Event[]): void {
     const { shard, state } = this;
-    const events = decodeEvents(payload);
     const jobs: (number | undefined)[] = [];
     const rows = noRows();
     const wantsRows = this.#ports.keepsHistory && seq > this.historySeq;
@@ -108,6 +125,18 @@ export class Replay {
       if (!oldest) break;
       this.#recentBytes -= oldest.sizeBytes;
     }
+  }
+}
+
+/** Keeps long texts in the store: what to put in their places, or undefined where there is nothing to be done. */
+async function keptApart({ texts, report }: ReplayPorts, each: (map: MapText) => void): Promise<MapText | undefined> {
+  if (!texts?.hasLargeIn(each)) return undefined;
+  try {
+    return await texts.keepAll(each);
+  } catch (error) {
+    // There may be room for them in memory all the same.
+    report?.("keep long texts of a log in the store", error);
+    return undefined;
   }
 }
 

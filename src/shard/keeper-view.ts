@@ -1,4 +1,5 @@
 /** What the node knows of the cluster from its last look at the journal's tables. */
+import type { Clock } from "#base/clock.ts";
 import type { ShardId } from "#base/ids.ts";
 import type { NodeId, NodeSeen, Ownership } from "#journal/journal.ts";
 import type { KeeperJournal } from "./keeper-patience.ts";
@@ -9,6 +10,7 @@ const raiseEvery = 8;
 export class ClusterView {
   readonly #journal: KeeperJournal;
   readonly #node: NodeId;
+  readonly #clock: Clock;
   readonly #report: (doing: string, error: unknown) => void;
   /** Where shards were sent that nobody is known to own yet. */
   readonly #sent = new Map<ShardId, string>();
@@ -17,9 +19,11 @@ export class ClusterView {
   #owners: ReadonlyMap<ShardId, Ownership> = new Map();
   #nodes: readonly NodeSeen[] = [];
   #looks = 0;
+  #lookedMono: number | undefined;
 
-  constructor(journal: KeeperJournal, node: NodeId, report: (doing: string, error: unknown) => void) {
+  constructor(journal: KeeperJournal, node: NodeId, clock: Clock, report: (doing: string, error: unknown) => void) {
     this.#journal = journal;
+    this.#clock = clock;
     this.#node = node;
     this.#report = report;
   }
@@ -35,6 +39,12 @@ export class ClusterView {
     for (const { shard, owner, remainingMs } of this.#owners.values())
       if (owner === undefined || remainingMs <= 0) this.#freeLooks.set(shard, (this.#freeLooks.get(shard) ?? 0) + 1);
       else this.#freeLooks.delete(shard);
+    this.#lookedMono = this.#clock.monotonicMs();
+  }
+
+  /** When the journal last answered; undefined before it has. */
+  get lookedMono(): number | undefined {
+    return this.#lookedMono;
   }
 
   standing(held: ReadonlySet<ShardId>): Standing {

@@ -29,6 +29,15 @@ import type { ShardRequest, ShardResponse } from "./protocol.ts";
 const lookLateMs = 10;
 const arrivalMsMax = 1_000;
 
+export type ShardReach = {
+  readonly shards: number;
+  readonly reachable: number;
+  /** Of the others, those that could not be read back. */
+  readonly troubled: number;
+  /** When the journal last answered, on the monotonic clock; undefined before it has. */
+  readonly lookedMono: number | undefined;
+};
+
 export class Keeper {
   readonly #ports: KeeperPorts;
   readonly #view: ClusterView;
@@ -48,7 +57,7 @@ export class Keeper {
     const journal = patient(given.journal, clock, settings.leaseMs);
     const ports = { ...given, journal };
     this.#ports = ports;
-    this.#view = new ClusterView(journal, node, report);
+    this.#view = new ClusterView(journal, node, clock, report);
     this.#bell = new Bell(clock);
     this.#troubles = new Troubles(clock, settings);
     this.#arrivals = new Arrivals(clock, arrivalMsMax);
@@ -130,6 +139,16 @@ export class Keeper {
 
   get troubles(): ReadonlyMap<ShardId, Trouble> {
     return this.#troubles.all;
+  }
+
+  /** Which of so many shards can be asked for: served here, or by another as of the last look at the journal. */
+  reach(shards: number): ShardReach {
+    const { all } = this.#troubles;
+    let [reachable, troubled] = [0, 0];
+    for (let shard = 0; shard < shards; shard += 1)
+      if (this.#holdings.all.get(shard)?.phase === "serving" || this.#view.isAnothers(shard)) reachable += 1;
+      else if (all.has(shard)) troubled += 1;
+    return { shards, reachable, troubled, lookedMono: this.#view.lookedMono };
   }
 
   hintOf(shard: ShardId): string | undefined {

@@ -7,8 +7,11 @@ import type { Clock } from "#base/clock.ts";
 /** Answers slower than this say little about what time it is now. */
 const roundTripMsMax = 1_000;
 const staleMs = 60_000;
-/** Kernel time runs at most this much faster or slower than the monotonic clock while it makes up a difference. */
-const slew = 0.1;
+/**
+ * Kernel time runs at most this much faster or slower than the monotonic clock while it makes up a difference.
+ * Executors keep a margin for it.
+ */
+export const slew = 0.1;
 
 /** What the store's clock says now, judged by its last word and the time since on the monotonic clock. */
 export class StoreClock {

@@ -11,6 +11,8 @@ export type NodeStatus = {
   readonly node: NodeId;
   readonly address: string;
   readonly state: "new" | "up" | "leaving" | "ended";
+  /** What the work of all its shards takes, estimated, and may take before new work is refused. */
+  readonly memory?: { readonly workBytes: number; readonly workBytesMax: number };
   readonly shards: readonly ShardStatus[];
 };
 

@@ -5,6 +5,7 @@ import type { ShardId } from "#base/ids.ts";
 import type { Random } from "#base/random.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import { defaultLimits, type Limits } from "#kernel/limits.ts";
+import type { Memory } from "#kernel/memory.ts";
 import type { Cluster, Journal, NodeId } from "#journal/journal.ts";
 import { Archiver, defaultArchiverSettings, type ArchiverSettings } from "./archiver.ts";
 import { defaultRetentionSettings, HistoryRetention, type RetentionSettings } from "./history-retention.ts";
@@ -16,6 +17,7 @@ import { StoreClock } from "./kernel-clock.ts";
 import { Keeper } from "./keeper.ts";
 import { Replay } from "./keeper-replay.ts";
 import { Turns } from "./keeper-turns.ts";
+import { LargeTexts } from "./large-texts.ts";
 import { keeperSettings, type KeeperSettings } from "./keeper-settings.ts";
 import { shardStatuses, type NodeStatus } from "./node-status.ts";
 import { defaultOutboxSettings, Outbox, type OutboxSettings, type Publisher } from "./outbox.ts";
@@ -42,6 +44,10 @@ export type NodeOptions = {
   readonly limits?: (cluster: Cluster) => Limits;
   readonly keeper?: Partial<KeeperSettings>;
   readonly host?: Partial<HostSettings>;
+  /** What the work of all shards here may take; left out, each has a limit of its own. */
+  readonly memory?: Memory;
+  /** Longer specs and signals are kept in the store. */
+  readonly inlineLengthMax?: number;
   readonly projector?: Partial<ProjectorSettings>;
   readonly retention?: Partial<RetentionSettings>;
   readonly snapshots?: Partial<SnapshotSettings>;
@@ -60,6 +66,7 @@ export type NodeOptions = {
 };
 
 const askMs = 5_000;
+const inlineLengthMaxDefault = 8 * 1024;
 
 const isShard = (shard: ShardId, shards: number): boolean => Number.isInteger(shard) && shard >= 0 && shard < shards;
 
@@ -79,6 +86,7 @@ export class Node implements ShardService {
   /** Where workers of any node hear of work in this one's shards. */
   readonly ready: ReadyDesk;
   readonly #options: NodeOptions;
+  readonly #texts: LargeTexts;
   readonly #report: (doing: string, error: unknown) => void;
   readonly #storeClock: StoreClock;
   readonly #projection: ProjectorSettings;
@@ -95,6 +103,8 @@ export class Node implements ShardService {
   constructor(options: NodeOptions) {
     this.id = options.id;
     this.#options = options;
+    const { blobs, inlineLengthMax = inlineLengthMaxDefault } = options;
+    this.#texts = new LargeTexts({ blobs, inlineLengthMax, lengthMax: defaultLimits.specBytesMax });
     this.#report = options.report ?? (() => {});
     this.#storeClock = new StoreClock(options.clock);
     this.#projection = { ...defaultProjectorSettings, ...options.projector };
@@ -126,6 +136,10 @@ export class Node implements ShardService {
   /** Where others reach this node; empty before it listens. */
   get address(): Address {
     return this.#listening?.address ?? "";
+  }
+
+  get state(): NodeStatus["state"] {
+    return this.#state;
   }
 
   get cluster(): Cluster {
@@ -203,7 +217,9 @@ export class Node implements ShardService {
       history: this.#projector.lag(shard),
       snapshotSeq: this.#snapshotter.snapshotSeq(shard),
     }));
-    return { node: this.id, address: this.address, state: this.#state, shards };
+    const { bytes, bytesMax } = this.#options.memory ?? { bytes: 0, bytesMax: 0 };
+    const memory = { workBytes: bytes, workBytesMax: bytesMax };
+    return { node: this.id, address: this.address, state: this.#state, memory, shards };
   }
 
   #makeRetention(): HistoryRetention {
@@ -249,6 +265,7 @@ export class Node implements ShardService {
       clock,
       settings: { ...defaultOutboxSettings, ...settings },
       publisher,
+      texts: this.#texts,
       published: (shard, command) => this.host.internal(shard, command),
       report: this.#report,
     });
@@ -263,6 +280,8 @@ export class Node implements ShardService {
       journal,
       pins,
       settings,
+      memory: this.#options.memory,
+      texts: this.#texts,
       observers: [this.#projector, this.#snapshotter, this.#outbox, ...observers],
       hintOf: (shard) => this.keeper.hintOf(shard),
       isLoading: (shard) => this.keeper.held.get(shard)?.phase === "loading",
@@ -295,7 +314,8 @@ export class Node implements ShardService {
       },
       replay: (shard) => {
         const limits = this.#options.limits?.(this.cluster) ?? defaultLimits;
-        return Replay.begin({ turns, journal, limits, keepsHistory }, shard);
+        const texts = this.#texts;
+        return Replay.begin({ turns, journal, limits, keepsHistory, texts, report: this.#report }, shard);
       },
       turns,
       send: transport && ((to, request, timeoutMs) => this.#send(transport, to, request, timeoutMs)),

@@ -15,9 +15,11 @@ import { formatJob, formatTask, type ShardId } from "#base/ids.ts";
 import type { CommandOf } from "#kernel/command.ts";
 import type * as kernel from "#kernel/entities.ts";
 import type { Result } from "#kernel/model.ts";
+import { isReference } from "#kernel/text-reference.ts";
 import type { SealedBatch } from "./host-batch.ts";
 import type { ShardObserver } from "./host-observer.ts";
 import type { HostedShard } from "./host-shard.ts";
+import type { LargeTexts } from "./large-texts.ts";
 import { Lane, Unpublished } from "./outbox-lane.ts";
 
 export type Publication = {
@@ -62,6 +64,7 @@ export type OutboxPorts = {
   readonly clock: Clock;
   readonly settings: OutboxSettings;
   readonly publisher: Publisher;
+  readonly texts?: Pick<LargeTexts, "read">;
   /** To the shard's own host. */
   readonly published: (shard: ShardId, command: CommandOf<"published">) => Promise<unknown>;
   readonly report: (doing: string, error: unknown) => void;
@@ -202,7 +205,7 @@ export class Outbox implements ShardObserver {
   }
 
   async #publish(item: Unpublished, waiting: kernel.Publication): Promise<"done" | "later"> {
-    const { clock, settings, publisher } = this.#ports;
+    const { clock, settings, publisher, texts } = this.#ports;
     const { shard, shardId, task, generation } = item;
     if (shard.phase !== "serving" || !shard.leaseStands) return "later"; // U1
     const { job, spec, result, committedAtMs } = waiting;
@@ -212,7 +215,8 @@ export class Outbox implements ShardObserver {
     const trying = (item.trying = new Deadline(clock, settings.tryMsMax, undefined, unpublished));
     try {
       const about = { shard: shardId, tenant: tenant.name, door, job: no, task, generation };
-      const publication = { ...about, spec, publish, result, committedAtMs };
+      const whole = texts && isReference(spec) ? await trying.orOver(texts.read(spec)) : spec;
+      const publication = { ...about, spec: whole, publish, result, committedAtMs };
       const outcome = await trying.orOver(publisher(publication, trying.signal));
       if (outcome === "later") this.#failed(item, unpublished());
       return outcome;

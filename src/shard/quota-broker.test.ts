@@ -1,8 +1,13 @@
-import { equal, ok } from "node:assert/strict";
+import { deepEqual, equal, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { must } from "#base/assert.ts";
+import { ManualClock } from "#base/manual-clock.ts";
+import type { Claim } from "#kernel/entities.ts";
 import type { Grant } from "#kernel/model.ts";
+import { Transcript } from "#kernel/transcript.ts";
 import { replyOf, reserve, Rig, submit, type TestNode } from "./host-rig.ts";
+import type { HostedShard } from "./host-shard.ts";
+import { defaultBrokerSettings, QuotaBroker } from "./quota-broker.ts";
 
 const cluster = { shards: 2, clusterId: "test" };
 const tenant = { kind: "set-tenant", tenant: "t", weight: 1, runningMax: 4, queuedMax: 0, home: 0 } as const;
@@ -69,5 +74,114 @@ describe("a tenant's running quota over several shards", () => {
     const lentUntilMs = Math.max(...must(tenantIn(0).lent.get(1), "slices").map(({ untilMs }) => untilMs));
     ok(tenantIn(1).slice.slots > 0);
     ok(lentUntilMs - tenantIn(1).slice.untilMs >= 2 * broker.everyMs);
+  });
+
+  test("counts from before it was asked for, however long the answer takes", async () => {
+    const rig = new Rig();
+    const broker = { sliceMs: 10_000, everyMs: 1_000 };
+    const a = await (await rig.node("a", { cluster, broker })).serving([0, 1]);
+    await withTenant(a, [0, 1]);
+    a.journal.fail("append", "answered late"); // the loan is made, and its answer is late
+    const appends = a.journal.count("append");
+    while (a.journal.count("append") === appends) await rig.clock.advance(10);
+    await rig.clock.advance(3_000);
+    a.journal.deliver();
+    await rig.clock.advance(100);
+    const tenantIn = (shard: number) =>
+      must(must(a.node.host.shards.get(shard), "shard").state.tenants.get("t"), "tenant");
+    const lentUntilMs = Math.max(...must(tenantIn(0).lent.get(1), "slices").map(({ untilMs }) => untilMs));
+    ok(tenantIn(1).slice.slots > 0);
+    ok(lentUntilMs - tenantIn(1).slice.untilMs >= 2 * broker.everyMs);
+  });
+
+  const commitAll = async (node: TestNode, shard: number, executor: string): Promise<void> => {
+    const { state } = must(node.node.host.shards.get(shard), "shard");
+    const held = state.executors.get(executor)?.claims ?? new Map<number, Claim>();
+    for (const { token, task } of held.values()) {
+      const command = { kind: "fail", executor, task: task.no, token, reason: "user-failure", message: "" } as const;
+      replyOf(await node.node.request({ kind: "command", shard, command }));
+    }
+  };
+
+  test("goes back within a second when the work is done: another shard uses it", async () => {
+    const rig = new Rig();
+    const a = await (await rig.node("a", { cluster: { ...cluster, shards: 3 } })).serving([0, 1, 2]);
+    for (const shard of [0, 1, 2]) replyOf(await a.node.request({ kind: "command", shard, command: tenant }));
+    replyOf(await a.node.request({ kind: "command", shard: 1, command: submit({ tasks: 4 }) }));
+    await rig.clock.advance(1_000);
+    equal(await grantsIn(a, 1, "e1"), 4, "it is lent all");
+    await rig.clock.advance(2_000);
+    replyOf(await a.node.request({ kind: "command", shard: 2, command: submit({ tasks: 4 }) }));
+    await commitAll(a, 1, "e1");
+    await rig.clock.advance(1_100);
+    equal(must(must(a.node.host.shards.get(0), "home").state.tenants.get("t"), "tenant").lent.has(1), false);
+    await rig.clock.advance(500);
+    equal(await grantsIn(a, 2, "e2"), 4);
+  });
+
+  test("stays, one slot of it, where pieces of work come and go between two rounds", async () => {
+    const rig = new Rig();
+    const a = await (await rig.node("a", { cluster })).serving([0, 1]);
+    for (const shard of [0, 1]) replyOf(await a.node.request({ kind: "command", shard, command: tenant }));
+    const { state } = must(a.node.host.shards.get(1), "shard");
+    replyOf(await a.node.request({ kind: "command", shard: 1, command: submit({ tasks: 3 }) }));
+    await rig.clock.advance(1_000);
+    equal(await grantsIn(a, 1, "e1"), 3);
+    await commitAll(a, 1, "e1");
+    for (let i = 0; i < 10; i += 1) {
+      await rig.clock.advance(250);
+      const command = submit({ tasks: 1, requestKey: `k${i}` });
+      replyOf(await a.node.request({ kind: "command", shard: 1, command }));
+      equal(await grantsIn(a, 1, "e1"), 1, `piece ${i} waits for no slot`);
+      await commitAll(a, 1, "e1");
+      await rig.clock.advance(250);
+    }
+    equal(must(state.tenants.get("t"), "tenant").slice.slots, 1);
+  });
+
+  test("the lender hears of the smaller slice when it is durable, with the claims that came in between", async () => {
+    const clock = new ManualClock();
+    const home = new Transcript({ shard: 0 });
+    const away = new Transcript({ shard: 1 });
+    for (const one of [home, away]) one.say("tenant acme running=4 home=0");
+    for (const job of ["i : a[x]", "j : a[y]", "k : a[z]"]) away.say(`submit ${job}`);
+    const hosted = { shard: 1, phase: "serving", state: away.state } as unknown as HostedShard;
+    const said: string[] = [];
+    const broker = new QuotaBroker({
+      clock,
+      settings: defaultBrokerSettings,
+      shards: () => [hosted],
+      ask: async (_shard, command) => {
+        said.push(`ask ${command.want} running=${command.running} holds=${command.holds}`);
+        const outcome = home.do(command);
+        ok(outcome.ok);
+        return { kind: "reply", reply: outcome.reply, stamp: { epoch: 1, seq: 1 } };
+      },
+      give: async (_shard, command) => {
+        if (command.slots === 1) {
+          away.say("submit l : a[v,w]");
+          said.push(away.say("reserve bea n=9"));
+        }
+        for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
+        said.push(`take ${command.slots}`);
+        away.do(command);
+      },
+      report: (_doing, error) => void said.push(String(error)),
+    });
+    broker.start();
+    await clock.advance(500);
+    for (const line of ["reserve ada", "cancel j", "cancel k"]) away.say(line);
+    await clock.advance(1_000);
+    broker.kill();
+    deepEqual(said, [
+      "ask 3 running=0 holds=undefined",
+      "take 3",
+      "ask 1 running=1 holds=1000000",
+      "v#2 w#3; v w CLAIMED",
+      "take 1",
+      "ask 1 running=3 holds=1000001",
+      "take 3",
+    ]);
+    home.specify("lend acme to=2 want=9 -> slots=1 forMs=10000 slice=1000003");
   });
 });

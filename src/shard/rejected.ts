@@ -123,11 +123,6 @@ export const rejections: { readonly [K in RejectionKind]: Entry<K> } = {
     remedy: "Submit again after the time.",
     say: ({ what, retryAfterMs }) => `${what} is full; try again in ${formatDuration(retryAfterMs)}`,
   },
-  "tenant-mismatch": {
-    about: "The job belongs to another tenant.",
-    remedy: "Ask as the tenant that submitted it.",
-    say: ({ job }, shard) => `job ${formatJob(shard, job)} is not this tenant's`,
-  },
   broken: {
     about: "The request hit a bug: it was refused alone, and nothing changed.",
     remedy: "Please report it, with the message.",

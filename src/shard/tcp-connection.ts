@@ -16,6 +16,9 @@ export type ConnectionLimits = {
   readonly connectMs: number;
 };
 
+/** Also of a goodbye that comes in its place. */
+const helloBytesMax = 4_096;
+
 export class Connection {
   readonly #socket: Socket;
   readonly #limits: ConnectionLimits;
@@ -34,7 +37,7 @@ export class Connection {
     this.#socket = socket;
     this.#limits = limits;
     this.#clock = clock;
-    this.#decoder = new FrameDecoder(limits.frameBytesMax);
+    this.#decoder = new FrameDecoder(helloBytesMax);
     this.#heardAtMs = clock.monotonicMs();
     this.#ready.promise.catch(() => {}); // told again through `closed`
     socket.setNoDelay(true);
@@ -137,6 +140,7 @@ export class Connection {
         wanted: protocolVersion,
       });
     this.#greeted = true;
+    this.#decoder.bytesMax = this.#limits.frameBytesMax;
     this.#stopTimer();
     this.#beat();
     this.#ready.resolve();

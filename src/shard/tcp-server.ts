@@ -3,6 +3,7 @@ import { chmodSync, unlinkSync } from "node:fs";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
+import { Lobby } from "#base/lobby.ts";
 import type { Frame } from "./frames.ts";
 import { formatAddress, isLoopback, type Endpoint } from "./tcp-address.ts";
 import { Connection, type ConnectionLimits } from "./tcp-connection.ts";
@@ -17,7 +18,10 @@ export type Handlers = {
 };
 
 export type ServerLimits = ConnectionLimits & {
+  /** Connections whose peer has said hello. Beyond them, one without a call is closed for a new one. */
   readonly connectionsMax: number;
+  /** Connections before that: beyond them, the one that has waited longest is closed. */
+  readonly greetingMax: number;
   /** Calls and streams at once, each connection. */
   readonly servedMax: number;
 };
@@ -40,22 +44,59 @@ export async function listenOn(
       why: "without authentication only this machine may call: use 127.0.0.1, ::1 or a Unix socket",
     });
   const connections = new Set<Connection>();
-  // A Unix socket is guarded by its file's mode.
-  const server =
-    secret === undefined || endpoint.kind === "unix"
-      ? createServer((socket) => accept(socket))
-      : serverWith(secret, limits.connectMs, (socket) => accept(socket));
-  server.maxConnections = 2 * limits.connectionsMax; // those that have not said hello yet count here only
+  const greeted = new Map<Connection, RunningCalls>();
+  const lobby = new Lobby<Socket>();
+  const tooMany = new Fault("exhausted", "accept connection", { connectionsMax: limits.connectionsMax });
+  const isSecret = secret !== undefined && endpoint.kind === "tcp"; // a Unix socket is guarded by its file's mode
+  const server = isSecret ? serverWith(secret, limits.connectMs, acceptSecure) : createServer(accept);
+  server.prependListener("connection", meet);
+  server.maxConnections = limits.connectionsMax + 2 * limits.greetingMax; // some are being closed
+
+  /** Every connection, before its handshake. */
+  function meet(socket: Socket): void {
+    const { greetingMax: max } = limits;
+    // On this machine all come from one address.
+    const perNetworkMax = isLoopback(endpoint) ? max : Math.ceil(max / 4);
+    lobby.enter(socket, socket.remoteAddress ?? "", { max, perNetworkMax })?.guest.destroy();
+    socket.on("error", () => {}); // "close" follows
+    socket.once("close", () => lobby.leave(socket));
+  }
+
+  /** The peer knows the secret. */
+  function acceptSecure(secure: Socket): void {
+    for (const raw of lobby.guests) if (isSameEnd(raw, secure)) lobby.leave(raw);
+    accept(secure);
+  }
 
   function accept(socket: Socket): void {
     const connection = new Connection(socket, clock, limits);
-    if (connections.size >= limits.connectionsMax)
-      return connection.closePolitely(
-        new Fault("exhausted", "accept connection", { connectionsMax: limits.connectionsMax }),
-      );
+    if (!hasRoom()) return connection.closePolitely(tooMany); // at once: a peer that has asked nothing may ask elsewhere
     connections.add(connection);
-    serve(connection, handlers, limits);
-    void connection.closed.then(() => connections.delete(connection));
+    const running = serve(connection, handlers, limits);
+    connection.ready.then(
+      () => {
+        lobby.leave(socket);
+        greet(connection, running);
+      },
+      () => {},
+    );
+    void connection.closed.then(() => {
+      connections.delete(connection);
+      greeted.delete(connection);
+    });
+  }
+
+  const idle = (): Connection | undefined => [...greeted].find(([, calls]) => calls.size === 0)?.[0];
+  const hasRoom = (): boolean => greeted.size < limits.connectionsMax || idle() !== undefined;
+
+  function greet(connection: Connection, running: RunningCalls): void {
+    if (!hasRoom()) return connection.closePolitely(tooMany);
+    const leaving = greeted.size < limits.connectionsMax ? undefined : idle();
+    if (leaving) {
+      greeted.delete(leaving);
+      leaving.closePolitely(tooMany);
+    }
+    greeted.set(connection, running);
   }
 
   await open(server, endpoint);
@@ -76,7 +117,12 @@ export async function listenOn(
   };
 }
 
-function serve(connection: Connection, handlers: Handlers, limits: ServerLimits): void {
+const isSameEnd = (one: Socket, other: Socket): boolean =>
+  one.remotePort === other.remotePort && one.remoteAddress === other.remoteAddress;
+
+type RunningCalls = ReadonlyMap<number, Served>;
+
+function serve(connection: Connection, handlers: Handlers, limits: ServerLimits): RunningCalls {
   const running = new Map<number, Served>();
   connection.onFrame = ({ kind, id, body }: Frame) => {
     if (kind === "cancel")
@@ -96,6 +142,7 @@ function serve(connection: Connection, handlers: Handlers, limits: ServerLimits)
   void connection.closed.then((why) => {
     for (const served of running.values()) served.abort.abort(why);
   });
+  return running;
 }
 
 type CallBody = { readonly method?: unknown; readonly body?: unknown; readonly credit?: unknown } | undefined;
@@ -184,9 +231,19 @@ function bind(server: Server, endpoint: Endpoint): Promise<void> {
     server.off("error", reject);
     resolve();
   };
-  if (endpoint.kind === "unix") server.listen(endpoint.path, bound);
+  if (endpoint.kind === "unix") privately(() => server.listen(endpoint.path, bound));
   else server.listen(endpoint.port, endpoint.host, bound);
   return promise;
+}
+
+/** The socket is made at once, and from its first moment on it is its owner's alone. */
+function privately(listen: () => void): void {
+  const before = process.umask(0o177);
+  try {
+    listen();
+  } finally {
+    process.umask(before);
+  }
 }
 
 function answers(path: string): Promise<boolean> {

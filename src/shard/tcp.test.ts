@@ -156,6 +156,15 @@ describe("what does not speak the protocol is told so, and shown out", () => {
     });
 });
 
+test("before its hello a peer can make nothing of any size be held", { timeout: 5_000 }, async () => {
+  await using pair = transports();
+  const { address } = await pair.server.listen(service({}));
+  const claimed = Buffer.alloc(4);
+  claimed.writeUInt32BE(1_000_000);
+  const got = await speak((parseAddress(address) as { port: number }).port, claimed);
+  match(JSON.stringify(got.at(-1)?.body), /decode frame: invalid \(length=1000000/);
+});
+
 test("connections, calls and frames beyond the limits are refused and harm nobody else", async () => {
   await using pair = transports({ connectionsMax: 1, inFlightMax: 1, frameBytesMax: 2_000 });
   const arrived = Promise.withResolvers<void>();

@@ -19,6 +19,7 @@ export const tcpLimitsDefault: TcpLimits = {
   pingMs: 10_000,
   connectMs: 5_000,
   connectionsMax: 1_000,
+  greetingMax: 256,
   inFlightMax: 10_000,
   servedMax: 10_000,
   streamCredit: 64,

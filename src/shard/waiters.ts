@@ -31,6 +31,8 @@ type Group = { readonly key: string; readonly offers: ReadonlySet<string>; reado
 /** All of a group want the same: where so many of them found nothing, the others need not be asked. */
 const fruitlessMax = 2;
 
+const askersMax = 16;
+
 export class Waiters {
   readonly #max: number;
   readonly #groups = new Map<string, Group>();
@@ -57,6 +59,8 @@ export class Waiters {
       const { executor } = command;
       this.#byExecutor.set(executor, (this.#byExecutor.get(executor) ?? new Set()).add(waiter));
     }
+    // The same request over and over is somebody who gave up on the answers before: a few may still wait for one.
+    if (waiter.askers.length >= askersMax) return false;
     waiter.askers.push(asker);
     waiter.untilMono = Math.max(waiter.untilMono, untilMono);
     this.#nextUntilMono = Math.min(this.#nextUntilMono, waiter.untilMono);

@@ -8,6 +8,7 @@ import type { JobView } from "#kernel/query.ts";
 import type { Rejection } from "#kernel/rejection.ts";
 import type { Seq } from "#journal/journal.ts";
 import type { Stamp, WatchMessage, WatchRequest } from "./protocol.ts";
+import { weighEvents, WatchMemory } from "./watch-memory.ts";
 
 export type WatcherLimits = {
   readonly watchersMax: number;
@@ -16,6 +17,9 @@ export type WatcherLimits = {
   readonly ringBytesMax: number;
   /** Messages that a watcher may leave unread before it is given a new snapshot instead. */
   readonly unreadMax: number;
+  /** And what they may weigh: of one watcher, and of all of the node together. */
+  readonly unreadBytesMax: number;
+  readonly nodeUnreadBytesMax: number;
 };
 
 export type DurableEvents = {
@@ -27,31 +31,58 @@ export type DurableEvents = {
 
 export class Watcher {
   readonly request: WatchRequest;
-  readonly #unreadMax: number;
+  readonly #limits: Pick<WatcherLimits, "unreadMax" | "unreadBytesMax">;
+  readonly #memory: WatchMemory;
   #unread: WatchMessage[] = [];
+  #weights: number[] = [];
+  #bytes = 0;
   #wake: (() => void) | undefined;
   closed = false;
   /** Too slow: what it had not read was thrown away, and a snapshot has to make up for it. */
   behind = false;
 
-  constructor(request: WatchRequest, unreadMax: number) {
+  constructor(request: WatchRequest, limits: Pick<WatcherLimits, "unreadMax" | "unreadBytesMax">, memory: WatchMemory) {
     this.request = request;
-    this.#unreadMax = unreadMax;
+    this.#limits = limits;
+    this.#memory = memory;
   }
 
   get isIdle(): boolean {
     return this.#unread.length === 0;
   }
 
-  /** False when the watcher has fallen behind. */
-  push(message: WatchMessage): boolean {
+  /** False when the watcher has fallen behind. One message is taken however large it is, or nobody could be told. */
+  push(message: WatchMessage, bytes = 0): boolean {
     if (this.closed) return true;
-    if (this.#unread.length >= this.#unreadMax) {
-      this.#unread = [];
+    const { unreadMax, unreadBytesMax } = this.#limits;
+    const isFull = this.#bytes + bytes > unreadBytesMax || !this.#memory.hasRoom(bytes);
+    if (this.#unread.length >= unreadMax || (this.#unread.length > 0 && isFull)) {
+      this.#forget();
       this.behind = true;
-    } else this.#unread.push(message);
+    } else {
+      this.#unread.push(message);
+      this.#weights.push(bytes);
+      this.#count(bytes);
+    }
     this.#wake?.();
     return !this.behind;
+  }
+
+  /** Nobody will read any more. */
+  leave(): void {
+    this.close();
+    this.#forget();
+  }
+
+  #forget(): void {
+    this.#count(-this.#bytes);
+    this.#unread = [];
+    this.#weights = [];
+  }
+
+  #count(bytes: number): void {
+    this.#bytes += bytes;
+    this.#memory.bytes += bytes;
   }
 
   /** What was pushed before is still read. */
@@ -61,6 +92,7 @@ export class Watcher {
   }
 
   read(): WatchMessage | undefined {
+    this.#count(-(this.#weights.shift() ?? 0));
     return this.#unread.shift();
   }
 
@@ -73,6 +105,8 @@ export class Watcher {
 
 export class Watchers {
   readonly #limits: WatcherLimits;
+  readonly #memory: WatchMemory;
+  readonly #byTenant = new Map<string, number>();
   readonly #byJob = new Map<number, Set<Watcher>>();
   /** What is before `#ringFrom` has been let go of: taking it out one by one would move all the others each time. */
   #ring: (DurableEvents | undefined)[] = [];
@@ -82,20 +116,22 @@ export class Watchers {
   #ringAfter: Seq | undefined;
   #size = 0;
 
-  constructor(limits: WatcherLimits) {
+  constructor(limits: WatcherLimits, memory = new WatchMemory(limits.nodeUnreadBytesMax)) {
     this.#limits = limits;
+    this.#memory = memory;
   }
 
   get size(): number {
     return this.#size;
   }
 
-  get isFull(): boolean {
-    return this.#size >= this.#limits.watchersMax;
+  /** A tenant may have as many as are left for all others, so that there is always room for the next tenant. */
+  hasRoomFor({ tenant = "" }: WatchRequest): boolean {
+    return (this.#byTenant.get(tenant) ?? 0) < this.#limits.watchersMax - this.#size;
   }
 
   create(request: WatchRequest): Watcher {
-    return new Watcher(request, this.#limits.unreadMax);
+    return new Watcher(request, this.#limits, this.#memory);
   }
 
   /** The ring begins after the batch; what follows is published without gaps. */
@@ -136,8 +172,10 @@ export class Watchers {
       if (events) events.push(event);
       else byJob.set(job, [event]);
     }
-    for (const [job, events] of byJob)
-      for (const watcher of this.#byJob.get(job) ?? []) this.#tell(watcher, durable.stamp, events);
+    for (const [job, events] of byJob) {
+      const bytes = weighEvents(events);
+      for (const watcher of this.#byJob.get(job) ?? []) this.#tell(watcher, durable.stamp, events, bytes);
+    }
   }
 
   canResume(after: Stamp, newest: Seq): boolean {
@@ -151,7 +189,7 @@ export class Watchers {
       if (!durable || durable.stamp.seq <= after.seq) continue;
       const { stamp, events, jobs } = durable;
       const missed = events.filter((_, i) => jobs[i] === watcher.request.job);
-      if (missed.length > 0) this.#tell(watcher, stamp, missed);
+      if (missed.length > 0) this.#tell(watcher, stamp, missed, weighEvents(missed));
     }
     if (watcher.closed || watcher.behind) return;
     if (now.ended) this.#end(watcher, now.stamp);
@@ -178,7 +216,7 @@ export class Watchers {
   remove(watcher: Watcher): void {
     const watchers = this.#byJob.get(watcher.request.job);
     if (!watchers?.delete(watcher)) return;
-    this.#size -= 1;
+    this.#count(watcher, -1);
     if (watchers.size === 0) this.#byJob.delete(watcher.request.job);
   }
 
@@ -189,6 +227,7 @@ export class Watchers {
         watcher.close();
       }
     this.#byJob.clear();
+    this.#byTenant.clear();
     this.#size = 0;
   }
 
@@ -197,11 +236,18 @@ export class Watchers {
     const watchers = this.#byJob.get(job) ?? new Set();
     watchers.add(watcher);
     this.#byJob.set(job, watchers);
-    this.#size += 1;
+    this.#count(watcher, 1);
   }
 
-  #tell(watcher: Watcher, stamp: Stamp, events: readonly Event[]): void {
-    if (!watcher.push({ kind: "events", stamp, events })) return this.remove(watcher);
+  #count({ request: { tenant = "" } }: Watcher, by: number): void {
+    this.#size += by;
+    const count = (this.#byTenant.get(tenant) ?? 0) + by;
+    if (count === 0) this.#byTenant.delete(tenant);
+    else this.#byTenant.set(tenant, count);
+  }
+
+  #tell(watcher: Watcher, stamp: Stamp, events: readonly Event[], bytes: number): void {
+    if (!watcher.push({ kind: "events", stamp, events }, bytes)) return this.remove(watcher);
     if (events.some(({ kind }) => kind === "job-ended")) this.#end(watcher, stamp);
   }
 

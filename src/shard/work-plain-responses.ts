@@ -162,4 +162,5 @@ function writeGrant(grant: Grant, to: Writer): void {
   if (grant.attemptMs !== 0) to.int64(128, grant.attemptMs);
   const effect = effects.numberOf(grant.effects);
   if (effect !== 0) to.int32(136, effect);
+  if (grant.outOfMemory !== undefined) to.int32(144, grant.outOfMemory);
 }

@@ -58,7 +58,6 @@ export const rejectionTable: { readonly [K in RejectionKind]: Entry<K> } = {
     facts: { tenant: "text", queuedMax: "number", retryAfterMs: "number" },
   },
   "shard-full": { code: Code.RESOURCE_EXHAUSTED, facts: { what: "text", retryAfterMs: "number" } },
-  "tenant-mismatch": { code: Code.PERMISSION_DENIED, facts: { job: "number" } },
   broken: { code: Code.INTERNAL, facts: { why: "text" } },
 };
 

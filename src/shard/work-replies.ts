@@ -37,7 +37,7 @@ export const replyTable: { readonly [K in ClientKind]: Entry<K> } = {
   drain: { write: (reply) => reply, read: ({ draining }) => ({ draining }) },
   resume: { write: (reply) => reply, read: ({ resumed }) => ({ resumed }) },
   "set-tenant": { write: (reply) => reply, read: ({ changed }) => ({ changed }) },
-  "lend-quota": { write: (reply) => reply, read: ({ slots, forMs }) => ({ slots, forMs }) },
+  "lend-quota": { write: (reply) => reply, read: ({ slots, forMs, slice }) => ({ slots, forMs, slice }) },
 };
 
 /** A message that carries no stamp is older than any that does. */

@@ -122,4 +122,5 @@ export const grant: Arbitrary<model.Grant> = record({
   graceMs: ms,
   attemptMs: ms,
   effects,
+  outOfMemory: fc.option(small, { nil: undefined }),
 });

@@ -85,7 +85,14 @@ const commandBodies: { readonly [K in ClientKind]: Arbitrary<Body<K>> } = {
   drain: record({ executor: text, reason: text }),
   resume: record({ executor: text }),
   "set-tenant": record({ tenant: text, weight: small, runningMax: small, queuedMax: small, home: small }),
-  "lend-quota": record({ tenant: text, borrower: small, want: small, running: small, forMs: ms }),
+  "lend-quota": record({
+    tenant: text,
+    borrower: small,
+    want: small,
+    running: small,
+    forMs: ms,
+    holds: fc.option(id, { nil: undefined }),
+  }),
 };
 
 const replies: { readonly [K in ClientKind]: Arbitrary<Replies[K]> } = {
@@ -111,7 +118,7 @@ const replies: { readonly [K in ClientKind]: Arbitrary<Replies[K]> } = {
   drain: record({ draining: yes }),
   resume: record({ resumed: yes }),
   "set-tenant": record({ changed: yes }),
-  "lend-quota": record({ slots: small, forMs: ms }),
+  "lend-quota": record({ slots: small, forMs: ms, slice: fc.option(id, { nil: undefined }) }),
 };
 
 const taskView: Arbitrary<TaskView> = record({

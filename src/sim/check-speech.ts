@@ -136,11 +136,11 @@ const tellsAbsence = new Set([
 ]);
 
 function falselyAbsent({ model, request, arrival }: Said, rejection: Rejection): string | undefined {
-  if (request.kind === "command" && "tenant" in request.command && rejection.kind === "tenant-mismatch")
-    return undefined;
+  const asker = request.kind === "command" && "tenant" in request.command ? request.command.tenant : undefined;
   switch (rejection.kind) {
     case "job-unknown": {
       const job = model.jobs.get(rejection.job);
+      if (asker !== undefined && job?.tenant !== asker) return undefined;
       return arrival.jobKnown && job && !job.forgotten ? "the job is in the log" : undefined;
     }
     case "token-stale": {

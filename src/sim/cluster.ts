@@ -1,5 +1,5 @@
 /** One simulated cluster: a database, a blob store, a network, nodes, executors and clients, as the profile says. */
-import type { Random } from "#base/random.ts";
+import { hash32, type Random } from "#base/random.ts";
 import { createMemoryBlobs } from "#blobs/memory.ts";
 import type { Command } from "#kernel/command.ts";
 import { defaultLimits, type Limits } from "#kernel/limits.ts";
@@ -54,6 +54,8 @@ export class Cluster {
   readonly executors: readonly SimExecutor[];
   readonly clients: readonly Client[];
   readonly limits: Limits;
+  /** In every third world nearly all specs are long ones, which are kept in the store. */
+  readonly inlineLengthMax: number;
   healed = false;
   blobsSlowMs = 0;
   readonly #random: Random;
@@ -77,6 +79,8 @@ export class Cluster {
       publishMsMax: profile.publishMsMax,
       ...profile.limits,
     };
+    const { ownerLeaseMs, snapshotBytes, latencyMs } = profile;
+    this.inlineLengthMax = hash32(`texts ${ownerLeaseMs} ${snapshotBytes} ${latencyMs}`) % 3 === 0 ? 40 : 8_192;
     this.court = new Court(world, profile.shards, { pins: this.pins, runs: this.#runs, tally: this.tally, checkers });
     this.court.calm = profile.faults.size === 0;
     this.court.connected = [...profile.faults.keys()].every((kind) => harmless.has(kind));

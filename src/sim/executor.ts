@@ -10,6 +10,7 @@ import type { Command, CommandOf } from "#kernel/command.ts";
 import type { Grant } from "#kernel/model.ts";
 import type { Replies } from "#kernel/reply.ts";
 import type { Router, Settled } from "#shard/router.ts";
+import { marginMsOf } from "#worker/holding.ts";
 import { makeOutputs } from "./outputs.ts";
 import { planFor } from "./planner.ts";
 import type { Life } from "./machine.ts";
@@ -198,7 +199,7 @@ export class Executor {
   async run(held: Held, runMs: number, rogue = false): Promise<"done" | "cancelled" | "lost" | "expired"> {
     const { shard, grant } = held;
     const { life, runs } = this.ports;
-    const graceMs = grant.effects === "outside" ? -grant.leaseMs / 10 : grant.graceMs;
+    const graceMs = grant.effects === "outside" ? -marginMsOf(grant.leaseMs) : grant.graceMs;
     // The grant may have been too long on its way.
     if (!rogue && this.#clock.monotonicMs() >= held.untilMono + graceMs) return "expired";
     const isStopped = () => held.stop.signal.aborted;

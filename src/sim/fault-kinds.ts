@@ -2,9 +2,11 @@
 export const faultKinds = [
   "node-crash",
   "node-stop",
+  "node-sleep",
   "node-leaves",
   "executor-crash",
   "executor-stop",
+  "executor-sleep",
   "wall-clock-jump",
   "store-clock-jump",
   "partition",

@@ -27,6 +27,12 @@ const stop = (machine: Machine | undefined, random: Random): Passing | undefined
   return { forMs: seconds(random, 0.1, random.chance(0.3) ? 40 : 8), end: () => machine.resume() };
 };
 
+const sleep = (machine: Machine | undefined, random: Random): Passing | undefined => {
+  if (machine?.life?.state !== "up") return undefined;
+  machine.sleep();
+  return { forMs: seconds(random, 0.5, random.chance(0.3) ? 40 : 10), end: () => machine.resume() };
+};
+
 /** Raises one of the chances for a while. */
 const raise = <C extends object, K extends keyof C>(conditions: C, name: K, to: C[K], forMs: number): Passing => {
   const before = conditions[name];
@@ -43,6 +49,7 @@ export const faults: Readonly<Record<FaultKind, FaultSpec>> = {
     },
   },
   "node-stop": { everyMs: 4_000, strike: ({ nodes }, random) => stop(random.pick(nodes).machine, random) },
+  "node-sleep": { everyMs: 4_000, strike: ({ nodes }, random) => sleep(random.pick(nodes).machine, random) },
   "node-leaves": {
     everyMs: 5_000,
     strike(_cluster, random) {
@@ -60,10 +67,16 @@ export const faults: Readonly<Record<FaultKind, FaultSpec>> = {
     },
   },
   "executor-stop": { everyMs: 4_000, strike: ({ executors }, random) => stop(random.pick(executors).machine, random) },
+  "executor-sleep": {
+    everyMs: 4_000,
+    strike: ({ executors }, random) => sleep(random.pick(executors).machine, random),
+  },
   "wall-clock-jump": {
     everyMs: 3_000,
-    strike({ nodes }, random) {
-      random.pick(nodes).machine.setWallClock(random.pick([-86_400_000, -3_600_000, -5_000, 5_000, 3_600_000]));
+    strike({ nodes, executors }, random) {
+      random
+        .pick([...nodes, ...executors])
+        .machine.setWallClock(random.pick([-86_400_000, -3_600_000, -5_000, 5_000, 3_600_000]));
       return undefined;
     },
   },

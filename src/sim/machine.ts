@@ -1,3 +1,4 @@
+import { bootClock } from "#base/boot-clock.ts";
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import type { World } from "./world.ts";
@@ -7,6 +8,9 @@ import type { World } from "./world.ts";
  * come to its end otherwise: the rest is too small to move the world's time at all.
  */
 const tickMs = 0.001;
+
+/** The clock looks for a sleep every 100 ms; the turns at that very instant count, too. */
+const drowsyMs = 101;
 
 /** How a machine's clocks differ from the world's: a constant rate, and a wall clock that may be set. */
 export type MachineClock = {
@@ -54,6 +58,13 @@ export class Machine {
     this.life.stop();
   }
 
+  /** As `stop`, but its monotonic clock stands still meanwhile, and its timers with it. */
+  sleep(): void {
+    if (this.life?.state !== "up") return;
+    this.world.say(`${this.life.name} falls asleep`);
+    this.life.sleep();
+  }
+
   resume(): void {
     if (this.life?.state !== "stopped") return;
     this.world.say(`${this.life.name} goes on`);
@@ -77,6 +88,12 @@ export class Life {
   #stoppedAtMs = 0;
   /** All the times before that. */
   #stoppedMs = 0;
+  #isAsleep = false;
+  /** In all earlier sleeps. */
+  #sleptMs = 0;
+  #wokeAtMs = Number.NEGATIVE_INFINITY;
+  /** The clock's next look for a sleep. */
+  #look: { readonly afterMs: number; readonly run: () => void } | undefined;
   readonly #deferred: (() => void)[] = [];
   readonly #mourners = new Set<() => void>();
 
@@ -111,10 +128,31 @@ export class Life {
     this.#stoppedAtMs = this.machine.world.nowMs;
   }
 
+  sleep(): void {
+    this.stop();
+    this.#isAsleep = true;
+  }
+
   resume(): void {
+    const stoppedMs = this.machine.world.nowMs - this.#stoppedAtMs;
     this.state = "up";
-    this.#stoppedMs += this.machine.world.nowMs - this.#stoppedAtMs;
+    this.#stoppedMs += stoppedMs;
     for (const run of this.#deferred.splice(0)) this.after(0, run);
+    if (this.#isAsleep) this.#wake(stoppedMs);
+  }
+
+  #wake(sleptMs: number): void {
+    this.#isAsleep = false;
+    this.#sleptMs += sleptMs;
+    this.#wokeAtMs = this.machine.world.nowMs;
+    const look = this.#look;
+    this.#look = undefined;
+    if (look) this.after(look.afterMs, look.run);
+  }
+
+  /** It woke so recently that nothing on it need have noticed that it slept. */
+  get isDrowsy(): boolean {
+    return this.machine.world.nowMs - this.#wokeAtMs <= drowsyMs;
   }
 
   /** Called when the life ends; the world uses it to break connections. */
@@ -131,27 +169,34 @@ export class Life {
     this.#mourners.clear();
   }
 
+  /** The product's own clock, on a machine whose raw clocks are the world's. */
   #makeClock(): Clock {
     const { world, clock } = this.machine;
-    const after = (ms: number, run: () => void) => this.after(ms > 0 ? Math.max(tickMs, ms) / clock.rate : 0, run);
-    return {
-      monotonicMs: () => clock.bootMonotonicMs + (world.nowMs - this.#bootedAtMs) * clock.rate,
-      wallMs: () => Math.floor(epochMs + world.nowMs * clock.rate + clock.wallOffsetMs),
-      after,
-      sleep: (ms, signal) =>
-        new Promise<void>((resolve, reject) => {
-          if (signal?.aborted) return reject(reasonOf(signal));
-          const cancel = after(ms, () => {
-            signal?.removeEventListener("abort", aborted);
-            resolve();
-          });
-          const aborted = () => {
-            cancel();
-            reject(reasonOf(signal));
-          };
-          signal?.addEventListener("abort", aborted, { once: true });
-        }),
+    const bootMs = (): number => clock.bootMonotonicMs + (world.nowMs - this.#bootedAtMs) * clock.rate;
+    const awakeMs = (): number => {
+      const asleepMs = this.#sleptMs + (this.#isAsleep ? world.nowMs - this.#stoppedAtMs : 0);
+      return bootMs() - asleepMs * clock.rate;
     };
+    const after = (ms: number, run: () => void): (() => void) => {
+      const dueMs = awakeMs() + ms;
+      const fire = (): void => {
+        const leftMs = dueMs - awakeMs();
+        if (leftMs > tickMs) cancel = wait(leftMs);
+        else run();
+      };
+      const wait = (forMs: number) => this.after(forMs > 0 ? Math.max(tickMs, forMs) / clock.rate : 0, fire);
+      let cancel = wait(ms);
+      return () => cancel();
+    };
+    const machine = {
+      awakeMs,
+      wallMs: () => Math.floor(epochMs + world.nowMs * clock.rate + clock.wallOffsetMs),
+      bootMs: () => Math.floor(bootMs() / 10) * 10,
+      after,
+      // A look finds something only after a sleep. The others would be most of the world's events.
+      afterIfUp: (ms: number, run: () => void) => void (this.#look = { afterMs: ms, run }),
+    };
+    return bootClock(machine);
   }
 }
 

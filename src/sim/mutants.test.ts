@@ -8,6 +8,7 @@ import { huntMutant, mutants } from "./mutants.ts";
 /** Found within seconds, one of each kind of guard; `npm run sim:mutants` hunts them all. */
 const slice: ReadonlySet<string> = new Set([
   "durability before reply",
+  "leases of owners and executors run out while a machine sleeps",
   "key reuse",
   "double commit",
   "lost requeue",

@@ -44,6 +44,20 @@ export const mutants: readonly Mutant[] = [
     focus: ["node-stop", "asks"],
   },
   {
+    name: "leases of owners and executors run out while a machine sleeps",
+    file: "base/boot-clock.ts",
+    find: "return awakeMs + sleptMs;",
+    replace: "return awakeMs;",
+    focus: ["executor-sleep", "lockedEndless"],
+  },
+  {
+    name: "work with outside effects ends before its lease does",
+    file: "worker/holding.ts",
+    find: "leaseMs - leaseMs / (1 + slew) + Math.min(1_000, leaseMs / 20)",
+    replace: "leaseMs * 0",
+    focus: ["store-clock-jump", "partition", "one-way-cut", "lockedEndless", "locked"],
+  },
+  {
     name: "durability before reply",
     file: "shard/host-committer.ts",
     find: "if (flight.batch.payload === undefined && !flight.batch.needsConfirm) this.#finish(flight);",
@@ -224,6 +238,13 @@ export function applyReused`,
     find: "for (const waiting of shard.state.outbox.values()) this.#add(shard, waiting);",
     replace: "",
     focus: ["single", "matrix", "node-crash", "board-slow"],
+  },
+  {
+    name: "quota is given back only after the smaller slice was taken",
+    file: "shard/quota-broker.ts",
+    find: "    await give(shard.shard, {",
+    replace: "    if (!isFewer) await give(shard.shard, {",
+    focus: ["quota"],
   },
 ];
 

@@ -25,6 +25,7 @@ export async function startNode(cluster: Cluster, life: Life): Promise<RunningNo
     limits: () => limits,
     keeper: { leaseMs: profile.ownerLeaseMs, renewRetryMs: profile.ownerLeaseMs / 8 },
     host: { tickMs: 400, pinMs: profile.pinMs },
+    inlineLengthMax: cluster.inlineLengthMax,
     projector: { endedKeepMs, gatherMs: endedKeepMs / 10, forgetEveryMs: Math.max(20, (endedKeepMs * 2) / 3) },
     snapshots: { logBytesMin: profile.snapshotBytes, chunkSize: 2_000 },
     archiver: { segmentBytes: 4_000 },

@@ -30,8 +30,13 @@ export class Runs {
     };
   }
 
-  /** Those that are really at it: a stopped machine does nothing. */
+  /**
+   * Those that are really at it: a stopped machine does nothing. Not those on a machine that has just woken: it takes
+   * the executor a moment to notice that it slept, and nobody can shorten that to nothing (ADR 0037).
+   */
   running(): readonly Run[] {
-    return [...this.#running].filter(({ life, rogue, isStopped }) => life.state === "up" && !rogue && !isStopped());
+    return [...this.#running].filter(
+      ({ life, rogue, isStopped }) => life.state === "up" && !life.isDrowsy && !rogue && !isStopped(),
+    );
   }
 }

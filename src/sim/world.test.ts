@@ -136,3 +136,20 @@ test("the time that a life has run is without the times when it was stopped", as
   await world.run(100);
   deepEqual(seen, [0, 5, 15, 34]);
 });
+
+test("a machine that slept fires what fell due within 100 ms of waking, and counts the time", async () => {
+  const world = worldOf(1);
+  const machine = world.machine("a", { rate: 2, bootMonotonicMs: 5, wallOffsetMs: 0 });
+  const life = machine.boot();
+  const fired: string[] = [];
+  life.clock.after(4_000, () => fired.push(`due at ${Math.round(world.nowMs)}`));
+  life.clock.after(40_000, () => fired.push(`later at ${Math.round(world.nowMs)}`));
+  world.after(1_000, undefined, () => machine.sleep());
+  world.after(11_000, undefined, () => machine.resume());
+  await world.run(15_000);
+  deepEqual(fired, ["due at 11100"]);
+  ok(Math.abs(life.clock.monotonicMs() - 30_005) <= 20, `${life.clock.monotonicMs()}`);
+  await world.run(30_000);
+  equal(fired.length, 2);
+  ok(Math.abs(Number(fired[1]?.slice(9)) - 20_000) <= 20, String(fired[1]));
+});

@@ -4,7 +4,7 @@
  * W2 Nothing is said of an attempt that is still running: its ending goes out when its runner has returned.
  * W3 A result is committed only after its bytes are in the store.
  */
-import type { Clock } from "#base/clock.ts";
+import { afterAwake, type Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import type { FailReason, Plan } from "#kernel/model.ts";
@@ -41,7 +41,8 @@ export async function endingOf(holding: Holding, ports: AttemptPorts): Promise<E
   const runner = runnerOf(holding, ports);
   const early = runner?.prepares ? undefined : await refused;
   if (early) return early;
-  const cancelTimer = ports.clock.after(granted.attemptMs, () => holding.stop("timed-out"));
+  // Nothing was done while the machine slept; the shard does not count that either.
+  const cancelTimer = afterAwake(ports.clock, granted.attemptMs, () => holding.stop("timed-out"));
   const reports = new Reports(ports.client, ports.clock, holding);
   try {
     const run = granted.planning ? plan(holding, ports) : runTask(holding, { runner, reports, refused }, ports);
@@ -92,7 +93,8 @@ async function runTask(
     if (await refused) holding.stop("lost");
     signal.throwIfAborted();
   };
-  return await runner({ task, signal, blobs, clock, started, report: (step) => reports.add(step), afterwards });
+  const leftMs = (): number => holding.leftMs;
+  return await runner({ task, signal, blobs, clock, leftMs, started, report: (step) => reports.add(step), afterwards });
 }
 
 async function plan(holding: Holding, { planners, client, blobs, clock }: AttemptPorts): Promise<Ending> {

@@ -5,8 +5,9 @@
  * W1 An attempt whose claim can no longer be good is stopped: with the lease for tasks that change the world, after
  *    the task's grace for the others.
  */
-import type { Clock } from "#base/clock.ts";
+import { afterAwake, type Clock } from "#base/clock.ts";
 import type { ClaimRef, Granted } from "#shard/client-executor.ts";
+import { slew } from "#shard/kernel-clock.ts";
 
 /** Why an attempt is stopped before it ends by itself. */
 export type StopReason =
@@ -91,24 +92,34 @@ export class Holding {
 
   get #untilMs(): number {
     const { effects, graceMs, leaseMs } = this.granted;
-    // Work that changes the world ends a little before the lease: killing takes time, and clocks differ.
-    return this.#leaseUntilMs + (effects === "outside" ? -Math.min(1_000, leaseMs / 10) : graceMs);
+    return this.#leaseUntilMs + (effects === "outside" ? -marginMsOf(leaseMs) : graceMs);
   }
 
   #arm(): void {
     this.#stopTimer();
-    this.#stopTimer = this.#clock.after(Math.max(0, this.leftMs), () => this.stop("lease-ran-out"));
+    const leftMs = Math.max(0, this.leftMs);
+    const stop = (): void => this.stop("lease-ran-out");
+    // Work without outside effects is done twice at worst. Its owner may have slept on the same machine, and renews it.
+    const isOutside = this.granted.effects === "outside";
+    this.#stopTimer = isOutside ? this.#clock.after(leftMs, stop) : afterAwake(this.#clock, leftMs, stop);
   }
 }
 
 /**
- * W1 for a node that hangs or dies: how long what an attempt runs may go on by itself. Claims are renewed every third
- *    of their lease, so that at half of it nobody else can have the task yet. What changes the world dies with its
- *    node; what does not goes on for a lease, in which the node's next life may come back for it.
+ * How long before its lease ends here an attempt with outside effects is stopped. The owner counts the lease in kernel
+ * time, which may run faster than the clock here by `slew`; besides, killing takes time, and clocks drift.
  */
-export const leasesOf = ({ effects, leaseMs }: Pick<Granted, "effects" | "leaseMs">) => ({
+export const marginMsOf = (leaseMs: number): number => leaseMs - leaseMs / (1 + slew) + Math.min(1_000, leaseMs / 20);
+
+/**
+ * W1 for a node that hangs, sleeps or dies: how long what an attempt runs may go on by itself. What changes the world
+ *    ends when `leftMs` said that its claim would, and dies with its node; what does not goes on for a lease, in which
+ *    the node's next life may come back for it.
+ */
+export const leasesOf = ({ effects, leaseMs }: Pick<Granted, "effects" | "leaseMs">, leftMs?: () => number) => ({
   leaseMs: leaseMs / 2,
   orphanMs: effects === "outside" ? 0 : leaseMs,
+  ...(effects === "outside" && leftMs ? { leftMs } : {}),
 });
 
 export const keyOf = ({ taskId, token }: { readonly taskId: string; readonly token: number }): string =>

@@ -1,5 +1,6 @@
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
 import { mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -80,6 +81,13 @@ for (const way of ["directly", "through a launcher"] as const)
       const { output } = await run(sh("echo $SECRET-$GIVEN", { env: { GIVEN: "yes" } }));
       equal(output.tail(100), "-yes\n");
     });
+
+    test("is not started when its claim is over", async () =>
+      withFolder(async (folder) => {
+        const leases = { leaseMs: 10_000, orphanMs: 0, leftMs: () => 0 };
+        await rejects(run(sh(`echo ran > ${join(folder, "effect")}`, { leases })), /lease/);
+        equal(existsSync(join(folder, "effect")), false);
+      }));
 
     test("that cannot be found says so", async () => {
       const { exitCode, output } = await run({ ...sh(""), command: ["no-such-program-here"] });

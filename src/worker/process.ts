@@ -17,7 +17,12 @@ export type ProcessRequest = {
   readonly outputBytesMax: number;
   readonly signal: AbortSignal;
   /** How long it may go on when this process hangs, or dies; not every runner lets it go on at all. */
-  readonly leases?: { readonly leaseMs: number; readonly orphanMs: number };
+  readonly leases?: {
+    readonly leaseMs: number;
+    readonly orphanMs: number;
+    /** How long its claim is good, for what changes the world outside. */
+    readonly leftMs?: () => number;
+  };
 };
 
 export type ProcessResult = {
@@ -46,8 +51,10 @@ export const impolite: readonly StopReason[] = ["lost", "lease-ran-out", "crashe
 
 export const createProcessRunner =
   (clock: Clock): ProcessRunner =>
-  async ({ command, cwd, env, outputBytesMax, signal }) => {
+  async ({ command, cwd, env, outputBytesMax, signal, leases }) => {
     signal.throwIfAborted();
+    // The machine may have slept a moment ago, and the signal not yet know of it.
+    if (leases?.leftMs && leases.leftMs() <= 0) throw new Stopped("lease-ran-out");
     const [program = "", ...args] = isPosix ? ["/bin/sh", "-c", watchman, "sh", ...command] : command;
     const stdio = isPosix ? (["ignore", "pipe", "pipe", "pipe"] as const) : (["ignore", "pipe", "pipe"] as const);
     const child = spawn(program, args, { cwd, env, stdio: [...stdio], detached: isPosix, windowsHide: true });

@@ -12,6 +12,8 @@ export type RunContext = {
   readonly signal: AbortSignal;
   readonly blobs: BlobStore;
   readonly clock: Clock;
+  /** How long the attempt may go on, unless its claim is renewed meanwhile. */
+  readonly leftMs?: () => number;
   /**
    * When its shard has answered that the claim is held. Known from the beginning, but for runners that prepare: those
    * do nothing before it that anybody could notice. Rejects when it is not held.

@@ -65,7 +65,7 @@ const signalNames = new Map(Object.entries(constants.signals).map(([name, number
 
 function endingOf({ why, exitCode, outOfMemory, note }: End): Pick<ProcessResult, "exitCode" | "killedBy"> {
   if (why === "lease-ran-out")
-    throw new Fault("unavailable", "run process", { why: "this process hung for its lease" });
+    throw new Fault("unavailable", "run process", { why: "its lease ended before it was renewed" });
   if (why === "not-started") throw new Fault("unavailable", "start process", { why: note });
   if (outOfMemory) return { exitCode: undefined, killedBy: "SIGKILL" };
   const killedBy = signalNames.get(exitCode - 128);

@@ -494,13 +494,13 @@ describe("a worker", () => {
     const { client, clock, start, phase, shards } = await scene({ planners });
     const { state } = must(shards[0], "the only shard");
     const { jobId } = await client.submit(order([planned]));
-    state.bytes += state.limits.stateBytesMax;
+    state.memory.bytes += 2 * state.memory.bytesMax;
     start();
     await clock.advance(500);
     const { lastFailure } = (await client.job(jobId)).view.tasks[0] ?? {};
     equal(lastFailure?.reason, "preempted");
     equal(state.executors.get("w")?.failures, 0);
-    state.bytes -= state.limits.stateBytesMax;
+    state.memory.bytes -= 2 * state.memory.bytesMax;
     await clock.advance(5_000);
     equal(await phase(jobId), "SUCCEEDED");
   });

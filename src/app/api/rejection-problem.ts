@@ -8,7 +8,6 @@ const statuses: Partial<Record<RejectionKind, number>> = {
   "stage-unknown": 404,
   "task-unknown": 404,
   "nothing-to-join": 404,
-  "tenant-mismatch": 404,
   "job-ended": 409,
   "task-phase": 409,
   "token-stale": 409,

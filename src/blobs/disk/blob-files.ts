@@ -1,9 +1,10 @@
 /** Large blobs: a file each, two levels of folders by key. A name always means the whole blob. */
-import { mkdir, open, rename, rm, type FileHandle } from "node:fs/promises";
+import { open, rename, rm, type FileHandle } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { digestFunctions } from "#base/digest.ts";
 import type { Key } from "./key.ts";
-import { syncFolder } from "#blobs/sync-folder.ts";
+import type { DurableNames } from "#blobs/durable-names.ts";
+import type { Syncs } from "#blobs/syncs.ts";
 import { Turns } from "./turns.ts";
 
 export type FileName = { readonly fn: number; readonly hex: string };
@@ -12,6 +13,9 @@ export const fileName = (fn: number, key: Key): FileName => ({
   fn,
   hex: Buffer.from(key.buffer, key.byteOffset, key.byteLength).toString("hex"),
 });
+
+export const filePath = (folder: string, { fn, hex }: FileName): string =>
+  join(folder, hex.slice(0, 2), hex.slice(2, 4), `${hex}.${digestFunctions[fn] ?? fn}`);
 
 export type Publication = {
   readonly record: () => Promise<void>;
@@ -26,22 +30,27 @@ export class BlobFiles {
   /** One at a time for each name: a file that comes must not be the one that goes. */
   readonly #turns = new Turns();
 
-  constructor(folder: string) {
+  readonly #names: DurableNames;
+  readonly #syncs: Syncs;
+
+  constructor(folder: string, names: DurableNames, syncs: Syncs) {
     this.#folder = folder;
+    this.#names = names;
+    this.#syncs = syncs;
   }
 
-  path({ fn, hex }: FileName): string {
-    return join(this.#folder, hex.slice(0, 2), hex.slice(2, 4), `${hex}.${digestFunctions[fn] ?? fn}`);
+  path(name: FileName): string {
+    return filePath(this.#folder, name);
   }
 
   /** Moves a whole, verified file to its place, and has it recorded; back again if it could not be. */
   async publish(from: string, name: FileName, { record, isKnown, isSynced }: Publication): Promise<void> {
     const path = this.path(name);
-    if (isSynced) await syncFile(from);
+    if (isSynced) await this.#syncFile(from);
     await this.#turns.take(path, async () => {
-      const isNewFolder = await moved(from, path);
+      await this.#names.move(from, path);
       try {
-        if (isSynced) await this.#syncFolders(path, isNewFolder);
+        if (isSynced) await this.#names.sync(dirname(path));
         await record();
       } catch (error) {
         if (!isKnown()) await rename(path, from);
@@ -65,31 +74,12 @@ export class BlobFiles {
   /** The file and its name outlive a loss of power from here on. */
   async sync(name: FileName): Promise<void> {
     const path = this.path(name);
-    await syncFile(path);
-    await this.#syncFolders(path, true);
+    await this.#syncFile(path);
+    await this.#names.sync(dirname(path));
   }
 
-  /** With those above it, if it may be new itself. */
-  async #syncFolders(path: string, isNew: boolean): Promise<void> {
-    const folder = dirname(path);
-    for (const one of isNew ? [folder, dirname(folder), this.#folder] : [folder]) await syncFolder(one);
+  async #syncFile(path: string): Promise<void> {
+    await using file = await open(path, "r");
+    await this.#syncs.file(file.fd, path);
   }
-}
-
-/** Says whether its folder had to be made. */
-async function moved(from: string, path: string): Promise<boolean> {
-  try {
-    await rename(from, path);
-    return false;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-    await rename(from, path);
-    return true;
-  }
-}
-
-async function syncFile(path: string): Promise<void> {
-  await using file = await open(path, "r");
-  await file.sync();
 }

@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs";
 import { open, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
+import { realSyncs, type Syncs } from "#blobs/syncs.ts";
 import { asDiskFault } from "./disk-fault.ts";
 import type { Holdings } from "./holdings.ts";
 import { keyWords, type Key } from "./key.ts";
@@ -24,7 +25,12 @@ const grantsPerSection = 10_000;
 export const checkpointPath = (root: string): string => join(root, "checkpoint");
 
 /** Everything written to the log before `position` must have been applied. */
-export async function writeCheckpoint(root: string, holdings: Holdings, position: Position): Promise<number> {
+export async function writeCheckpoint(
+  root: string,
+  holdings: Holdings,
+  position: Position,
+  syncs: Syncs = realSyncs,
+): Promise<number> {
   const path = checkpointPath(root);
   const facts: Facts = { ...position, lastSec: holdings.lastSec, tenants: [...holdings.tenants] };
   try {
@@ -46,8 +52,10 @@ export async function writeCheckpoint(root: string, holdings: Holdings, position
       await put(sections.chunk, asBytes(holdings.table.copyChunk(i, copy)));
     for (const grants of grantsOf(holdings)) await put(sections.grants, asBytes(grants));
     await put(sections.end, Buffer.alloc(0));
-    await file.datasync();
+    await syncs.file(file.fd, `${path}.new`);
     await rename(`${path}.new`, path);
+    // From here on tidying up relies on it, and removes what only the one before needs.
+    await syncs.folder(root);
     return magic.length + sizeBytes;
   } catch (error) {
     await rm(`${path}.new`, { force: true }).catch(() => {});

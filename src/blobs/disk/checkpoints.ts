@@ -35,9 +35,10 @@ export class Checkpoints {
   }
 
   async #write(): Promise<void> {
+    const { root, holdings, options } = this.#core;
     const { applied, writtenBytes } = this.#core.log;
     try {
-      const sizeBytes = await writeCheckpoint(this.#core.root, this.#core.holdings, applied);
+      const sizeBytes = await writeCheckpoint(root, holdings, applied, options.syncs);
       this.#core.room.give(this.#sizeBytes);
       this.#core.room.takeOwn(sizeBytes);
       this.#sizeBytes = sizeBytes;

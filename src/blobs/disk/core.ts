@@ -3,15 +3,15 @@ import { statfsSync } from "node:fs";
 import { must } from "#base/assert.ts";
 import type { Clock } from "#base/clock.ts";
 import type { DigestParts } from "#base/digest.ts";
-import { Fault, isFault } from "#base/fault.ts";
+import { Fault, isFault, type FaultFacts } from "#base/fault.ts";
+import { DurableNames } from "#blobs/durable-names.ts";
 import { BlobFiles, fileName } from "./blob-files.ts";
-import { asDiskFault } from "./disk-fault.ts";
+import { asDiskFault, folderIsLost, noRoomBecause } from "./disk-fault.ts";
 import { HashThread } from "./file-hashing.ts";
 import { type Holdings, keyBytes, type Place } from "./holdings.ts";
 import { InlineGate } from "./inline-gate.ts";
 import { comingKeys, keyText } from "./coming.ts";
 import { functionNumber, keyFromHex, keyWords, wordsOfBytes, type Key } from "./key.ts";
-import { dataSynced } from "./log-writes.ts";
 import { PackedLog, type Appending, type Written } from "./packed-log.ts";
 import { Pace } from "./pace.ts";
 import { RecordReader, type ReadRecord } from "./read-record.ts";
@@ -37,10 +37,13 @@ export type CoreParts = {
 
 /** Times in the log are seconds; what is to be kept for ever, until the last one there is. */
 const secondsMax = 2 ** 32 - 1;
-/** How exactly times of access are known: touching a blob again within it costs nothing. */
-const accessCoarseSec = 60;
+/** How exactly times of access are known, at most: touching a blob again within it costs nothing. */
+const accessCoarseSecMax = 60;
 const freeShare = 0.95;
 const keysPerRecordMax = 1_500;
+
+const addsEntry = ({ header: { kind } }: Appending): boolean =>
+  kind === kinds.blob || kind === kinds.file || kind === kinds.named;
 
 export class Core {
   readonly root: string;
@@ -54,12 +57,15 @@ export class Core {
   readonly log: PackedLog;
   readonly reader: RecordReader;
   readonly files: BlobFiles;
+  readonly names: DurableNames;
   readonly hashing = new HashThread();
   readonly spare: Spare;
   readonly pace = new Pace();
   readonly nameTurns = new Turns();
   /** Makes room for so much, if it can; the janitor's. */
   makeRoom: (bytes: number) => Promise<boolean> = () => Promise.resolve(false);
+  /** The same for one more entry of the table. */
+  makeEntries: () => Promise<boolean> = () => Promise.resolve(false);
   /** What is in this segment and later ones, the last checkpoint may not know. */
   checkpointSegment: number;
   /** Taken for uploads that have not come yet. */
@@ -69,6 +75,7 @@ export class Core {
   readonly #key: Key = new Uint32Array(keyWords);
   readonly #tenants = new Map<string, Promise<number>>();
   readonly #epochMs: number;
+  readonly #accessCoarseSec: number;
   #roughSec: number;
 
   constructor(parts: CoreParts, filesFolder: string) {
@@ -82,21 +89,30 @@ export class Core {
     // A wall clock that was set back must not make anything older than it is, nor one that jumps let pins run out.
     this.#epochMs = Math.max(clock.wallMs(), holdings.lastSec * 1_000) - clock.monotonicMs();
     this.#roughSec = this.nowSec();
+    this.#accessCoarseSec = Math.min(accessCoarseSecMax, Math.ceil(options.promisedMs / 60_000));
     this.checkpointSegment = recovered.checkpointSegment;
     this.gate = new InlineGate(() => clock.monotonicMs());
     this.slabs = new Slabs(holdings.table, options.memoryBytesMax);
     this.reader = new RecordReader(segments, this.gate);
-    this.files = new BlobFiles(filesFolder);
+    this.names = new DurableNames(root, options.syncs);
+    this.files = new BlobFiles(filesFolder, this.names, options.syncs);
     this.spare = new Spare(root, Math.min(options.segmentBytes / 4, options.sizeBytesMax / 64));
     const onWritten = ({ slab, at, lengthBytes, segment, offset }: Written): void => {
       for (let from = at; from < at + lengthBytes;)
         from += this.#applyWritten(slab, from, { segment, offset: offset + from - at });
     };
     const { gate, slabs } = this;
-    const { segmentBytes } = options;
-    const makeDurable = options.sync === "synced" ? dataSynced : undefined;
+    const { segmentBytes, syncs } = options;
+    const isSynced = options.sync === "synced";
+    const onLost = (): void => {
+      options.report("writes are refused", folderIsLost().facts);
+      options.onLost();
+    };
     this.measureDisk();
-    this.log = new PackedLog({ segments, slabs, room, gate, segmentBytes, makeDurable, onWritten }, recovered);
+    this.log = new PackedLog(
+      { segments, slabs, room, gate, segmentBytes, syncs, isSynced, onLost, onWritten },
+      recovered,
+    );
   }
 
   /** One record; says how long it is. */
@@ -142,12 +158,17 @@ export class Core {
     this.touchRoughly(entry);
   }
 
-  /** By the time as it was a moment ago: for who asks for thousands at once. */
+  /** By the time of the last look at the clock: for who asks for thousands at once. */
   touchRoughly(entry: number): void {
-    if (this.holdings.table.touch(entry, this.#roughSec, accessCoarseSec)) this.onTouched(entry);
+    if (this.holdings.table.touch(entry, this.#roughSec, this.#accessCoarseSec)) this.onTouched(entry);
   }
 
-  /** Called about once a second. */
+  /** What was used since may have been promised to somebody: times of access are known only roughly. */
+  promisedSinceSec(): number {
+    return this.nowSec() - Math.ceil(this.options.promisedMs / 1_000) - this.#accessCoarseSec;
+  }
+
+  /** For `touchRoughly`. */
   lookAtClock(): void {
     this.#roughSec = this.nowSec();
   }
@@ -178,6 +199,17 @@ export class Core {
   }
 
   append(appending: Appending): Promise<void> {
+    if (this.holdings.table.count >= this.options.entriesMax && addsEntry(appending)) return this.#withEntry(appending);
+    return this.#append(appending);
+  }
+
+  /** The table is in memory, so it has a limit of its own: tiny blobs would fill that before the disk. */
+  async #withEntry(appending: Appending): Promise<void> {
+    if (await this.makeEntries()) return await this.#append(appending);
+    throw this.noRoom("write blob", { entriesMax: this.options.entriesMax });
+  }
+
+  #append(appending: Appending): Promise<void> {
     return this.log.append(appending).catch((error: unknown) => {
       return this.#onceMore(error, appending.bodyBytes + headerBytes, () => this.log.append(appending));
     });
@@ -192,10 +224,27 @@ export class Core {
     }
   }
 
+  /** While a blob is kept twice, its second copy has room of its own. */
+  async borrowRoom(bytes: number, work: () => Promise<void>): Promise<void> {
+    const { room } = this;
+    if (!room.take(bytes) && !((await this.makeRoom(bytes)) && room.take(bytes)))
+      throw this.noRoom("write blob", { neededBytes: bytes });
+    try {
+      await work();
+    } finally {
+      room.give(bytes);
+    }
+  }
+
   async #onceMore<T>(error: unknown, bytes: number, work: () => Promise<T>): Promise<T> {
     const fault = asDiskFault(error, "write");
-    if (fault.code !== "exhausted" || !(await this.makeRoom(bytes))) throw fault;
-    return await work();
+    if (fault.code !== "exhausted") throw fault;
+    if (await this.makeRoom(bytes)) return await work();
+    throw fault.facts["errno"] === undefined ? this.noRoom(fault.doing, { neededBytes: bytes }) : fault;
+  }
+
+  noRoom(doing: string, facts: FaultFacts): Fault {
+    return noRoomBecause(doing, this.options.promisedMs, { ...facts, usedBytes: this.room.usedBytes });
   }
 
   /** The limit is what was configured, or what the disk has if that is less: all but a twentieth of what is free. */

@@ -248,12 +248,13 @@ function promptOf(core: Core, view: TenantView, find: (parts: DigestParts) => nu
       keyFromBytes(key, number, hash, at);
       const entry = seen(number, sizeBytes);
       if (entry === noEntry) return false;
-      core.touchRoughly(entry);
+      core.touch(entry);
       return true;
     },
     hasMany(fn, { hashes, words, sizes, count }, found) {
       const tenant = view.number();
       if (tenant === undefined) return;
+      core.lookAtClock();
       const number = functionNumber(fn);
       if (hashLength(number) !== 4 * keyWords) {
         for (let i = 0, step = hashLength(number); i < count; i += 1)

@@ -4,18 +4,18 @@
  */
 import { createHash } from "node:crypto";
 import { constants } from "node:fs";
-import { mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { open, readFile, rename, rm, rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import { digestText, type Digest } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
 import { createHasher } from "#blobs/hashing.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import type { StreamKey, Streams } from "#blobs/streams.ts";
-import { syncFolder } from "#blobs/sync-folder.ts";
 import type { Core } from "./core.ts";
-import { asDiskFault, noRoom } from "./disk-fault.ts";
+import { asDiskFault } from "./disk-fault.ts";
 import { closeFile, openFile, piecesOf } from "./read-file.ts";
 import { StreamCounts } from "./stream-counts.ts";
+import { filesIn, namesIn } from "./stream-files.ts";
 import { Turns } from "./turns.ts";
 
 type State = {
@@ -28,10 +28,18 @@ type State = {
   changed: PromiseWithResolvers<void>;
 };
 
-type Task = { readonly folder: string; newestToken: number; readonly states: Map<string, State> };
+type Task = {
+  readonly folder: string;
+  newestToken: number;
+  readonly states: Map<string, State>;
+  /** Readers, and writers at work: those are woken, or seen, through this very object. */
+  users: number;
+};
 
 /** Tasks that are kept in mind; others are looked up on the disk again. */
 const tasksMax = 10_000;
+/** Of the oldest, so many are looked at each time that there are too many. */
+const forgetAtOnce = 16;
 
 export type DiskStreamsPort = Streams & {
   /** When what an earlier process left counts as used. */
@@ -98,17 +106,18 @@ class DiskStreams {
   async #write(task: Task, name: string, state: State, piece: { readonly at: number; readonly bytes: Uint8Array }) {
     const { at, bytes } = piece;
     const growth = Math.max(0, at + bytes.length - state.sizeBytes);
-    const { room } = this.#core;
+    const { room, log } = this.#core;
+    if (log.lost) throw log.lost;
     if (!room.take(growth) && !((await this.#core.makeRoom(growth)) && room.take(growth)))
-      throw noRoom("append to stream", { neededBytes: growth });
+      throw this.#core.noRoom("append to stream", { neededBytes: growth });
     try {
       const isNew = state.sizeBytes === 0;
-      if (isNew) await mkdir(task.folder, { recursive: true, mode: 0o700 });
+      if (isNew) await this.#core.names.makeFolder(task.folder);
       await using file = await open(join(task.folder, name), constants.O_WRONLY | constants.O_CREAT, 0o600);
       for (let done = 0; done < bytes.length;)
         done += (await file.write(bytes, done, bytes.length - done, at + done)).bytesWritten;
-      await file.datasync();
-      if (isNew) await syncFolder(task.folder);
+      await this.#core.options.syncs.file(file.fd, join(task.folder, name));
+      if (isNew) await this.#core.names.sync(task.folder);
     } catch (error) {
       room.give(growth);
       throw error;
@@ -122,9 +131,10 @@ class DiskStreams {
     const stopped = Promise.withResolvers<void>();
     const stop = (): void => stopped.resolve();
     signal.addEventListener("abort", stop, { once: true });
+    const task = await this.#task(key);
+    const name = nameOf(key);
+    task.users += 1;
     try {
-      const task = await this.#task(key);
-      const name = nameOf(key);
       // One that was never written to may yet be.
       const state = task.states.get(name) ?? newState();
       task.states.set(name, state);
@@ -140,7 +150,15 @@ class DiskStreams {
       }
     } finally {
       signal.removeEventListener("abort", stop);
+      task.users -= 1;
+      this.#leave(task, name);
     }
+  }
+
+  /** A stream that was read and never written to leaves nothing behind. */
+  #leave(task: Task, name: string): void {
+    const state = task.states.get(name);
+    if (task.users === 0 && state?.sizeBytes === 0 && state.sealed === undefined) task.states.delete(name);
   }
 
   async *#pieces(path: string, from: number, to: number): AsyncGenerator<Uint8Array> {
@@ -173,9 +191,9 @@ class DiskStreams {
       for await (const piece of this.#pieces(path, 0, state.sizeBytes)) hasher.update(piece);
       const digest = digestText("sha256", hasher.hex(), state.sizeBytes);
       await this.#blobsOf(key.tenant).write(digest, this.#pieces(path, 0, state.sizeBytes));
-      await mkdir(task.folder, { recursive: true, mode: 0o700 });
-      await writeDurably(`${path}.sealed`, digest);
-      await syncFolder(task.folder);
+      await this.#core.names.makeFolder(task.folder);
+      await this.#writeDurably(`${path}.sealed`, digest);
+      await this.#core.names.sync(task.folder);
       task.newestToken = Math.max(task.newestToken, key.token);
       state.sealed = digest;
       wake(state);
@@ -188,6 +206,8 @@ class DiskStreams {
       const state = task.states.get(name);
       for (const path of [`${name}.sealed`, name]) await rm(join(task.folder, path), { force: true });
       task.states.delete(name);
+      // Otherwise every task would leave an empty folder. It stays where other streams of the task do.
+      if (task.states.size === 0) await rmdir(task.folder).catch(() => {});
       if (!state) return;
       this.#core.room.give(state.sizeBytes);
       state.isRemoved = true;
@@ -197,7 +217,16 @@ class DiskStreams {
 
   async #inTurn<T>(key: StreamKey, doing: string, work: (task: Task, name: string) => Promise<T>): Promise<T> {
     try {
-      return await this.#turns.take(taskHash(key), async () => await work(await this.#task(key), nameOf(key)));
+      return await this.#turns.take(taskHash(key), async () => {
+        const task = await this.#task(key);
+        task.users += 1;
+        try {
+          return await work(task, nameOf(key));
+        } finally {
+          task.users -= 1;
+          this.#leave(task, nameOf(key));
+        }
+      });
     } catch (error) {
       throw asDiskFault(error, doing, { task: key.task, name: key.name });
     }
@@ -213,19 +242,27 @@ class DiskStreams {
     return task;
   }
 
-  /** Only tasks that nobody reads from: readers are woken through what is in mind. */
+  /** Those that nobody uses just now; the others come to the young end. */
   #forgetSome(): void {
-    for (const [hash, coming] of this.#tasks) {
-      if (this.#tasks.size <= tasksMax) return;
-      void coming.then((task) => {
-        const isQuiet = [...task.states.values()].every(({ sealed }) => sealed !== undefined);
-        if (isQuiet && this.#tasks.get(hash) === coming) this.#tasks.delete(hash);
+    for (const [hash, coming] of this.#tasks.entries().take(forgetAtOnce).toArray())
+      void coming.then(({ users }) => {
+        if (this.#tasks.get(hash) !== coming || this.#tasks.size <= tasksMax) return;
+        this.#tasks.delete(hash);
+        if (users > 0) this.#tasks.set(hash, coming);
       });
+  }
+
+  async #writeDurably(path: string, text: string): Promise<void> {
+    {
+      await using file = await open(`${path}.new`, "w", 0o600);
+      await file.writeFile(text);
+      await this.#core.options.syncs.file(file.fd, `${path}.new`);
     }
+    await rename(`${path}.new`, path);
   }
 
   async #load(folder: string, isFirst: boolean): Promise<Task> {
-    const task: Task = { folder, newestToken: 0, states: new Map() };
+    const task: Task = { folder, newestToken: 0, states: new Map(), users: 0 };
     for (const { name, token, sizeBytes } of await filesIn(folder)) {
       const sealed = await readFile(join(folder, `${name}.sealed`), "utf8").catch(() => undefined);
       task.states.set(name, { ...newState(), sizeBytes, sealed });
@@ -235,21 +272,6 @@ class DiskStreams {
     return task;
   }
 }
-
-type StreamFile = { readonly name: string; readonly token: number; readonly sizeBytes: number };
-
-async function filesIn(folder: string): Promise<readonly StreamFile[]> {
-  const files: StreamFile[] = [];
-  for (const name of await namesIn(folder)) {
-    const match = /^(\d+)-[0-9a-f]{64}$/.exec(name);
-    if (!match) continue;
-    const { size: sizeBytes } = await stat(join(folder, name));
-    files.push({ name, token: Number(match[1]), sizeBytes });
-  }
-  return files;
-}
-
-const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch(() => []);
 
 const newState = (): State => ({
   sizeBytes: 0,
@@ -268,12 +290,3 @@ function wake(state: State): void {
 const hashOf = (value: unknown): string => createHash("sha256").update(JSON.stringify(value)).digest("hex");
 const taskHash = ({ tenant, task }: StreamKey): string => hashOf([tenant, task]);
 const nameOf = ({ token, name }: StreamKey): string => `${token}-${hashOf(name)}`;
-
-async function writeDurably(path: string, text: string): Promise<void> {
-  {
-    await using file = await open(`${path}.new`, "w", 0o600);
-    await file.writeFile(text);
-    await file.datasync();
-  }
-  await rename(`${path}.new`, path);
-}

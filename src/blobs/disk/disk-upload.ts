@@ -4,6 +4,7 @@ import { open, rm, type FileHandle } from "node:fs/promises";
 import type { DigestParts } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
 import type { Form } from "#blobs/store.ts";
+import type { UploadOwner } from "#blobs/upload-limits.ts";
 import type { Upload } from "#blobs/uploads.ts";
 import { ZstdUnpacker } from "#blobs/zstd.ts";
 import type { Core } from "./core.ts";
@@ -17,6 +18,8 @@ import { noEntry } from "./table.ts";
 
 export type Opening = {
   readonly name: string;
+  /** Undefined: the node's own. */
+  readonly owner: UploadOwner | undefined;
   readonly parts: DigestParts;
   readonly view: TenantView;
   readonly offset: number;
@@ -24,12 +27,12 @@ export type Opening = {
 };
 
 export async function openUpload(core: Core, partials: PartialUploads, opening: Opening): Promise<Upload> {
-  const { name, parts, offset } = opening;
-  if (core.log.isClosed) throw storeIsClosed("upload");
+  const { name, owner, parts, offset } = opening;
+  if (core.log.isClosed || core.log.lost) throw core.log.lost ?? storeIsClosed("upload");
   const wrong = (committed: number): Fault =>
     new Fault("invalid", "go on with upload", { hash: parts.hash, offset, committed });
   if (!(offset >= 0 && offset <= partials.keptBytes(name))) throw wrong(partials.keptBytes(name));
-  const partial = await partials.take(name, parts.sizeBytes);
+  const partial = await partials.take({ name, totalBytes: parts.sizeBytes, owner });
   if (offset > partial.keptBytes) throw wrong(partial.keptBytes);
   const upload = new DiskUpload(core, partials, opening, partial);
   await upload.begin();
@@ -83,6 +86,7 @@ class DiskUpload implements Upload {
       if (partial.keptBytes > offset) {
         partial.keptBytes = offset;
         await file.truncate(offset);
+        this.#partials.settle(partial);
       }
       if (!this.#isSmall) {
         this.#hashing = this.#core.hashing.begin(parts, partial.path);
@@ -122,7 +126,11 @@ class DiskUpload implements Upload {
     if (this.#hasEnded || this.#partial.writer !== this) return await this.#close();
     try {
       await this.#inTurn(async () => {
-        if (this.#partial.writer === this && this.#gatheredBytes > 0) await this.#keepGathered();
+        const partial = this.#partial;
+        if (partial.writer !== this) return;
+        if (this.#gatheredBytes > 0) await this.#keepGathered();
+        if (partial.keptBytes > 0) this.#partials.settle(partial);
+        else await this.#partials.forget(partial, !this.#file); // nothing to go on with
       });
     } finally {
       await this.#end();
@@ -144,6 +152,8 @@ class DiskUpload implements Upload {
     for (const part of plain) {
       if (this.sizeBytes + part.length > sizeBytes)
         throw new Fault("invalid", "write blob", { hash, why: "more bytes than the digest says" });
+      await this.#partials.reserve(this.#partial, this.sizeBytes + part.length);
+      this.#checkMine();
       if (this.#gatheredBytes + part.length > this.#gathered.length) await this.#flush();
       if (part.length > this.#gathered.length) await this.#write(part);
       else {
@@ -201,19 +211,35 @@ class DiskUpload implements Upload {
       return await this.#partials.forget(partial, true);
     }
     const framed = `${partial.path}.zst`;
+    await core.borrowRoom(parts.sizeBytes, async () => await this.#publishFramed(framed, tenant));
+    await this.#partials.forget(partial);
+  }
+
+  async #publishFramed(framed: string, tenant: number): Promise<void> {
+    const core = this.#core;
+    const { parts } = this.#opening;
+    const { path } = this.#partial;
     try {
-      const diskBytes = await writeFramed(core, partial.path, framed, parts.sizeBytes);
+      const diskBytes = await writeFramed(core, path, framed, parts.sizeBytes);
       await publishFile(core, parts, { path: framed, tenant, diskBytes, isFramed: true });
     } finally {
       await rm(framed, { force: true });
     }
-    await this.#partials.forget(partial);
   }
 
   /** One thing after the other. Bytes that are wrong leave nothing behind; a disk that fails leaves what it has. */
   async #inTurn(work: () => Promise<void>): Promise<void> {
     const partial = this.#partial;
-    const mine = partial.turn.catch(() => {}).then(work);
+    const mine = partial.turn
+      .catch(() => {})
+      .then(async () => {
+        partial.isBusy = true;
+        try {
+          await work();
+        } finally {
+          partial.isBusy = false;
+        }
+      });
     partial.turn = mine;
     try {
       await mine;
@@ -240,8 +266,10 @@ class DiskUpload implements Upload {
   }
 
   #checkMine(): void {
-    if (this.#partial.writer === this) return;
-    const why = this.#hasEnded ? "it has ended" : "another connection took the upload over";
+    if (this.#partial.writer === this && !this.#partial.isForgotten) return;
+    const forgotten = "nothing came for too long and its room was needed; begin it again";
+    const taken = this.#partial.isForgotten ? forgotten : "another connection took the upload over";
+    const why = this.#hasEnded ? "it has ended" : taken;
     throw new Fault("stale", "write blob", { hash: this.#opening.parts.hash, why });
   }
 }

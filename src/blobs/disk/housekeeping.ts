@@ -2,6 +2,7 @@
 import type { Checkpoints } from "./checkpoints.ts";
 import type { Core } from "./core.ts";
 import type { Janitor } from "./janitor.ts";
+import type { StoreLock } from "./lock.ts";
 import type { PartialUploads } from "./partials.ts";
 import { Strays } from "./strays.ts";
 import { Touches } from "./touches.ts";
@@ -15,6 +16,7 @@ export class Housekeeping {
   readonly #janitor: Janitor;
   readonly #partials: PartialUploads;
   readonly #checkpoints: Checkpoints;
+  readonly #lock: Pick<StoreLock, "isHeld">;
   readonly touches: Touches;
   readonly strays: Strays;
   #cancel: () => void = () => {};
@@ -25,12 +27,18 @@ export class Housekeeping {
 
   constructor(
     core: Core,
-    parts: { readonly janitor: Janitor; readonly partials: PartialUploads; readonly checkpoints: Checkpoints },
+    parts: {
+      readonly janitor: Janitor;
+      readonly partials: PartialUploads;
+      readonly checkpoints: Checkpoints;
+      readonly lock: Pick<StoreLock, "isHeld">;
+    },
   ) {
     this.#core = core;
     this.#janitor = parts.janitor;
     this.#partials = parts.partials;
     this.#checkpoints = parts.checkpoints;
+    this.#lock = parts.lock;
     this.touches = new Touches(core);
     this.strays = new Strays(core);
     core.spare.layBy();
@@ -48,14 +56,17 @@ export class Housekeeping {
   }
 
   async #work(): Promise<void> {
+    if (!this.#core.log.lost && !this.#lock.isHeld()) this.#core.log.lose();
+    if (this.#core.log.lost) return;
     this.#round += 1;
     this.#core.lookAtClock();
     await this.touches.flush();
+    if (this.#janitor.isDue) await this.#partials.reclaim(true);
     if (this.#janitor.isDue || this.#round % seldom === 0) await this.#janitor.tidy();
     await this.#checkpoints.writeIfDue();
     if (this.#lookForStrays) this.#lookForStrays = !(await this.strays.lookOn());
     if (this.#round % seldom !== 0) return;
-    await this.#partials.reclaim();
+    await this.#partials.reclaim(false);
     this.#core.measureDisk();
     this.#core.spare.layBy();
   }
@@ -64,6 +75,6 @@ export class Housekeeping {
     this.#isClosed = true;
     this.#cancel();
     await this.#core.pace.hurry(() => this.#working);
-    await this.touches.flush();
+    if (!this.#core.log.lost) await this.touches.flush();
   }
 }

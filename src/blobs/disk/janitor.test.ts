@@ -93,7 +93,9 @@ test("a store full of promises refuses, with a hint, and serves on; when they ru
   const large = await fill(blobs, { count: 10, sizeBytes: MiB, seed: "large" });
   const refused = (e: unknown): boolean => isFault(e, "exhausted") && Number(e.facts["retryAfterMs"]) > 0;
   await rejects(fill(blobs, { count: 200, sizeBytes: 60_000, seed: "x" }), refused);
-  await rejects(uploads.open({ uuid: "u", digest: digestOf(Buffer.alloc(8 * MiB)) }, 0), refused);
+  const upload = await uploads.open({ uuid: "u", digest: digestOf(Buffer.alloc(4 * MiB)) }, 0);
+  await rejects(upload.append(Buffer.alloc(4 * MiB)), refused);
+  await upload.suspend();
   equal((await text(blobs.read(large[0] ?? ""))).length, MiB);
   await clock.advance(700_000);
   const taken = await fill(blobs, { count: 3, sizeBytes: MiB, seed: "later" });

@@ -40,13 +40,20 @@ export class Janitor {
   }
 
   get isDue(): boolean {
-    return this.#core.room.usedBytes > this.#high;
+    return this.#core.room.usedBytes > this.#high || this.#tooMany > 0;
+  }
+
+  /** Entries that have to go: the table has watermarks as the disk has. */
+  get #tooMany(): number {
+    const { entriesMax, highWatermark, lowWatermark } = this.#core.options;
+    const { count } = this.#core.holdings.table;
+    return count > entriesMax * highWatermark ? count - Math.floor(entriesMax * lowWatermark) : 0;
   }
 
   /** Down to the low watermark, if it is above the high one; and segments that are mostly dead in any case. */
   async tidy(): Promise<Swept> {
     const { room } = this.#core;
-    return await this.#sweep(this.isDue ? room.usedBytes - this.#low : 0);
+    return await this.#sweep(room.usedBytes > this.#high ? room.usedBytes - this.#low : 0);
   }
 
   /** So that `bytes` more fit. False: there is too much that has to stay. */
@@ -58,6 +65,15 @@ export class Janitor {
     for (let tries = 0; tries < 2 && !room.fits(bytes); tries += 1)
       await this.#core.pace.hurry(() => this.#sweep(Math.max(room.usedBytes - this.#low + bytes, bytes)));
     return room.fits(bytes);
+  }
+
+  /** So that one more entry fits in the table. */
+  async makeEntries(): Promise<boolean> {
+    const { table } = this.#core.holdings;
+    const { entriesMax } = this.#core.options;
+    for (let tries = 0; tries < 2 && table.count >= entriesMax; tries += 1)
+      await this.#core.pace.hurry(() => this.#sweep(0));
+    return table.count < entriesMax;
   }
 
   /** Frees at least so much, if it can. */
@@ -76,7 +92,10 @@ export class Janitor {
     const { room } = this.#core;
     const beforeBytes = room.usedBytes;
     const missing = wantedBytes - this.#deadBytes();
-    const { evicted, evictedBytes } = missing > 0 ? await this.#evict(missing) : nothing;
+    const forBytes = missing > 0 ? await this.#evict(missing, (entry) => this.#bytesOf(entry)) : nothing;
+    const forEntries = this.#tooMany > 0 ? await this.#evict(this.#tooMany, () => 1) : nothing;
+    const evicted = forBytes.evicted + forEntries.evicted;
+    const evictedBytes = forBytes.evictedBytes + forEntries.evictedBytes;
     this.evicted += evicted;
     this.evictedBytes += evictedBytes;
     await this.#compact(wantedBytes - (beforeBytes - room.usedBytes));
@@ -96,8 +115,7 @@ export class Janitor {
 
   /** Reckoned anew for each slice: time goes on. */
   #guards(): Guards {
-    const nowSec = this.#core.nowSec();
-    return { nowSec, promisedSinceSec: nowSec - Math.ceil(this.#core.options.promisedMs / 1_000) };
+    return { nowSec: this.#core.nowSec(), promisedSinceSec: this.#core.promisedSinceSec() };
   }
 
   #bytesOf(entry: number): number {
@@ -105,22 +123,28 @@ export class Janitor {
     return table.has(entry, flags.file) ? table.fileBytes(entry) : table.recordBytes(entry);
   }
 
-  async #evict(wantedBytes: number): Promise<{ evicted: number; evictedBytes: number }> {
+  /** `weigh` says how much of what is wanted an entry gives. */
+  async #evict(
+    wanted: number,
+    weigh: (entry: number) => number,
+  ): Promise<{ readonly evicted: number; readonly evictedBytes: number }> {
     const { table } = this.#core.holdings;
     const survey = new AgeSurvey(await this.#oldestSec(), this.#core.nowSec());
     await this.#inSlices((from, to) => {
       const guards = this.#guards();
       for (let entry = from; entry < to; entry += 1)
-        if (isEvictable(table, entry, guards)) survey.add(table.accessSec(entry), this.#bytesOf(entry));
+        if (isEvictable(table, entry, guards)) survey.add(table.accessSec(entry), weigh(entry));
     });
-    const cutOffSec = survey.cutOffSec(wantedBytes);
+    const cutOffSec = survey.cutOffSec(wanted);
     let evicted = 0;
     let evictedBytes = 0;
+    let got = 0;
     await this.#inSlices(async (from, to) => {
-      if (evictedBytes >= wantedBytes) return;
+      if (got >= wanted) return;
       const { chosen, bytes } = this.#choose({ from, to, cutOffSec });
       evicted += chosen.length;
       evictedBytes += bytes;
+      for (const entry of chosen) got += weigh(entry);
       for (let at = 0; at < chosen.length; at += dropAtOnce) {
         await this.#core.drop(this.#stillToGo(chosen.slice(at, at + dropAtOnce), cutOffSec));
         await this.#core.pace.giveWay();

@@ -1,19 +1,30 @@
 /** A store belongs to one process at a time: its table is in that one's memory. */
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Fault } from "#base/fault.ts";
 import { livingProcess } from "#blobs/living-process.ts";
 
-export function lockStore(root: string): () => void {
+export type StoreLock = {
+  /** Whether the folder is still the one that was locked: it may have been removed, or another put in its place. */
+  isHeld(): boolean;
+  unlock(): void;
+};
+
+export function lockStore(root: string): StoreLock {
   const path = join(root, "in-use-by");
   const mine = livingProcess(process.pid) ?? String(process.pid);
   for (let tries = 0; tries < 3; tries += 1) {
     try {
       writeFileSync(path, `${mine} ${held.size}`, { flag: "wx", mode: 0o600 });
       held.add(path);
-      return () => {
-        held.delete(path);
-        rmSync(path, { force: true });
+      const mark = markOf(path);
+      const isHeld = (): boolean => mark !== undefined && markOf(path) === mark;
+      return {
+        isHeld,
+        unlock() {
+          held.delete(path);
+          if (isHeld()) rmSync(path, { force: true });
+        },
       };
     } catch (error) {
       const errno = (error as NodeJS.ErrnoException).code;
@@ -34,3 +45,9 @@ export function lockStore(root: string): () => void {
 }
 
 const held = new Set<string>();
+
+/** Tells this very file from others of its name. Undefined: there is none. */
+function markOf(path: string): string | undefined {
+  const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return stats && `${stats.dev} ${stats.ino} ${stats.birthtimeNs}`;
+}

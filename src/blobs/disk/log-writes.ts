@@ -1,6 +1,7 @@
 /** What the packed log asks of the disk: pieces written to their places, and made durable there. */
-import { fdatasync, write, writeSync } from "node:fs";
-import { syncFolder } from "#blobs/sync-folder.ts";
+import { fstatSync, write, writeSync } from "node:fs";
+import type { Syncs } from "#blobs/syncs.ts";
+import { folderIsLost } from "./disk-fault.ts";
 import type { Segment, Segments } from "./segments.ts";
 import type { Slab } from "./slabs.ts";
 
@@ -23,6 +24,7 @@ export function writeInline(regions: readonly Region[], segments: Segments): Fai
       const fd = segments.acquire(segment.number);
       try {
         for (let at = from; at < to;) at += writeSync(fd, slab.buffer, at, to - at, offset + at - from);
+        checkLinked(fd);
       } finally {
         segments.release(segment.number, fd);
       }
@@ -40,6 +42,7 @@ export async function writeElsewhere(regions: readonly Region[], segments: Segme
       const fd = segments.acquire(segment.number);
       try {
         for (let at = from; at < to;) at += await writeSome(fd, slab.buffer, { at, to, position: offset + at - from });
+        checkLinked(fd);
       } finally {
         segments.release(segment.number, fd);
       }
@@ -50,6 +53,11 @@ export async function writeElsewhere(regions: readonly Region[], segments: Segme
   return undefined;
 }
 
+/** A file that was removed takes bytes as before, and loses them when it is closed. */
+function checkLinked(fd: number): void {
+  if (fstatSync(fd).nlink === 0) throw folderIsLost();
+}
+
 type Piece = { readonly at: number; readonly to: number; readonly position: number };
 
 const writeSome = (fd: number, buffer: Buffer, { at, to, position }: Piece): Promise<number> =>
@@ -57,22 +65,20 @@ const writeSome = (fd: number, buffer: Buffer, { at, to, position }: Piece): Pro
     write(fd, buffer, at, to - at, position, (error, written) => (error ? reject(error) : resolve(written)));
   });
 
-export const dataSynced = (fd: number): Promise<void> =>
-  new Promise((resolve, reject) => fdatasync(fd, (error) => (error ? reject(error) : resolve())));
-
 /** What was just written outlives a loss of power from here on; a new segment, its name too. */
 export async function syncRegions(
   regions: readonly Region[],
   segments: Segments,
-  makeDurable: (fd: number) => Promise<void>,
+  syncs: Syncs,
 ): Promise<Failure | undefined> {
   for (const region of regions) {
     const { segment, from, to, offset } = region;
     const fd = segments.acquire(segment.number);
     try {
       if (segment.cannotSync) throw new Error("the segment could not be made durable before");
-      await makeDurable(fd);
-      if (offset === 0) await syncFolder(segments.folder);
+      await syncs.file(fd, segments.path(segment.number));
+      if (!segment.isNameSynced) await syncs.folder(segments.folder);
+      segment.isNameSynced = true;
       segment.syncedBytes = offset + to - from;
     } catch (error) {
       segment.cannotSync = true;

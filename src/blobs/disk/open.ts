@@ -10,11 +10,13 @@
  */
 import { randomUUID } from "node:crypto";
 import { mkdirSync, statfsSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import type { Clock } from "#base/clock.ts";
 import type { ActionIndex } from "#blobs/action-index.ts";
 import type { BlobStore, Store, TenantStore } from "#blobs/store.ts";
 import type { Streams } from "#blobs/streams.ts";
+import { realSyncs, type Syncs } from "#blobs/syncs.ts";
+import type { UploadOwner } from "#blobs/upload-limits.ts";
 import type { Upkeep } from "#blobs/upkeep.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import { Core } from "./core.ts";
@@ -26,9 +28,9 @@ import { openUpload } from "./disk-upload.ts";
 import { Holdings } from "./holdings.ts";
 import { Housekeeping } from "./housekeeping.ts";
 import { Janitor } from "./janitor.ts";
-import { lockStore } from "./lock.ts";
+import { lockStore, type StoreLock } from "./lock.ts";
 import { diskOptions, type DiskOptions } from "./options.ts";
-import { PartialUploads } from "./partials.ts";
+import { ownerOf, PartialUploads } from "./partials.ts";
 import { suspectAfterReboot } from "./power-loss.ts";
 import { recover, type Recovered } from "./recovery.ts";
 import { Room } from "./room.ts";
@@ -49,21 +51,35 @@ export type DiskStore = Store & {
 export type OpenDisk = Partial<DiskOptions> & { readonly clock: Clock };
 
 export async function openDiskStore(root: string, { clock, ...given }: OpenDisk): Promise<DiskStore> {
-  for (const folder of ["log", "files"]) mkdirSync(join(root, folder), { recursive: true, mode: 0o700 });
+  await makeFolders(root, given.syncs ?? realSyncs);
   const { blocks, bsize } = statfsSync(root);
   const options = diskOptions(given, blocks * bsize);
-  const unlock = lockStore(root);
+  const lock = lockStore(root);
   try {
-    return openLocked(root, { clock, options, unlock });
+    return openLocked(root, { clock, options, lock });
   } catch (error) {
-    unlock();
+    lock.unlock();
     throw error;
   }
 }
 
-type Locked = { readonly clock: Clock; readonly options: DiskOptions; readonly unlock: () => void };
+/** All of it would be lost with the names of these folders. */
+async function makeFolders(root: string, syncs: Syncs): Promise<void> {
+  const made = ["log", "files", "uploads", "streams"].map((folder) =>
+    mkdirSync(join(root, folder), { recursive: true, mode: 0o700 }),
+  );
+  const first = made.find((path) => path !== undefined);
+  if (first === undefined) return;
+  const top = dirname(resolve(first));
+  for (let folder = resolve(root); ; folder = dirname(folder)) {
+    await syncs.folder(folder);
+    if (folder === top || folder === dirname(folder)) return;
+  }
+}
 
-function openLocked(root: string, { clock, options, unlock }: Locked): DiskStore {
+type Locked = { readonly clock: Clock; readonly options: DiskOptions; readonly lock: StoreLock };
+
+function openLocked(root: string, { clock, options, lock }: Locked): DiskStore {
   const holdings = new Holdings();
   const segments = new Segments(join(root, "log"));
   const recovered = recover(root, holdings, segments);
@@ -78,9 +94,13 @@ function openLocked(root: string, { clock, options, unlock }: Locked): DiskStore
   const core = new Core({ root, options, clock, holdings, segments, room, recovered }, join(root, "files"));
   const partials = new PartialUploads(core);
   const janitor = new Janitor(core);
-  core.makeRoom = (bytes) => janitor.makeRoom(bytes);
+  core.makeRoom = async (bytes) => {
+    await partials.reclaim(true);
+    return room.fits(bytes) || (await janitor.makeRoom(bytes));
+  };
+  core.makeEntries = () => janitor.makeEntries();
   const checkpoints = new Checkpoints(core, recovered, suspects > 0);
-  const housekeeping = new Housekeeping(core, { janitor, partials, checkpoints });
+  const housekeeping = new Housekeeping(core, { janitor, partials, checkpoints, lock });
   const index = createDiskIndex(core);
   const views = new Map<string, TenantStore>();
   let isClosed = false;
@@ -96,7 +116,7 @@ function openLocked(root: string, { clock, options, unlock }: Locked): DiskStore
 
   return {
     forTenant,
-    all: createDiskBlobs(core, nodeView, writerOf(core, partials, nodeView)),
+    all: createDiskBlobs(core, nodeView, writerOf(core, partials, { view: nodeView, owner: undefined })),
     index,
     streams,
     recovered,
@@ -108,10 +128,10 @@ function openLocked(root: string, { clock, options, unlock }: Locked): DiskStore
       await housekeeping.close();
       await counted.catch(() => {}); // it was told already
       await core.log.close();
-      await checkpoints.close();
+      if (!core.log.lost) await checkpoints.close();
       await core.hashing.close();
       segments.close();
-      unlock();
+      lock.unlock();
     },
   };
 }
@@ -131,17 +151,21 @@ function countAll(holdings: Holdings, segments: Segments): number {
 function tenantStore(core: Core, partials: PartialUploads, tenant: string): TenantStore {
   const view = viewOf(core, tenant);
   return {
-    blobs: createDiskBlobs(core, view, writerOf(core, partials, view)),
+    blobs: createDiskBlobs(core, view, writerOf(core, partials, { view, owner: ownerOf(tenant, undefined) })),
     uploads: createDiskUploads(core, partials, tenant, view),
   };
 }
 
 /** A large blob that comes in one go is an upload that nobody else knows of. */
 const writerOf =
-  (core: Core, partials: PartialUploads, view: TenantView): WriteLarge =>
+  (
+    core: Core,
+    partials: PartialUploads,
+    whose: { readonly view: TenantView; readonly owner: UploadOwner | undefined },
+  ): WriteLarge =>
   async (parts, source) => {
     const name = `once-${randomUUID()}`;
-    const upload = await openUpload(core, partials, { name, parts, view, offset: 0, form: "plain" });
+    const upload = await openUpload(core, partials, { name, parts, ...whose, offset: 0, form: "plain" });
     try {
       for await (const part of source) await upload.append(part);
       await upload.finish();

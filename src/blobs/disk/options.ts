@@ -1,4 +1,6 @@
 import type { FaultFacts } from "#base/fault.ts";
+import { realSyncs, type Syncs } from "#blobs/syncs.ts";
+import { uploadSharesDefault, type UploadShares } from "#blobs/upload-limits.ts";
 
 const MiB = 1024 * 1024;
 
@@ -17,10 +19,18 @@ export type DiskOptions = {
   /** Blobs up to this size are packed into the log, larger ones are files. */
   readonly packedBytesMax: number;
   readonly segmentBytes: number;
+  /** Blobs and names: each takes up to 100 bytes of memory. */
+  readonly entriesMax: number;
   /** How long an upload may rest before what came of it is forgotten. */
   readonly uploadKeptMs: number;
+  /** The same while room is short, or while its owner has reached a limit. */
+  readonly uploadIdleMs: number;
+  readonly uploadShares: UploadShares;
   /** When a write is acknowledged: when it outlives the process, or when it outlives a loss of power. */
   readonly sync: "written" | "synced";
+  readonly syncs: Syncs;
+  /** Told once when the folder was found to be removed or replaced: nothing is acknowledged any more. */
+  readonly onLost: () => void;
   /** Told of what people should know. */
   readonly report: (what: string, facts: FaultFacts) => void;
 };
@@ -34,10 +44,19 @@ export const diskOptionsDefault: DiskOptions = {
   memoryBytesMax: 128 * MiB,
   packedBytesMax: 64 * 1024,
   segmentBytes: 64 * MiB,
+  entriesMax: 0,
   uploadKeptMs: 24 * 3_600_000,
+  uploadIdleMs: 5 * 60_000,
+  uploadShares: uploadSharesDefault,
   sync: "written",
+  syncs: realSyncs,
+  onLost: () => {},
   report: () => {},
 };
+
+/** A store of 64 GiB takes 33 million blobs and names, which is 3 GB of memory. Builds have a tenth of that. */
+const bytesPerEntryMin = 2_048;
+const entriesMin = 1_000_000;
 
 /** A small store, or one on a small disk, has small segments, so that there is always room to tidy one up. */
 export function diskOptions(given: Partial<DiskOptions>, diskBytes: number): DiskOptions {
@@ -45,5 +64,6 @@ export function diskOptions(given: Partial<DiskOptions>, diskBytes: number): Dis
   const sixteenth = Math.min(options.sizeBytesMax, diskBytes) / 16;
   const segmentBytes = Math.min(options.segmentBytes, Math.max(MiB / 4, 2 ** Math.floor(Math.log2(sixteenth))));
   const packedBytesMax = Math.min(options.packedBytesMax, segmentBytes / 4);
-  return { ...options, segmentBytes, packedBytesMax };
+  const entriesMax = given.entriesMax ?? Math.max(entriesMin, Math.floor(options.sizeBytesMax / bytesPerEntryMin));
+  return { ...options, segmentBytes, packedBytesMax, entriesMax };
 }

@@ -7,8 +7,10 @@
  */
 import { ftruncate } from "node:fs";
 import { must } from "#base/assert.ts";
+import { isFault, type Fault } from "#base/fault.ts";
 import type { Position } from "./checkpoint.ts";
-import { asDiskFault, noRoom, storeIsClosed } from "./disk-fault.ts";
+import type { Syncs } from "#blobs/syncs.ts";
+import { asDiskFault, folderIsLost, noRoom, storeIsClosed } from "./disk-fault.ts";
 import type { InlineGate } from "./inline-gate.ts";
 import { syncRegions, writeElsewhere, writeInline, type Failure, type Region } from "./log-writes.ts";
 import { headerBytes, numberRecord, recordBytes, sealRecord, type NewHeader } from "./record.ts";
@@ -33,8 +35,11 @@ export type LogParts = {
   readonly room: Room;
   readonly gate: InlineGate;
   readonly segmentBytes: number;
-  /** Given: nothing is told as written before it has done its work on the file. */
-  readonly makeDurable?: ((fd: number) => Promise<void>) | undefined;
+  readonly syncs: Syncs;
+  /** Nothing is told as written before it is synced. */
+  readonly isSynced: boolean;
+  /** Told once that the folder is gone. */
+  readonly onLost: () => void;
   /** Called as soon as something is written, in their order, before its writer is told. */
   readonly onWritten: (written: Written) => void;
 };
@@ -76,12 +81,13 @@ export class PackedLog {
   #isScheduled = false;
   #isWriting = false;
   #isClosed = false;
+  #lost: Fault | undefined;
   readonly #syncs: SegmentSyncs;
 
   /** Goes on after what was read back, in a segment of its own, whose number no other ever had. */
   constructor(parts: LogParts, { sequence, checkpointSegment }: Beginning) {
     this.#parts = parts;
-    this.#syncs = new SegmentSyncs(parts.segments);
+    this.#syncs = new SegmentSyncs(parts.segments, parts.syncs);
     this.#sequence = sequence;
     this.#nextNumber = Math.max(parts.segments.numbers.at(-1) ?? 0, checkpointSegment) + 1;
     this.#applied = { segment: this.#nextNumber, offset: 0, sequence };
@@ -109,7 +115,7 @@ export class PackedLog {
   append({ header, bodyBytes, fill, isOwn = false }: Appending): Promise<void> {
     const { room } = this.#parts;
     const length = recordBytes(bodyBytes);
-    if (this.#isClosed) return Promise.reject(storeIsClosed("append to log"));
+    if (this.#isClosed || this.#lost) return Promise.reject(this.#lost ?? storeIsClosed("append to log"));
     if (isOwn) room.takeOwn(length);
     else if (!room.take(length)) return Promise.reject(noRoom("append to log", { neededBytes: length }));
     try {
@@ -137,7 +143,7 @@ export class PackedLog {
   appendBlock(slab: Slab): Promise<void> {
     const { room } = this.#parts;
     const length = slab.usedBytes - segmentHeaderBytes;
-    if (this.#isClosed) return Promise.reject(storeIsClosed("append to log"));
+    if (this.#isClosed || this.#lost) return Promise.reject(this.#lost ?? storeIsClosed("append to log"));
     room.takeOwn(length);
     try {
       const segment = this.#segmentFor(length);
@@ -173,6 +179,18 @@ export class PackedLog {
 
   get isClosed(): boolean {
     return this.#isClosed;
+  }
+
+  /** Set when the folder was found to be gone. */
+  get lost(): Fault | undefined {
+    return this.#lost;
+  }
+
+  /** Takes nothing more: what is written is not found again. */
+  lose(): void {
+    if (this.#lost) return;
+    this.#lost = folderIsLost();
+    this.#parts.onLost();
   }
 
   /** When everything that was appended so far has been written, or could not be. */
@@ -246,10 +264,10 @@ export class PackedLog {
     const waiting = this.#waiting;
     this.#regions = [];
     this.#waiting = [];
-    const { gate, segments, makeDurable } = this.#parts;
+    const { gate, segments, isSynced } = this.#parts;
     const bytes = regions.reduce((sum, { from, to }) => sum + to - from, 0);
     const isQuick = bytes <= inlineBytesMax && gate.isOpen();
-    if (isQuick && (!makeDurable || bytes === 0)) {
+    if (isQuick && (!isSynced || bytes === 0)) {
       const failure = gate.run(() => writeInline(regions, segments));
       return this.#conclude(regions, waiting, failure);
     }
@@ -263,9 +281,9 @@ export class PackedLog {
   }
 
   async #writeAll(regions: readonly Region[], isQuick: boolean): Promise<Failure | undefined> {
-    const { gate, segments, makeDurable } = this.#parts;
+    const { gate, segments, isSynced, syncs } = this.#parts;
     const failure = isQuick ? gate.run(() => writeInline(regions, segments)) : await writeElsewhere(regions, segments);
-    return failure ?? (makeDurable && (await syncRegions(regions, segments, makeDurable)));
+    return failure ?? (isSynced ? await syncRegions(regions, segments, syncs) : undefined);
   }
 
   #conclude(regions: readonly Region[], waiting: readonly Waiting[], failure: Failure | undefined): void {
@@ -293,8 +311,13 @@ export class PackedLog {
       const offset = last.offset + last.to - last.from;
       this.#applied = { segment: last.segment.number, offset, sequence: lastSequence };
     }
+    if (failure && this.#isGone(failure)) this.lose();
     if (failure) this.#giveUp(failure, regions.slice(failed));
     if (this.#waiting.length > 0) this.#schedule();
+  }
+
+  #isGone({ error }: Failure): boolean {
+    return isFault(error, "unavailable") && error.facts["why"] === folderIsLost().facts["why"];
   }
 
   /**

@@ -1,7 +1,7 @@
 /** After a restart: the last checkpoint, then what the log says since, up to where it was cut off. */
 import { existsSync, readFileSync, truncateSync } from "node:fs";
 import { join } from "node:path";
-import { BlobFiles, fileName } from "./blob-files.ts";
+import { fileName, filePath } from "./blob-files.ts";
 import { readCheckpoint, type Position } from "./checkpoint.ts";
 import { asDiskFault } from "./disk-fault.ts";
 import type { Holdings } from "./holdings.ts";
@@ -89,11 +89,10 @@ function dropLost(holdings: Holdings, segments: Segments): number {
 /** A log by itself may speak of files that went long ago. Slow, and needed only when the checkpoint was lost. */
 function dropWithoutFile(root: string, holdings: Holdings): number {
   const { table } = holdings;
-  const files = new BlobFiles(join(root, "files"));
   let lost = 0;
   for (let entry = 0; entry < table.end; entry += 1) {
     if (!table.isTaken(entry) || !table.has(entry, flags.file)) continue;
-    if (existsSync(files.path(fileName(table.fn(entry), table.key(entry))))) continue;
+    if (existsSync(filePath(join(root, "files"), fileName(table.fn(entry), table.key(entry))))) continue;
     holdings.remove(entry);
     lost += 1;
   }

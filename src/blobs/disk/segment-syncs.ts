@@ -1,14 +1,16 @@
 /** Makes segments durable, each once for all who ask for it while it is under way. */
+import type { Syncs } from "#blobs/syncs.ts";
 import { asDiskFault } from "./disk-fault.ts";
-import { dataSynced } from "./log-writes.ts";
 import type { Segment, Segments } from "./segments.ts";
 
 export class SegmentSyncs {
   readonly #segments: Segments;
+  readonly #syncs: Syncs;
   readonly #underWay = new Map<Segment, { running: Promise<void>; next: Promise<void> | undefined }>();
 
-  constructor(segments: Segments) {
+  constructor(segments: Segments, syncs: Syncs) {
     this.#segments = segments;
+    this.#syncs = syncs;
   }
 
   /** What was written to it so far. */
@@ -28,7 +30,10 @@ export class SegmentSyncs {
     if (cannotSync) throw asDiskFault(new Error("failed before"), "make log durable", { segment: number });
     const fd = this.#segments.acquire(number);
     try {
-      await dataSynced(fd);
+      await this.#syncs.file(fd, this.#segments.path(number));
+      // Without its name the file would not be found again.
+      if (!segment.isNameSynced) await this.#syncs.folder(this.#segments.folder);
+      segment.isNameSynced = true;
       segment.syncedBytes = sizeBytes;
     } catch (error) {
       segment.cannotSync = true;

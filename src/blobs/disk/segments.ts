@@ -12,6 +12,8 @@ export type Segment = {
   sizeBytes: number;
   /** Of it, records that somebody would miss. */
   liveBytes: number;
+  /** The file's own name is known to outlive a loss of power. */
+  isNameSynced: boolean;
   /** Known to outlive a loss of power, up to here. */
   syncedBytes: number;
   /** What the system said could not be made durable is not believed to be so when it is asked again. */
@@ -60,7 +62,14 @@ export class Segments {
   }
 
   add(number: number, sizeBytes: number): Segment {
-    const segment: Segment = { number, sizeBytes, liveBytes: 0, syncedBytes: 0, cannotSync: false };
+    const segment: Segment = {
+      number,
+      sizeBytes,
+      liveBytes: 0,
+      isNameSynced: false,
+      syncedBytes: 0,
+      cannotSync: false,
+    };
     this.#segments.set(number, segment);
     this.#last = segment;
     return segment;

@@ -46,10 +46,15 @@ async function logRig() {
       room: new Room(2 ** 30, 0),
       gate: new InlineGate(() => performance.now()),
       segmentBytes: 2 ** 20,
-      makeDurable() {
-        const sync = Promise.withResolvers<void>();
-        syncs.push(sync);
-        return sync.promise;
+      isSynced: true,
+      onLost: () => {},
+      syncs: {
+        file() {
+          const sync = Promise.withResolvers<void>();
+          syncs.push(sync);
+          return sync.promise;
+        },
+        folder: async () => {},
       },
       onWritten: ({ offset }) => seen.push(offset),
     },

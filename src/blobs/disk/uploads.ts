@@ -5,7 +5,7 @@ import type { Uploads } from "#blobs/uploads.ts";
 import type { Core } from "./core.ts";
 import type { TenantView } from "./disk-blobs.ts";
 import { openUpload } from "./disk-upload.ts";
-import type { PartialUploads } from "./partials.ts";
+import { ownerOf, type PartialUploads } from "./partials.ts";
 import { noEntry } from "./table.ts";
 
 export function createDiskUploads(core: Core, partials: PartialUploads, tenant: string, view: TenantView): Uploads {
@@ -16,10 +16,10 @@ export function createDiskUploads(core: Core, partials: PartialUploads, tenant: 
       if (isThere(parts)) return { sizeBytes: parts.sizeBytes, complete: true };
       return { sizeBytes: partials.keptBytes(partials.nameOf(tenant, key)), complete: false };
     },
-    async open(key, offset, form = "plain") {
+    async open(key, offset, { form = "plain", caller } = {}) {
       const parts = partsOf(key.digest);
       const name = partials.nameOf(tenant, key);
-      return await openUpload(core, partials, { name, parts, view, offset, form });
+      return await openUpload(core, partials, { name, owner: ownerOf(tenant, caller), parts, view, offset, form });
     },
   };
 }

@@ -1,6 +1,8 @@
 /** Names in PostgreSQL (B7): one row each, versions from one sequence, so that none comes twice. */
+import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { Fault, isFault } from "#base/fault.ts";
+import { confirmation, isDoubt, notConfirmed, prepareSession } from "#base/postgres-session.ts";
 import type { ActionIndex, Entry, EntryKey, NewEntry, Written } from "#blobs/action-index.ts";
 import { checkEntry } from "#blobs/memory-index.ts";
 
@@ -23,33 +25,65 @@ type Row = {
   readonly notes: Entry["notes"] | null;
 };
 
-/** What is prepared is kept: a plan made while the table was empty would scan it, however full it is by then. */
-const sessionSettings = "set enable_seqscan = off; set plan_cache_mode = force_generic_plan; set jit = off";
-
 export async function openPostgresIndex(options: PostgresIndexOptions): Promise<PostgresIndex> {
-  const { url, schema = "millrace", connectionsMax = 8, timeoutMs = 5_000 } = options;
+  const { schema = "millrace" } = options;
   if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) throw new Fault("invalid", "open names", { schema });
+  const { ask, end } = sessions(options);
+  try {
+    await prepare(ask, schema);
+  } catch (error) {
+    await end();
+    throw error;
+  }
+  return { ...indexOn(ask, `"${schema}".names`, `"${schema}".names_version`), [Symbol.asyncDispose]: end };
+}
+
+function sessions({ url, connectionsMax = 8, timeoutMs = 5_000 }: PostgresIndexOptions) {
+  const name = `millrace names ${randomBytes(6).toString("hex")}`;
+  const live = new Set<number>();
+  const doubtful = new WeakSet<pg.ClientBase>();
   // The pool waits for it, though its types do not say so.
-  const onConnect: (client: pg.ClientBase) => unknown = (client) => client.query(sessionSettings);
+  const onConnect: (client: pg.ClientBase) => unknown = (client) => {
+    live.add(pidOf(client));
+    return prepareSession((text, values) => client.query(text, values), name, live);
+  };
   const pool = new pg.Pool({
     onConnect,
     connectionString: url,
+    application_name: name,
     max: connectionsMax,
     connectionTimeoutMillis: timeoutMs,
     query_timeout: timeoutMs,
     statement_timeout: timeoutMs,
   });
   pool.on("error", () => {}); // an idle connection that broke is replaced
-  const ask: Ask = (statement, values = []) =>
-    pool.query<Row>({ ...statement, values: [...values] }).then(({ rows }) => rows, failed);
-  try {
-    await prepare(ask, schema);
-  } catch (error) {
-    await pool.end();
-    throw error;
-  }
-  return { ...indexOn(ask, `"${schema}".names`, `"${schema}".names_version`), [Symbol.asyncDispose]: () => pool.end() };
+  pool.on("remove", (client) => live.delete(pidOf(client)));
+  pool.on("connect", (client) => {
+    client.on("error", () => {});
+    client.on("notice", (notice) => {
+      if (isDoubt(notice)) doubtful.add(client);
+    });
+  });
+  const ask: Ask = async (statement, values = []) => {
+    const client = await pool.connect().catch((error: unknown) => failed(error, "unavailable"));
+    let broken = true;
+    try {
+      const { rows } = await client.query<Row>({ ...statement, values: [...values] });
+      if (doubtful.has(client)) throw new Error(notConfirmed);
+      broken = false;
+      return rows;
+    } catch (error) {
+      return failed(error, "unknown-outcome");
+    } finally {
+      if (broken) live.delete(pidOf(client));
+      client.release(broken);
+    }
+  };
+  return { ask, end: () => pool.end() };
 }
+
+/** The server's process for a connection; the driver knows it, though its types do not say so. */
+const pidOf = (client: pg.ClientBase): number => (client as pg.ClientBase & { processID?: number }).processID ?? 0;
 
 /** One with a name is prepared once for each connection. */
 type Statement = { readonly name?: string; readonly text: string };
@@ -78,6 +112,11 @@ function indexOn(ask: Ask, table: string, sequence: string): ActionIndex {
     `insert into ${table} (tenant, space, name, digest, principal, at_ms, notes, version) ` +
     `values ($1, $2, $3, $4, $5, $6, $7, nextval('${sequence}')) on conflict (tenant, space, name) do`;
   const selectOne = { name: "names-get", text: `select ${columns} from ${table} where ${at}` };
+  /** For those who act on it as on something written: the standby has it, too. */
+  const selectConfirmed = {
+    name: "names-get-confirmed",
+    text: `select ${columns}, ${confirmation} from ${table} where ${at}`,
+  };
   const putAnyhow = { name: "names-put", text: `${insert} update set ${set} returning version` };
   const putFirst = { name: "names-put-first", text: `${insert} nothing returning version` };
   const putNext = {
@@ -90,7 +129,9 @@ function indexOn(ask: Ask, table: string, sequence: string): ActionIndex {
   };
   const written = async (rows: readonly Row[], key: EntryKey): Promise<Written> => {
     const [row] = rows;
-    return row ? { kind: "written", version: Number(row.version) } : { kind: "conflict", current: await get(key) };
+    if (row) return { kind: "written", version: Number(row.version) };
+    const [current] = await ask(selectConfirmed, [key.tenant, key.space, key.name]);
+    return { kind: "conflict", current: current && entryOf(current) };
   };
   const fields = (key: EntryKey, entry: NewEntry): readonly unknown[] => {
     const { tenant, space, name } = key;
@@ -110,7 +151,9 @@ function indexOn(ask: Ask, table: string, sequence: string): ActionIndex {
       const condition = ifVersion === undefined ? "" : " and version = $4";
       const values = [tenant, space, name, ...(ifVersion === undefined ? [] : [ifVersion])];
       const text = `delete from ${table} where ${at}${condition} returning version`;
-      return (await ask({ text }, values)).length > 0;
+      if ((await ask({ text }, values)).length > 0) return true;
+      await ask({ text: `select ${confirmation}` });
+      return false;
     },
     async list({ tenant, spacePrefix = "", after, limit }) {
       const [space, name] = after === undefined ? ["", ""] : (JSON.parse(after) as [string, string]);
@@ -135,12 +178,11 @@ const entryOf = ({ digest, version, principal, at_ms, notes }: Row): Entry => ({
 });
 
 /** A server that answers has not done it; a connection that broke after the question had left leaves that open. */
-function failed(error: unknown): never {
+function failed(error: unknown, otherwise: "unavailable" | "unknown-outcome"): never {
   if (isFault(error)) throw error;
   const { code, message } = error as { code?: string; message: string };
-  const isAnswer = code !== undefined && /^[0-9A-Z]{5}$/.test(code);
-  const isUnasked =
-    /^E(CONNREFUSED|HOSTUNREACH|NOTFOUND|AI_AGAIN)/.test(code ?? "") || /trying to connect/.test(message);
-  const outcome = isAnswer || isUnasked ? "unavailable" : "unknown-outcome";
+  // Some answers end the session and leave open what became of the statement: 08, 40003, 57P.
+  const isAnswer = code !== undefined && /^(?!08|40003|57P)[0-9A-Z]{5}$/.test(code);
+  const outcome = isAnswer ? "unavailable" : otherwise;
   throw new Fault(code === "53100" ? "exhausted" : outcome, "ask for names", { code, why: message }, error);
 }

@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { isFault } from "#base/fault.ts";
 import { exerciseBlobs, put, text } from "#blobs/exercise.ts";
 import { ManualClock } from "#base/manual-clock.ts";
+import { DurableImage } from "#blobs/durable-image.ts";
 import { openSharedDirectory } from "./shared-directory.ts";
 
 const clock = new ManualClock();
@@ -90,4 +91,20 @@ test("a folder that is removed by hand is made anew, at any depth", async () => 
     await put(blobs, "two");
     equal(await text(blobs.read(await put(blobs, "one"))), "one");
   }
+});
+
+test("B4: what was acknowledged outlives a loss of power, also when several come at once", async () => {
+  await using root = await fresh();
+  await using left = await fresh();
+  const image = new DurableImage();
+  image.adopt(root.path);
+  const blobs = await openSharedDirectory(root.path, clock, "blobs", image.syncs);
+  const digests = [await put(blobs, "first")];
+  for (const text of ["second", "third"]) digests.push(await put(blobs, text));
+  digests.push(...(await Promise.all(["fourth", "fifth", "sixth"].map((text) => put(blobs, text)))));
+  image.restore(root.path, left.path);
+  const again = await openSharedDirectory(left.path, clock);
+  deepEqual(await again.missing(digests), []);
+  for (const [i, word] of ["first", "second", "third", "fourth", "fifth", "sixth"].entries())
+    equal(await text(again.read(digests[i] ?? "")), word);
 });

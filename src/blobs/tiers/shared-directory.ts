@@ -11,15 +11,21 @@ import type { Digest } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import { partsOf } from "#blobs/hashing.ts";
 import { canonical, checkedOffset, verified } from "#blobs/sha256.ts";
+import { DurableNames } from "#blobs/durable-names.ts";
 import type { BlobStore } from "#blobs/store.ts";
+import { realSyncs, type Syncs } from "#blobs/syncs.ts";
 import { packed, unpacked } from "#blobs/zstd.ts";
-import { DurableNames } from "./durable-names.ts";
 import { Gate } from "./gate.ts";
 import { KnownBlobs } from "./known-blobs.ts";
 import { verifiedRange } from "./verifying.ts";
 
 /** `folder` must be there: whoever makes it anew where nothing is mounted would hide the loss of all of it. */
-export async function openSharedDirectory(folder: string, clock: Clock, below = "blobs"): Promise<BlobStore> {
+export async function openSharedDirectory(
+  folder: string,
+  clock: Clock,
+  below = "blobs",
+  syncs: Syncs = realSyncs,
+): Promise<BlobStore> {
   const root = join(folder, below);
   const temporary = join(root, "tmp");
   const marker = join(folder, ".millrace");
@@ -34,7 +40,7 @@ export async function openSharedDirectory(folder: string, clock: Clock, below = 
       throw asFault(error, "look for the shared folder", digest);
     });
   const gate = new Gate(32);
-  const names = new DurableNames(root);
+  const names = new DurableNames(folder, syncs);
   const known = new KnownBlobs({ clock, forMs: knownForMs, countMax: knownMax });
 
   const pathOf = (digest: Digest): string => {
@@ -92,7 +98,7 @@ export async function openSharedDirectory(folder: string, clock: Clock, below = 
       const partial = join(temporary, randomUUID());
       const writtenAtMs = clock.monotonicMs();
       try {
-        await writeDurably(partial, bytes);
+        await writeDurably(partial, bytes, syncs);
         await names.give(partial, path);
         known.written(name, writtenAtMs);
       } catch (error) {
@@ -148,10 +154,10 @@ async function removeOld(folder: string): Promise<void> {
   }
 }
 
-async function writeDurably(path: string, parts: AsyncIterable<Uint8Array>): Promise<void> {
+async function writeDurably(path: string, parts: AsyncIterable<Uint8Array>, syncs: Syncs): Promise<void> {
   await using file = await open(path, "wx", 0o600);
   for await (const part of parts) await file.writeFile(part);
-  await file.datasync();
+  await syncs.file(file.fd, path);
 }
 
 function asFault(error: unknown, doing: string, digest?: Digest): Fault {

@@ -45,8 +45,8 @@ function uploadsThrough({ blobs: near, uploads }: TenantStore, far: BlobStore): 
       if (kept.complete) await pushThrough(near, far, key.digest);
       return kept;
     },
-    async open(key, offset, form): Promise<Upload> {
-      const upload = await uploads.open(key, offset, form);
+    async open(key, offset, how): Promise<Upload> {
+      const upload = await uploads.open(key, offset, how);
       return {
         append: (bytes) => upload.append(bytes),
         get sizeBytes() {

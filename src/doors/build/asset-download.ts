@@ -8,7 +8,7 @@ import { createHasher } from "#blobs/hashing.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import { grpcCode, GrpcError } from "#grpc/status.ts";
 import type { Asked, Checksum } from "./asset-qualifiers.ts";
-import type { Spool } from "./http/spool.ts";
+import type { Spool, SpoolOwner } from "./http/spool.ts";
 
 export type AssetSettings = {
   /** What an address must begin with, such as "https://example.com/releases/". None: nothing is fetched. */
@@ -30,6 +30,7 @@ export function isAllowed(uri: string, { allow }: AssetSettings): boolean {
 export type DownloadPorts = {
   readonly blobs: BlobStore;
   readonly spool: Spool;
+  readonly owner: SpoolOwner;
   readonly settings: AssetSettings;
   readonly signal: AbortSignal;
 };
@@ -56,7 +57,7 @@ export async function download(
     }
   };
   try {
-    await using spooled = await ports.spool.take(seen(), fn);
+    await using spooled = await ports.spool.take(seen(), ports.owner, fn);
     for (const { checksum, hasher } of hashers) checkSum(uri, checksum, hasher.hex());
     await ports.blobs.write(spooled.digest, spooled.content());
     return spooled.digest;

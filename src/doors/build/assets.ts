@@ -110,6 +110,7 @@ async function downloaded(ports: AssetPorts, wanted: Wanted, call: BuildCall): P
       const digest = await download(uri, number, asked, fn, {
         blobs,
         spool: ports.spool,
+        owner: call.caller,
         settings: ports.assets,
         signal,
       });

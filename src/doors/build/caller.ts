@@ -6,6 +6,7 @@ export type BuildAction =
   | "cache.write"
   | "action-cache.read"
   | "action-cache.write"
+  | "build.execute"
   | "work.submit"
   | "work.read"
   | "work.cancel";
@@ -17,6 +18,11 @@ export type BuildCaller = {
   readonly principal: string;
   may(action: BuildAction): boolean;
 };
+
+/** Throws unless the caller may look at what was run here: at all of its tenant's, or at what it began itself. */
+export function needToFollow(caller: BuildCaller): void {
+  if (!caller.may("build.execute")) need(caller, "work.read");
+}
 
 /** Throws unless the caller may. */
 export function need(caller: BuildCaller, action: BuildAction): void {

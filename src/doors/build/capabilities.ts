@@ -48,7 +48,7 @@ export function capabilitiesFor(
 /** Bazel takes the cache's word for the functions; the one number is for clients before 2.7. */
 const executionFor = (caller: BuildCaller, { hasWorkers }: ExecutionOffer): ExecutionCapabilities => ({
   digestFunction: DigestFunction_Value.SHA256,
-  execEnabled: hasWorkers && caller.may("work.submit"),
+  execEnabled: hasWorkers && caller.may("build.execute"),
   executionPriorityCapabilities: {
     priorities: [{ minPriority: priorityRange.min, maxPriority: priorityRange.max }],
   },

@@ -14,7 +14,6 @@ export function refusalOfWork(thrown: unknown): unknown {
     case "shard-full":
       return later(message, rejection.retryAfterMs);
     case "job-unknown":
-    case "tenant-mismatch":
       return notFound("there is no such operation");
     case "invalid":
     case "limit":

@@ -17,7 +17,7 @@ import {
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import type { Operation } from "#wire/generated/google/longrunning/operations.ts";
 import { Missed, type ActionCacheService } from "./action-cache.ts";
-import { need } from "./caller.ts";
+import { need, needToFollow } from "./caller.ts";
 import { digestOfWire, functionOf } from "./digests.ts";
 import { servedInstance, storeOf, type BuildCall, type BuildPorts } from "./door.ts";
 import { withEmpty } from "./empty-blobs.ts";
@@ -57,7 +57,7 @@ export class ExecutionService {
 
   async *execute(request: ExecuteRequest, call: BuildCall): AsyncGenerator<Operation> {
     const { caller } = call;
-    need(caller, "work.submit");
+    need(caller, "build.execute");
     const instance = servedInstance(request.instanceName, this.#ports.settings);
     const action = digestOfWire(request.actionDigest, functionOf(request.digestFunction), "action_digest");
     const { fn = "sha256" } = parseDigest(action) ?? {};
@@ -73,7 +73,7 @@ export class ExecutionService {
   }
 
   async *wait({ name }: WaitExecutionRequest, call: BuildCall): AsyncGenerator<Operation> {
-    need(call.caller, "work.read");
+    needToFollow(call.caller);
     const cached = await this.#operations.cached(name, call);
     if (cached) return yield cached;
     const found = await this.#operations.find(name, call);
@@ -157,7 +157,7 @@ export class ExecutionService {
   async #join({ spec, jobId, job }: Found, call: BuildCall): Promise<string> {
     const subscriber = randomUUID();
     // Who may only look keeps nothing alive.
-    if (!spec || !call.caller.may("work.submit")) return subscriber;
+    if (!spec || !call.caller.may("build.execute")) return subscriber;
     const { tenant, priority } = job.view;
     const again = async (): Promise<void> => call.signal.throwIfAborted();
     try {
@@ -183,7 +183,7 @@ export class ExecutionService {
       for await (const message of client.watch(jobId, held.signal)) {
         const isNews = follower.hear(message);
         if (follower.ended) break;
-        const hopeless = message.kind === "heartbeat" ? await this.#hopeless(waiting, follower) : undefined;
+        const hopeless = message.kind === "heartbeat" ? await this.#hopeless(waiting, follower, call) : undefined;
         if (hopeless && !(await this.#giveUp(waiting, hopeless, call)))
           return yield viewOperation(about, follower.progress, hopeless);
         // Nobody between here and the client should take silence for death.
@@ -219,11 +219,15 @@ export class ExecutionService {
    * 57: what no worker can run is told so, with what the nearest one lacks. With none at all it may wait, and so it may
    * for a pool that is known to have none at times.
    */
-  async #hopeless({ jobId, spec }: Waiting, { progress }: ExecutionFollower): Promise<ExecuteResponse | undefined> {
+  async #hopeless(
+    { jobId, spec }: Waiting,
+    { progress }: ExecutionFollower,
+    { caller: { tenant } }: BuildCall,
+  ): Promise<ExecuteResponse | undefined> {
     const { client, settings } = this.#execution;
     if (progress.stage !== Stage.QUEUED || this.#ports.clock.wallMs() - spec.queuedAtMs < settings.noWorkerMs)
       return undefined;
-    const [why] = await client.why(jobId).catch(() => []);
+    const [why] = await client.why(jobId, { of: { tenant } }).catch(() => []);
     if (why?.because.kind !== "no-executor" || why.because.nearest === undefined) return undefined;
     const { nearest, missing } = why.because;
     if (settings.pools.some((pool) => missing.includes(poolLabel(pool)))) return undefined;
@@ -234,7 +238,7 @@ export class ExecutionService {
   /** Where nobody else waits for it, so that whoever asks later hears the same. Whether it ends, which is told then. */
   async #giveUp({ jobId }: Waiting, { status }: ExecuteResponse, { caller, signal }: BuildCall): Promise<boolean> {
     // Who may only look ends nothing.
-    if (!caller.may("work.submit")) return false;
+    if (!caller.may("build.execute")) return false;
     const { client } = this.#execution;
     try {
       const { view } = await client.job(jobId, { tasksMax: 0, signal });

@@ -12,7 +12,7 @@ import type { TaskView } from "#kernel/query.ts";
 import type { ReadRequest, ReadResponse } from "#wire/generated/google/bytestream/bytestream.ts";
 import { readFailure } from "./builds/failure-text.ts";
 import { buildsDoor } from "./builds/plan-build.ts";
-import { need } from "./caller.ts";
+import { needToFollow } from "./caller.ts";
 import { storeOf, type BuildCall, type BuildPorts } from "./door.ts";
 import type { ExecutionPorts } from "./execution-ports.ts";
 import { operationName, type StreamName } from "./operation-names.ts";
@@ -46,7 +46,7 @@ export async function* readLive(
   { readOffset, readLimit }: ReadRequest,
   call: BuildCall,
 ): AsyncGenerator<ReadResponse> {
-  need(call.caller, "work.read");
+  needToFollow(call.caller);
   if (readOffset < 0) throw outOfRange(`read_offset ${readOffset} is negative`);
   if (readLimit < 0) throw invalid(`read_limit ${readLimit} is negative`);
   let left = readLimit > 0 ? readLimit : Infinity;

@@ -1,4 +1,7 @@
-/** google.longrunning.Operations over jobs of this door: each tenant sees its own, and none of others. */
+/**
+ * google.longrunning.Operations over jobs of this door: each tenant sees its own, and none of others. A caller that may
+ * run actions, but not read the tenant's work, sees those that it began itself.
+ */
 import { parseDigest } from "#base/digest.ts";
 import { grpcCode, GrpcError } from "#grpc/status.ts";
 import type { Job } from "#shard/client.ts";
@@ -15,7 +18,7 @@ import type {
 import type { Empty } from "#wire/generated/google/protobuf/empty.ts";
 import type { ActionCacheService } from "./action-cache.ts";
 import { readBuildSpec } from "./builds/plan-build.ts";
-import { need } from "./caller.ts";
+import { need, needToFollow } from "./caller.ts";
 import { numberOf, wireOf } from "./digests.ts";
 import { servedInstance, storeOf, type BuildCall, type BuildPorts } from "./door.ts";
 import { eachOf } from "./each-of.ts";
@@ -62,12 +65,12 @@ export class OperationsService {
   }
 
   async get({ name }: GetOperationRequest, call: BuildCall): Promise<Operation> {
-    need(call.caller, "work.read");
+    needToFollow(call.caller);
     return (await this.cached(name, call)) ?? (await this.read(await this.find(name, call), call));
   }
 
   async list(request: ListOperationsRequest, call: BuildCall): Promise<ListOperationsResponse> {
-    need(call.caller, "work.read");
+    needToFollow(call.caller);
     if (request.filter !== "") throw invalid("no filter is understood here");
     if (request.pageSize < 0) throw invalid(`page_size ${request.pageSize} is negative`);
     const instance = servedInstance(parseCollection(request.name), this.#ports.settings);
@@ -82,7 +85,7 @@ export class OperationsService {
 
   /** 67: of what has ended, nothing is cancelled any more. */
   async cancel({ name }: CancelOperationRequest, call: BuildCall): Promise<Empty> {
-    need(call.caller, "work.cancel");
+    if (!call.caller.may("work.cancel")) need(call.caller, "build.execute");
     if (await this.cached(name, call)) return {};
     const { jobId, job } = await this.find(name, call);
     if (job.view.endedAtMs !== undefined) return {};
@@ -100,7 +103,7 @@ export class OperationsService {
 
   /** Until it has ended, or for as long as the caller says. */
   async wait({ name, timeout }: WaitOperationRequest, call: BuildCall): Promise<Operation> {
-    need(call.caller, "work.read");
+    needToFollow(call.caller);
     const cached = await this.cached(name, call);
     if (cached) return cached;
     const found = await this.find(name, call);
@@ -143,9 +146,11 @@ export class OperationsService {
     const { view } = job;
     if (view.tenant !== call.caller.tenant || !doors.includes(view.door)) throw missing;
     const spec = readSpec(view.spec);
-    const own =
-      spec?.instance ?? readBuildSpec(view.spec)?.instance ?? readOutcome(view.tasks[0]?.result)?.instance ?? instance;
+    const outcome = readOutcome(view.tasks[0]?.result);
+    const own = spec?.instance ?? readBuildSpec(view.spec)?.instance ?? outcome?.instance ?? instance;
     if (own !== instance) throw missing;
+    const asker = spec?.principal ?? outcome?.principal;
+    if (!call.caller.may("work.read") && (view.door !== door || asker !== call.caller.principal)) throw missing;
     return { jobId, name, job, spec };
   }
 

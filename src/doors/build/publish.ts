@@ -32,6 +32,8 @@ export type PublisherPorts = {
   readonly refused: (publication: Publication, why: string) => void;
 };
 
+type Known = Awaited<ReturnType<ActionIndex["get"]>>;
+
 const triesMax = 10;
 
 export const buildPublisher =
@@ -45,8 +47,9 @@ export const buildPublisher =
     const { key, digest, principal, first } = entry;
     // What says that it is from the future could be neither replaced nor taken back.
     const atMs = Math.min(publication.committedAtMs, wallMs());
-    // Who wants to be the first need not look: there is nothing, or it is told what there is.
-    let current = first ? undefined : await index.get(key);
+    // Not looked at before: what a write is refused for is sure to stay, what is merely seen may be lost with its
+    // server, and this publication is not asked for again once it is done (K7).
+    let current: Known;
     for (let tries = 0; tries < triesMax; tries += 1) {
       if (current && (first || current.digest === digest || current.atMs > atMs)) return "done";
       const written = await index.put(key, { digest, principal, atMs }, current?.version ?? 0);

@@ -16,7 +16,12 @@ export function missingBlobs(message: string, subjects: readonly string[]): Grpc
 /** What the store says, as clients of this door understand it. What may pass is said with when to try again. */
 export function refusalOf(thrown: unknown): GrpcError {
   const error = errorOf(thrown);
-  if (isFault(thrown, "exhausted")) return later(error, 5);
+  if (isFault(thrown, "exhausted")) {
+    const retryAfterMs = thrown.facts["retryAfterMs"];
+    // A limit that no waiting helps with has no time to try again.
+    if (thrown.facts["limit"] !== undefined && retryAfterMs === undefined) return error;
+    return later(error, typeof retryAfterMs === "number" ? Math.ceil(retryAfterMs / 1_000) : 5);
+  }
   if (isFault(thrown, "unavailable")) return later(error, 1);
   // Another connection has taken the upload over: to begin again is right, to give up is not.
   if (isFault(thrown, "stale")) return new GrpcError(grpcCode.aborted, error.message, [], [], thrown);

@@ -40,8 +40,8 @@ export async function storeAnswer(made: Made, ports: AnswerPorts): Promise<RunOu
   const code = status?.code ?? 0;
   const exitCode = result?.exitCode ?? 0;
   const isForCache = result !== undefined && code === 0 && exitCode === 0 && !spec.doNotCache;
-  const { instance, action, because } = spec;
-  const about = { instance, action, code, exitCode, token: task.token, ...(because && { because }) };
+  const { instance, action, principal, because } = spec;
+  const about = { instance, action, code, exitCode, principal, token: task.token, ...(because && { because }) };
   if (isForCache) {
     // What the cache serves is the answer, but for the message: one blob for both.
     const stored = await put(blobs, encode(ActionResult, result));

@@ -28,6 +28,8 @@ export type ActionOutcome = AnswerAt & {
   /** Of its status; 0 is well. */
   readonly code: number;
   readonly exitCode: number;
+  /** Who asked for it: they may look at it again when its spec is gone. */
+  readonly principal?: string;
   /** Of the claim that it was run under: names what it printed. */
   readonly token?: number;
   /** It was not run: the result is the cache's. */

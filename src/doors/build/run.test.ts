@@ -26,6 +26,7 @@ import { until } from "#test/until.ts";
 import { Stopped } from "#worker/holding.ts";
 import { rigHome } from "#worker/process/rig.ts";
 import type { RunOutcome } from "#worker/runner.ts";
+import type { Attempt } from "#worker/sandbox/attempt.ts";
 import { Sandbox } from "#worker/sandbox/sandbox.ts";
 import { LinkCache } from "#worker/stage/link-cache.ts";
 import { wireOf } from "./digests.ts";
@@ -68,12 +69,13 @@ describe("an action on a worker", { skip: !isLinux && "needs linux: the sandbox"
   type Trial = Partial<ActionSpec> & {
     readonly outputPaths?: readonly string[];
     readonly attempt?: number;
+    readonly outOfMemory?: number;
     readonly signal?: AbortSignal;
     readonly files?: Readonly<Record<string, string>>;
     readonly with?: Partial<ActionPorts>;
   };
 
-  async function grant(line: string, { files = {}, outputPaths = [], attempt = 1, ...rest }: Trial): Promise<Granted> {
+  async function grant(line: string, { files = {}, outputPaths = [], ...rest }: Trial): Promise<Granted> {
     const named = Object.entries(files).map(async ([name, bytes]) => ({
       name,
       digest: wireOf(await put(bytes)),
@@ -93,7 +95,7 @@ describe("an action on a worker", { skip: !isLinux && "needs linux: the sandbox"
       doNotCache: rest.doNotCache ?? false,
       salt: Buffer.from(randomUUID()),
     };
-    const { with: _, signal: __, ...said } = rest;
+    const { with: _, signal: __, attempt = 1, outOfMemory, ...said } = rest;
     const spec: ActionSpec = {
       instance: "",
       fn: "sha256",
@@ -116,6 +118,7 @@ describe("an action on a worker", { skip: !isLinux && "needs linux: the sandbox"
     return {
       ...claim,
       attempt,
+      outOfMemory,
       spec: JSON.stringify(spec),
     };
   }
@@ -170,6 +173,43 @@ describe("an action on a worker", { skip: !isLinux && "needs linux: the sandbox"
     deepEqual([status?.code, /memory/.test(message)], [grpcCode.resourceExhausted, true]);
     const fourth = await response(await run(`${hog}; exit 137`, { memoryBytes: 20e6, attempt: 2 }));
     deepEqual([fourth.status?.code ?? 0, fourth.result?.exitCode], [0, 137]);
+  });
+
+  /** Runs the command, then says that it ran out of memory; and which limit it ran under. */
+  async function hog(trial: Trial): Promise<{ readonly outcome: RunOutcome; readonly limit: number }> {
+    let limit = -1;
+    const open = async (signal?: AbortSignal): Promise<Attempt> => {
+      const attempt = await ports.sandbox.attempt(signal);
+      const run = attempt.run.bind(attempt);
+      attempt.run = async (command, stop) => {
+        limit = command.limits.memoryBytes ?? 0;
+        const unlimited = { ...command, limits: { ...command.limits, memoryBytes: 0 } };
+        return { ...(await run(unlimited, stop)), outOfMemory: true, exitCode: 0, message: "it ran out of memory" };
+      };
+      return attempt;
+    };
+    const sandbox = { about: ports.sandbox.about, attempt: open } as unknown as Sandbox;
+    return { outcome: await run("true", { memoryBytes: 50e6, ...trial, with: { sandbox } }), limit };
+  }
+
+  test("84: only an attempt that ran out of memory earns the task more, whatever else ended others", async () => {
+    const isTriedAgain = ({ kind }: RunOutcome): boolean => kind === "failed";
+    const after = async (trial: Trial): Promise<readonly [number, boolean]> => {
+      const { limit, outcome } = await hog(trial);
+      return [limit, isTriedAgain(outcome)];
+    };
+    deepEqual(await after({ attempt: 1, outOfMemory: 0 }), [50e6, true]);
+    // Its worker was lost before: it has not been out of memory yet.
+    deepEqual(await after({ attempt: 2, outOfMemory: 0 }), [50e6, true]);
+    deepEqual(await after({ attempt: 3, outOfMemory: 0 }), [50e6, true]);
+    deepEqual(await after({ attempt: 2, outOfMemory: 1 }), [100e6, false]);
+    deepEqual(await after({ attempt: 3, outOfMemory: 2 }), [100e6, false]);
+  });
+
+  test("84: where the shard does not count them, any second attempt is given more memory", async () => {
+    deepEqual((await hog({ attempt: 1 })).limit, 50e6);
+    const { limit, outcome } = await hog({ attempt: 2 });
+    deepEqual([limit, outcome.kind], [100e6, "done"]);
   });
 
   test("what filled the disk is told with what it printed, a log and when to try again", async () => {

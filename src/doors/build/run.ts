@@ -227,8 +227,7 @@ class ActionRun {
         env: Object.fromEntries(command.environmentVariables.map(({ name, value }) => [name, value])),
         workingDirectory: command.workingDirectory,
         network,
-        // Once it ran out of memory it is given more.
-        limits: { memoryBytes: memoryBytes * Math.min(task.attempt, 2), cpus, pids: pidsMax },
+        limits: { memoryBytes: hasRunOutOfMemory(task) ? memoryBytes * 2 : memoryBytes, cpus, pids: pidsMax },
         timeoutMs,
         ...leasesOf(task),
         outputBytesMax: printedBytesMax,
@@ -265,11 +264,14 @@ class ActionRun {
 
   /** What may have been this machine's fault, or a neighbour's, is given a second chance before it is told. */
   #again({ outOfMemory, why, message = why }: Ran): RunOutcome | undefined {
-    if (this.#context.task.attempt > 1) return undefined;
-    // What only waits may have been in its way.
-    if (outOfMemory) this.#ports.tools?.endIdle();
-    if (outOfMemory) return { kind: "failed", reason: "out-of-memory", message };
-    return ownEnds.has(why) ? undefined : { kind: "failed", reason: "executor-lost", message };
+    const { task } = this.#context;
+    if (outOfMemory) {
+      if (hasRunOutOfMemory(task)) return undefined;
+      // What only waits may have been in its way.
+      this.#ports.tools?.endIdle();
+      return { kind: "failed", reason: "out-of-memory", message };
+    }
+    return task.attempt > 1 || ownEnds.has(why) ? undefined : { kind: "failed", reason: "executor-lost", message };
   }
 
   async #collect(command: Command, folder: AttemptFolder, ran: Ran, tool: ToolNote | undefined): Promise<Made> {
@@ -294,6 +296,10 @@ class ActionRun {
     return storeAnswer(made, { task: this.#context.task, spec: this.#spec, blobs: this.#blobs });
   }
 }
+
+/** Then it is given twice the memory. Older shards do not count: there, any second attempt is given it. */
+const hasRunOutOfMemory = ({ outOfMemory, attempt }: Granted): boolean =>
+  outOfMemory === undefined ? attempt > 1 : outOfMemory > 0;
 
 /** Ends that say something of the command itself. */
 const ownEnds: ReadonlySet<EndReason> = new Set(["exited", "timed-out"]);

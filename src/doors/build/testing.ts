@@ -113,7 +113,7 @@ export async function openDoor(realClock: Clock, { settings, assets, isPrompt = 
       index: isPrompt ? index : patient,
       settings: { ...buildSettingsDefault, ...settings },
       assets: { ...assetSettingsDefault, ...assets },
-      spool: new Spool({ folder: tmpdir(), memoryBytesEach: 1e6, memoryBytesMax: 1e7, fileBytesMax: 1e8 }),
+      spool: new Spool({ folder: tmpdir(), memoryBytesEach: 1e6, memoryBytesMax: 1e7, bytesMax: 1e8 }),
       seen,
       report: (doing) => reported.push(doing),
     },

@@ -142,7 +142,7 @@ class Writing {
     const { uploads } = storeOf(this.#ports, this.#call);
     if (offset < 0) throw outOfRange(`write_offset ${offset} is negative`);
     try {
-      this.#upload = await uploads.open({ uuid, digest }, offset, form);
+      this.#upload = await uploads.open({ uuid, digest }, offset, { form, caller: this.#call.caller.principal });
     } catch (error) {
       if (!isFault(error, "invalid")) throw error;
       const { sizeBytes } = await uploads.committed({ uuid, digest });

@@ -64,7 +64,7 @@ async function runCommand(spec: CommandSpec, context: RunContext, ports: ShellPo
     env: { ...ports.env, ...spec.env, ...aboutTask(context), TMPDIR: scratch.path },
     outputBytesMax,
     signal,
-    leases: leasesOf(task),
+    leases: leasesOf(task, context.leftMs),
   });
   report({ step: 1, name, status: exitCode === 0 ? "succeeded" : "failed" });
   const tail = output.tail(tailLengthMax);

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { Fault } from "#base/fault.ts";
 import { killQuietly, type Group } from "./group.ts";
+import type { MarkRange } from "./marks.ts";
 import { LaneNetwork } from "./network.ts";
 import { OrderFile } from "./order-file.ts";
 import { toldIn, type BoxOrders } from "./order.ts";
@@ -23,6 +24,7 @@ export type LaneSettings = {
   readonly drops: boolean;
   /** Lanes with users of their own can have networks of their own. */
   readonly networks: boolean;
+  readonly marks: MarkRange | undefined;
 };
 
 export class Lane {
@@ -35,6 +37,7 @@ export class Lane {
   readonly #order: OrderFile;
   readonly #told: OrderFile;
   readonly #hasNetwork: boolean;
+  readonly #marks: MarkRange | undefined;
   #network: LaneNetwork | undefined;
   /** What the last run wanted, and the next will probably want. */
   #usual: Network;
@@ -46,7 +49,7 @@ export class Lane {
   #boxNo = 0;
   #dropped: Promise<unknown> = Promise.resolve();
 
-  constructor(index: number, { folder, uidBase, drops, networks }: LaneSettings, group: Group | undefined) {
+  constructor(index: number, { folder, uidBase, drops, networks, marks }: LaneSettings, group: Group | undefined) {
     this.index = index;
     this.group = group;
     this.uid = uidBase === undefined ? undefined : uidBase + index;
@@ -54,6 +57,7 @@ export class Lane {
     this.#folder = join(folder, String(index));
     makeFolder(this.#folder, this.uid);
     this.#hasNetwork = networks && this.uid !== undefined && !this.drops;
+    this.#marks = marks;
     this.#usual = this.#hasNetwork ? "own" : "host";
     this.#order = new OrderFile(join(this.#folder, "order"), this.uid);
     this.#told = new OrderFile(join(this.#folder, toldIn), this.uid);
@@ -74,8 +78,8 @@ export class Lane {
   }
 
   /** What was written to disks since the last run: by those that are here still, and those they waited for. */
-  writtenBytes(folder: string): number {
-    const members = this.group?.members() ?? strays([folder], this.uid);
+  writtenBytes(folder: string, marks: MarkRange | undefined): number {
+    const members = this.group?.members() ?? strays({ uid: this.uid, marks, folders: [folder] });
     const others = members.filter((pid) => pid !== this.#shell?.pid);
     const waitedFor = (this.#shell?.uses.now.writtenBytes ?? 0) - this.#used.writtenBytes;
     return others.reduce((sum, pid) => sum + writtenBytesOf(pid), Math.max(0, waitedFor));
@@ -171,7 +175,7 @@ export class Lane {
   }
 
   /** Whether nothing but the shell is alive any more, after as much killing and waiting as it takes, within reason. */
-  async isQuiet({ folder, first, isDying }: Traces): Promise<boolean> {
+  async isQuiet({ folder, marks, first, isDying }: Traces): Promise<boolean> {
     for (let waitMs = 0; waitMs <= quietMsMax; waitMs = waitMs * 2 || 1) {
       if (waitMs > 0) await pause(waitMs);
       if (this.group) {
@@ -186,7 +190,8 @@ export class Lane {
         if (!isAlive(first)) return true;
         killQuietly(first);
       } else {
-        const left = strays([folder], this.uid).filter((pid) => pid !== this.#shell?.pid && isAlive(pid));
+        const all = strays({ uid: this.uid, marks, folders: [folder] });
+        const left = all.filter((pid) => pid !== this.#shell?.pid && isAlive(pid));
         if (left.length === 0) return true;
         for (const pid of left) killQuietly(pid);
       }
@@ -211,7 +216,8 @@ export class Lane {
     if (network === "own") this.#network ??= await LaneNetwork.make();
     const path = network === "own" ? this.#network?.path : undefined;
     const uid = this.drops ? undefined : this.uid;
-    const shell = await Shell.start(this.#folder, { uid, network, path, countsCpu: !this.group?.countsCpu });
+    const marks = this.group ? undefined : this.#marks;
+    const shell = await Shell.start(this.#folder, { uid, network, path, countsCpu: !this.group?.countsCpu, marks });
     try {
       this.group?.add(shell.pid);
     } catch (cause) {
@@ -235,11 +241,12 @@ type WaitingBox = {
 const nothingUsed: ChildrenUse = { cpuMs: 0, readBytes: 0, writtenBytes: 0 };
 
 /**
- * How what ran can be known, where no control group tells: by the first process of its namespace, or by a folder that
- * is the run's alone. Never by its working directory, which may be anybody's.
+ * How what ran can be known, where no control group tells: by the first process of its namespace, by its mark, or by a
+ * folder that is the run's alone. Never by its working directory, which may be anybody's.
  */
 type Traces = {
   readonly folder: string;
+  readonly marks: MarkRange | undefined;
   readonly first: number | undefined;
   /** What is left can only be on its way out: its sandbox has ended, with which the kernel kills what is in there. */
   readonly isDying: boolean;

@@ -6,6 +6,7 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, closeSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
 import { dirname, join } from "node:path";
+import { ClaimWatch } from "./claim-watch.ts";
 import { fillerAmong, shortOf, type Suspect } from "./disk-guard.ts";
 import { Ends } from "./ends.ts";
 import { FrameReader, frameOf } from "./frame.ts";
@@ -14,7 +15,8 @@ import { missingOf } from "./groups-missing.ts";
 import { oursOf } from "./groups-room.ts";
 import { openGroups } from "./groups.ts";
 import { Lane, type LaneSettings } from "./lane.ts";
-import { clearRoots, clearUp, groupsName, remember } from "./leftovers.ts";
+import { clearRoots, clearUp, endStrays, groupsName, remember } from "./leftovers.ts";
+import { Marks, markRange } from "./marks.ts";
 import { threadsOf } from "./proc.ts";
 import { canMakeNetworks } from "./network.ts";
 import { boxOrders, type BoxOrders } from "./order.ts";
@@ -45,6 +47,7 @@ class Launcher {
   #peer: Socket | undefined;
   #aloneSinceMono = performance.now();
   #ticker: NodeJS.Timeout | undefined;
+  readonly #claims = new ClaimWatch();
   #looks = 0;
   #freeBytesMin = 0;
   #lanesWanted = 1;
@@ -54,10 +57,11 @@ class Launcher {
   /** If nobody hears it now, the next welcome says it. */
   readonly #ends = new Ends((frames) => void this.#peer?.write(frames));
 
-  constructor(home: string, groups: Groups | undefined) {
+  constructor(home: string, groups: Groups | undefined, marks: Marks | undefined) {
     this.#home = home;
     this.#groups = groups;
     this.#machine = {
+      marks,
       cleanShell: isCleanShell(),
       controllers: groups?.controllers ?? [],
       othersOf: (pidsEach) => threadsOf(process.getuid?.() ?? 0) + pidsEach * (this.#lanesWanted - 1),
@@ -94,6 +98,7 @@ class Launcher {
   quit(): never {
     for (const lane of this.#lanes.values()) lane.close();
     clearRoots(this.#groups?.roots ?? []);
+    if (!this.#groups) endStrays(this.#home, this.#machine.marks?.range);
     process.exit(0);
   }
 
@@ -109,6 +114,8 @@ class Launcher {
         return;
       case "lease":
         return request.ids.forEach((id) => this.#runs.get(id)?.renew(request.leaseMs));
+      case "claims":
+        return Object.entries(request.untilMs).forEach(([id, untilMs]) => this.#runs.get(id)?.claimed(untilMs));
       case "signal":
         return this.#runs.get(request.id)?.signal(request.signal);
       case "kill":
@@ -157,8 +164,10 @@ class Launcher {
     this.#runs.set(start.id, run);
     this.#busy.add(start.lane);
     this.#ticker ??= setInterval(() => this.#look(), lookMs);
+    this.#claims.add(run);
     void run.whole().then((end) => {
       this.#busy.delete(start.lane);
+      this.#claims.delete(run);
       if (end.note !== undefined || !this.#fits(run.lane)) this.#close(start.lane, run.lane);
       const next = hasRoomForBox(start.limits) ? start.box?.next : undefined;
       const isMakingNext = next !== undefined && this.#boxes !== undefined;
@@ -186,12 +195,8 @@ class Launcher {
   #lane(index: number): Lane {
     const known = this.#lanes.get(index);
     if (known) return known;
-    const folder = join(this.#home, "lanes");
-    const lane = new Lane(
-      index,
-      { folder, networks: this.#networks, ...this.#usersOf(index) },
-      this.#groups?.lane(index),
-    );
+    const given = { folder: join(this.#home, "lanes"), networks: this.#networks, marks: this.#machine.marks?.range };
+    const lane = new Lane(index, { ...given, ...this.#usersOf(index) }, this.#groups?.lane(index));
     this.#lanes.set(index, lane);
     return lane;
   }
@@ -253,10 +258,11 @@ const hasRoomForBox = ({ pids = 0, memoryBytes = 0 }: Limits): boolean =>
 const boxPids = 16;
 const boxBytes = 64 * 1024 * 1024;
 
-function suspectOf({ start, lane }: Run): Suspect {
-  const folder = dirname(start.stdout.path);
-  return { folder, uid: lane.uid, writtenBytes: () => lane.writtenBytes(folder) };
-}
+const suspectOf = (run: Run): Suspect => ({
+  folder: dirname(run.start.stdout.path),
+  uid: run.lane.uid,
+  writtenBytes: () => run.writtenBytes,
+});
 
 const viewOf = ({ start: { id, tag, note, lane, stdout }, end }: Run): RunView => ({
   id,
@@ -294,8 +300,9 @@ function main([home, socket, node]: LauncherArguments): void {
   closeInherited();
   clearUp(home);
   const groups = openGroups(groupsName(home), () => oursOf(Number(node)));
-  remember(home, groups?.roots ?? []);
-  const launcher = new Launcher(home, groups);
+  const marks = markRange(readOr("/proc/self/limits"));
+  remember(home, { roots: groups?.roots ?? [], ...(marks && { marks }) });
+  const launcher = new Launcher(home, groups, marks && new Marks(marks));
   for (const name of ["SIGTERM", "SIGINT"] as const) process.on(name, () => launcher.quit());
   process.on("SIGHUP", () => {});
   rmSync(socket, { force: true });

@@ -3,16 +3,23 @@ import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { killQuietly, numbersIn, readOr, removeQuietly, rest, writeQuietly } from "./group.ts";
+import type { MarkRange } from "./marks.ts";
 import { isAlive, statOf, strays } from "./proc.ts";
 
-type Memory = { readonly pid: number; readonly startedTicks: string; readonly roots: readonly string[] };
+type Memory = {
+  readonly pid: number;
+  readonly startedTicks: string;
+  readonly roots: readonly string[];
+  readonly marks?: MarkRange;
+};
 
 /** One name for each home, so that several nodes on a machine keep apart. */
 export const groupsName = (home: string): string =>
   `millrace-${createHash("sha256").update(home).digest("hex").slice(0, 12)}`;
 
-export function remember(home: string, roots: readonly string[]): void {
-  const memory: Memory = { pid: process.pid, startedTicks: statOf(process.pid)?.startedTicks ?? "", roots };
+export function remember(home: string, { roots, marks }: { roots: readonly string[]; marks?: MarkRange }): void {
+  const startedTicks = statOf(process.pid)?.startedTicks ?? "";
+  const memory: Memory = { pid: process.pid, startedTicks, roots, ...(marks && { marks }) };
   writeFileSync(memoryPath(home), JSON.stringify(memory), { mode: 0o600 });
 }
 
@@ -22,8 +29,14 @@ export function clearUp(home: string): void {
   if (memory && memory.pid !== process.pid && statOf(memory.pid)?.startedTicks === memory.startedTicks)
     killQuietly(memory.pid);
   clearRoots(memory?.roots ?? []);
+  endStrays(home, memory?.marks);
+}
+
+/** Ends what runs of the home are still alive, and whatever bears one of the marks. */
+export function endStrays(home: string, marks: MarkRange | undefined): void {
+  const folders = [join(home, "lanes"), join(home, "attempts")];
   for (let round = 0; round < roundsMax; round += 1) {
-    const left = strays([join(home, "lanes"), join(home, "attempts")]).filter((pid) => isAlive(pid));
+    const left = strays({ marks, folders }).filter((pid) => isAlive(pid));
     if (left.length === 0) return;
     for (const pid of left) killQuietly(pid);
     rest();

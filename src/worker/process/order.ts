@@ -2,6 +2,7 @@
  * An order for a lane's shell: a few lines that turn a fork of it into the process that is wanted. Text in, text out.
  * A shell forks in a fraction of the time that this program takes, and knows redirection and limits besides.
  */
+import { markLine } from "./marks.ts";
 import { folderNames, type Boxes, type Limits, type Network, type StartRequest } from "./protocol.ts";
 
 export type OrderOptions = {
@@ -13,6 +14,8 @@ export type OrderOptions = {
   readonly othersMax: number;
   /** The user that the command becomes, when the shell is not already. */
   readonly dropTo?: number | undefined;
+  /** By which its processes are found again. */
+  readonly mark?: number | undefined;
 };
 
 const name = /^[A-Za-z_][A-Za-z0-9_]*$/;
@@ -111,10 +114,11 @@ export const dropWords = (uid: number): readonly string[] => [
 ];
 
 /** Of CPU a process can be given no share: where no group does that, what is missing is said when the node starts. */
-function limitLines(limits: Limits, { grouped, othersMax }: OrderOptions): readonly string[] {
+function limitLines(limits: Limits, { grouped, othersMax, mark }: OrderOptions): readonly string[] {
   const { memoryBytes = 0, pids = 0, fileBytes = 0, openFiles = 0 } = limits;
   return [
     "ulimit -c 0",
+    ...(mark === undefined ? [] : [markLine(mark)]),
     ...(openFiles > 0 ? [`ulimit -n ${openFiles}`] : []),
     ...(fileBytes > 0 ? [`ulimit -f ${Math.ceil(fileBytes / 512)}`] : []),
     ...(memoryBytes > 0 && !grouped.includes("memory") ? [`ulimit -v ${Math.ceil(memoryBytes / 1024)}`] : []),

@@ -1,6 +1,7 @@
 /** What Linux tells of processes. Elsewhere, and of processes that are gone, nothing. */
 import { readFileSync, readdirSync, readlinkSync, statSync } from "node:fs";
 import { ControlFile, numberOf } from "./control-file.ts";
+import { isInRange, markIn, type MarkRange } from "./marks.ts";
 
 export type Stat = {
   readonly state: string;
@@ -76,17 +77,24 @@ export const writtenBytesOf = (pid: number): number => numberOf("write_bytes: ",
 export const namespaceDepth = (pid: number): number =>
   /^NSpid:\s*(.*)$/m.exec(text(`/proc/${pid}/status`))?.[1]?.split(/\s+/).length ?? 0;
 
-/**
- * Processes of the user, or, of a user that has others as well, those that work in the folders or have a file in them
- * open: for want of a better way to find a tree's strays.
- */
-export function strays(folders: readonly string[], uid?: number): readonly number[] {
+/** How the processes of runs are known where no control group tells. */
+export type StrayTraces = {
+  /** Of a user that has no others: all of its processes. The rest is then not looked at. */
+  readonly uid?: number | undefined;
+  readonly marks?: MarkRange | undefined;
+  /** They work in these, or print to a file in them: also those that have lost their mark. */
+  readonly folders: readonly string[];
+};
+
+export function strays({ uid, marks, folders }: StrayTraces): readonly number[] {
   if (process.platform !== "linux") return [];
   const inside = (path: string): boolean =>
     folders.some((folder) => path === folder || path.startsWith(`${folder}/`) || path === `${folder} (deleted)`);
+  const isMarked = (pid: number): boolean =>
+    marks !== undefined && isInRange(markIn(text(`/proc/${pid}/limits`)) ?? Infinity, marks);
   const isStray = (pid: number): boolean =>
     uid === undefined
-      ? ["cwd", "root", "fd/1", "fd/2"].some((link) => inside(linkOr(`/proc/${pid}/${link}`)))
+      ? isMarked(pid) || ["cwd", "root", "fd/1", "fd/2"].some((link) => inside(linkOr(`/proc/${pid}/${link}`)))
       : ownerOf(pid) === uid;
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))

@@ -6,10 +6,11 @@
  * N1 A run ends exactly once, and is told until the node says that it may be forgotten.
  * N2 A run is told as ended only when nothing of its tree can do anything any more, or when the end says that something
  *    may.
- * N3 A run that nobody renews is ended by the launcher's own clock.
+ * N3 A run that nobody renews is ended by the launcher's own clock. One with a claim that is told ends with the claim,
+ *    whoever renews it, also when the machine slept through the claim's end.
  * N4 Whatever the launcher started dies when the launcher does.
  */
-export const launcherVersion = 7;
+export const launcherVersion = 8;
 
 /** Zero or absent is without limit. */
 export type Limits = {
@@ -43,6 +44,11 @@ export type StartRequest = {
   /** Zero is without end. */
   readonly timeoutMs: number;
   readonly leaseMs: number;
+  /**
+   * When its claim ends, on the machine's own time (machine-time.ts). For runs that change the world outside: others
+   * may do the same from then on.
+   */
+  readonly claimUntilMs?: number;
   /** From the moment that the node is known to be gone; as long as is left of the lease, unless said. */
   readonly orphanMs?: number;
   /** It runs in a process namespace of its own: nothing in there can reach the lane, and it dies as one. */
@@ -103,6 +109,8 @@ export type Request =
   /** From here on. */
   | { readonly op: "boxes"; readonly boxes: Boxes }
   | { readonly op: "lease"; readonly ids: readonly string[]; readonly leaseMs: number }
+  /** Until when the claims of runs are good, by id. */
+  | { readonly op: "claims"; readonly untilMs: Readonly<Record<string, number>> }
   | { readonly op: "signal"; readonly id: string; readonly signal: "SIGTERM" | "SIGINT" | "SIGQUIT" | "SIGHUP" }
   | { readonly op: "kill"; readonly id: string; readonly why: KillReason }
   | { readonly op: "forget"; readonly ids: readonly string[] }

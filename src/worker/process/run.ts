@@ -5,8 +5,10 @@ import { setTimeout as pause } from "node:timers/promises";
 import { Fault } from "#base/fault.ts";
 import { Capped } from "./capped.ts";
 import type { Lane } from "./lane.ts";
+import type { MarkRange, Marks } from "./marks.ts";
 import { orderText, toldText, type BoxOrders } from "./order.ts";
 import type { GroupUse } from "./group.ts";
+import { machineMs } from "./machine-time.ts";
 import { namespaceDepth, type ChildrenUse } from "./proc.ts";
 import type { End, EndReason, Network, StartRequest, Usage } from "./protocol.ts";
 
@@ -17,6 +19,8 @@ export type Machine = {
   readonly controllers: readonly string[];
   /** Processes that our own user has, or will have when each lane has so many. */
   readonly othersOf: (pidsEach: number) => number;
+  /** For runs that nothing else tells from others; undefined where they cannot be marked. */
+  readonly marks: Marks | undefined;
   /** What sandboxes are made of, for runs that are to be in one. */
   readonly boxes: () => BoxOrders | undefined;
 };
@@ -29,9 +33,12 @@ export class Run {
   #startedMono: number | undefined;
   #startedAtMs = 0;
   #leaseUntilMono: number;
+  #claimUntilMs: number;
   #stopped: EndReason | undefined;
   #stoppedMono = 0;
   readonly #streams: readonly Capped[];
+  /** The mark of all that it starts. */
+  readonly #mark: number | undefined;
   #wasFrozen = false;
   #isOver = false;
   end: End | undefined;
@@ -41,8 +48,19 @@ export class Run {
     this.lane = lane;
     this.#machine = machine;
     this.#leaseUntilMono = this.#askedMono + start.leaseMs;
+    this.#claimUntilMs = start.claimUntilMs ?? Number.POSITIVE_INFINITY;
+    const isKnown = lane.uid !== undefined || lane.group !== undefined || start.sealed;
+    this.#mark = isKnown ? undefined : machine.marks?.next();
     const { stdout, stderr } = start;
     this.#streams = (stderr.path === stdout.path ? [stdout] : [stdout, stderr]).map((file) => new Capped(file));
+  }
+
+  get writtenBytes(): number {
+    return this.lane.writtenBytes(dirname(this.start.stdout.path), this.#marks);
+  }
+
+  get #marks(): MarkRange | undefined {
+    return this.#mark === undefined ? undefined : { from: this.#mark, count: 1 };
   }
 
   /** Never rejects: whatever happens is an end. */
@@ -60,6 +78,20 @@ export class Run {
 
   renew(leaseMs: number): void {
     this.#leaseUntilMono = Math.max(this.#leaseUntilMono, performance.now() + leaseMs);
+  }
+
+  /** It has a claim, which was renewed. */
+  claimed(untilMs: number): void {
+    this.#claimUntilMs = untilMs;
+  }
+
+  /** Ends it with its claim. */
+  lookAtClaim(): void {
+    if (!this.end && this.#isClaimOver && this.#stopped === undefined) this.stop("lease-ran-out");
+  }
+
+  get #isClaimOver(): boolean {
+    return this.#claimUntilMs < Number.POSITIVE_INFINITY && machineMs() >= this.#claimUntilMs;
   }
 
   /** Nobody is there who could stop it, should its claim be lost. */
@@ -139,6 +171,8 @@ export class Run {
     const { group } = lane;
     group?.begin(start.limits, 1);
     const before = lane.usedBefore;
+    // To get a lane ready takes time, and the machine may have slept meanwhile.
+    this.lookAtClaim();
     if (this.#stopped) return this.#ended(this.#stopped, 137, {});
     this.#startedMono = performance.now();
     this.#startedAtMs = Date.now();
@@ -185,6 +219,7 @@ export class Run {
       // A user of the lane's own has nothing else.
       othersMax: lane.uid !== undefined || controllers.includes("pids") ? 0 : othersOf(start.limits.pids ?? 0),
       dropTo: lane.drops ? lane.uid : undefined,
+      mark: this.#mark,
     });
   }
 
@@ -196,7 +231,8 @@ export class Run {
     const isReusable = isShellUp && isOutOfReach;
     if (!isReusable) lane.discard();
     const first = start.sealed && !lane.group ? firstOf(start.statusPath) : undefined;
-    return await lane.isQuiet({ folder: dirname(start.stdout.path), first, isDying: start.sealed && isShellUp });
+    const folder = dirname(start.stdout.path);
+    return await lane.isQuiet({ folder, marks: this.#marks, first, isDying: start.sealed && isShellUp });
   }
 
   #ended(why: EndReason, exitCode: number, more: Partial<End>): End {

@@ -2,6 +2,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import type { Duplex } from "node:stream";
 import { Fault } from "#base/fault.ts";
+import { endMarkedScript, type MarkRange } from "./marks.ts";
 import { enterWords } from "./network.ts";
 import { ChildrenUses } from "./proc.ts";
 import type { Network } from "./protocol.ts";
@@ -16,7 +17,7 @@ const firstToGo = 800;
  */
 const shellScript = `
 { echo ${firstToGo} > /proc/self/oom_score_adj; } 2>/dev/null
-{ trap '' TERM INT HUP QUIT; read -r _ <&5; kill -9 -$$; } <&2 >&2 6<&- &
+{ trap '' TERM INT HUP QUIT; read -r _ <&5; ${endMarkedScript} kill -9 -$$; } <&2 >&2 6<&- &
 exec 5<&-
 trap : TERM INT HUP QUIT
 echo "$!"
@@ -35,6 +36,8 @@ type Entering = {
   readonly path: string | undefined;
   /** Nobody else counts the processor time of what it runs. */
   readonly countsCpu: boolean;
+  /** Of what may be left when the launcher has died, and is not in the shell's process group. */
+  readonly marks: MarkRange | undefined;
 };
 
 export class Shell {
@@ -56,9 +59,9 @@ export class Shell {
   }
 
   static async start(cwd: string, entering: Entering): Promise<Shell> {
-    const { uid, path } = entering;
+    const { uid, path, marks: { from, count } = { from: 0, count: 0 } } = entering;
     const words = path === undefined || uid === undefined ? [] : enterWords(path, uid);
-    const [program, ...args] = [...words, "/bin/sh", "-c", shellScript];
+    const [program, ...args] = [...words, "/bin/sh", "-c", shellScript, "sh", `${from}`, `${from + count}`];
     const child = spawn(program, args, {
       cwd,
       env: {},

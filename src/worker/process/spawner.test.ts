@@ -231,6 +231,20 @@ test(
   },
 );
 
+test("N3: a run ends with its claim, though it is renewed", { skip: linux, timeout: 30_000 }, async () => {
+  await using rig = await SpawnerRig.open({ lanes: 3 });
+  const claimUntilMono = performance.now() + 900;
+  const over = await rig.start(["/bin/sleep", "10"], {
+    leaseMs: 300,
+    leftMs: () => claimUntilMono - performance.now(),
+  });
+  const held = await rig.start(["/bin/sleep", "1.5"], { leaseMs: 300, leftMs: () => 900 });
+  const late = await rig.start(["/bin/sleep", "10"], { leaseMs: 300, leftMs: () => -1 });
+  deepEqual([(await over.end).why, (await held.end).why], ["lease-ran-out", "exited"]);
+  const { why, ranMs } = await late.end;
+  deepEqual([why, ranMs], ["lease-ran-out", 0], "never started");
+});
+
 describe("when a node dies", { skip: linux, timeout: 60_000 }, () => {
   /** A node of its own that starts two runs and then lives until it is killed. */
   async function nodeThatRuns(home: string, leaseMs: number, orphanMs = leaseMs): Promise<void> {

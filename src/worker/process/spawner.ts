@@ -6,11 +6,15 @@ import { randomBytes } from "node:crypto";
 import { Fault } from "#base/fault.ts";
 import { connectLauncher, type Link, type LinkOptions } from "./link.ts";
 import { Lanes } from "./lanes.ts";
+import { machineMs } from "./machine-time.ts";
 import type { Boxes, End, GroupKind, KillReason, Request, RunView, StartRequest, Told, Usage } from "./protocol.ts";
 
 export type SpawnerOptions = LinkOptions & { readonly log: (line: string) => void };
 
-export type ProcessSpec = Omit<StartRequest, "op" | "id">;
+export type ProcessSpec = Omit<StartRequest, "op" | "id" | "claimUntilMs"> & {
+  /** How long its claim is good, asked now and then: when it is over, so is the run. Undefined: it has none. */
+  readonly leftMs?: (() => number) | undefined;
+};
 
 export type Running = {
   readonly id: string;
@@ -109,9 +113,11 @@ export class Spawner implements AsyncDisposable {
     check(spec);
     this.#lastId += 1;
     const id = `${this.#life}-${this.#lastId}`;
-    const followed = this.#follow({ id, tag: spec.tag, lane: spec.lane }, spec.leaseMs);
+    const { leftMs, ...request } = spec;
+    const followed = this.#follow({ id, tag: spec.tag, lane: spec.lane }, spec.leaseMs, leftMs);
+    const claim = leftMs ? { claimUntilMs: claimEnd(leftMs) } : {};
     // While a launcher is being replaced nothing can be started; the next one does not know of it either.
-    if (!this.#send({ op: "start", id, ...spec })) this.#lose(followed, "the launcher is being replaced");
+    if (!this.#send({ op: "start", id, ...request, ...claim })) this.#lose(followed, "the launcher is being replaced");
     if (spec.leaseMs / 3 < this.#renewEveryMs) {
       this.#cancelRenewal();
       this.#renewLater();
@@ -134,7 +140,7 @@ export class Spawner implements AsyncDisposable {
     await this.close({ quit: true });
   }
 
-  #follow({ id, tag, lane, end }: Omit<RunView, "folder">, leaseMs: number): Followed {
+  #follow({ id, tag, lane, end }: Omit<RunView, "folder">, leaseMs: number, leftMs?: () => number): Followed {
     const ended = Promise.withResolvers<End>();
     ended.promise.catch(() => {});
     let frozen: PromiseWithResolvers<Usage | undefined> | undefined;
@@ -143,6 +149,7 @@ export class Spawner implements AsyncDisposable {
       tag,
       lane,
       leaseMs,
+      leftMs,
       end: ended.promise,
       settle: ended,
       signal: (name) => void this.#send({ op: "signal", id, signal: name }),
@@ -238,13 +245,27 @@ export class Spawner implements AsyncDisposable {
     this.#cancelRenewal = this.#options.clock.after(this.#renewEveryMs, () => {
       const byLease = Map.groupBy(this.#runs.values(), ({ leaseMs }) => leaseMs);
       for (const [leaseMs, runs] of byLease) this.#send({ op: "lease", ids: runs.map(({ id }) => id), leaseMs });
+      this.#tellClaims();
       this.#renewLater();
     });
   }
+
+  #tellClaims(): void {
+    const untilMs: Record<string, number> = {};
+    for (const { id, leftMs } of this.#runs.values()) if (leftMs) untilMs[id] = claimEnd(leftMs);
+    if (Object.keys(untilMs).length > 0) this.#send({ op: "claims", untilMs });
+  }
 }
+
+const claimEnd = (leftMs: () => number): number => {
+  // Read first: should the machine sleep now, the end is rather too early.
+  const nowMs = machineMs();
+  return nowMs + leftMs();
+};
 
 type Followed = Running & {
   readonly leaseMs: number;
+  readonly leftMs: (() => number) | undefined;
   readonly settle: PromiseWithResolvers<End>;
   /** The launcher has said whether it is. */
   frozen(usage: Usage | undefined): void;

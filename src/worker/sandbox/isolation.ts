@@ -32,7 +32,7 @@ export type IsolationOptions = {
 };
 
 /** As many as a node can have lanes. */
-const uidsOfNode = 20_000;
+export const uidsOfNode = 20_000;
 const nodesApart = 10_000;
 
 /**

@@ -20,9 +20,10 @@ import { boxFailure, boxWords, emptyBox, folderInBox } from "./box.ts";
 import type { Command, Ran } from "./command.ts";
 import { messageOf } from "./ending.ts";
 import { checkPassable, foldersAmong } from "./folders.ts";
-import { probeIsolation, sandboxPath, type Isolation, type IsolationOptions } from "./isolation.ts";
+import { probeIsolation, sandboxPath, uidsOfNode, type Isolation, type IsolationOptions } from "./isolation.ts";
 import { machineBytes } from "./machine-bytes.ts";
 import { noteText, saidOf } from "./run-note.ts";
+import { TaskCallers } from "./task-callers.ts";
 import { Unseen } from "./unseen.ts";
 
 export type SandboxOptions = {
@@ -63,6 +64,8 @@ export type FoundRun = { readonly note: string; readonly folder: AttemptFolder; 
 export class Sandbox implements AsyncDisposable {
   readonly about: SandboxAbout;
   readonly folders: AttemptFolders;
+  /** Knows which callers on this machine are what runs here. */
+  readonly callers: TaskCallers;
   readonly #options: SandboxOptions;
   readonly #isolation: Isolation;
   readonly #spawner: Spawner;
@@ -80,7 +83,12 @@ export class Sandbox implements AsyncDisposable {
     this.#options = options;
     this.#isolation = isolation;
     this.#spawner = spawner;
-    const { home, log } = options;
+    const { home, log, clock } = options;
+    const { uidBase: first } = isolation;
+    const uids = first === undefined ? undefined : { first, count: uidsOfNode };
+    this.callers = new TaskCallers({ clock, uids, launcherPid: () => spawner.launcherPid });
+    // Of what was found it is not known what network it has.
+    for (const { hasEnded, end } of spawner.found) if (!hasEnded) this.callers.sharing(end);
     this.folders = new AttemptFolders({ home, boxed: isolation.kind === "bubblewrap", log });
     const areOthers = isolation.uidBase !== undefined;
     this.#unseen = new Unseen([options.home, ...(options.hidden ?? [])], { areOthers });
@@ -216,7 +224,18 @@ export class Sandbox implements AsyncDisposable {
     return folder && uid !== undefined && this.folders.isStillGood(folder, uid) ? folder : undefined;
   }
 
-  start({ lane, folder }: Attempt, command: Command): Running {
+  start(attempt: Attempt, command: Command): Running {
+    const running = this.#start(attempt, command);
+    if (this.#isolation.kind === "plain" || this.#sharesNetwork(command)) this.callers.sharing(running.end);
+    return running;
+  }
+
+  /** A sandbox that can have no network of its own has the machine's, whatever was asked for; results say so. */
+  #sharesNetwork({ network }: Pick<Command, "network">): boolean {
+    return network || this.#isolation.network === "shared";
+  }
+
+  #start({ lane, folder }: Attempt, command: Command): Running {
     const { kind, bwrap } = this.#isolation;
     const { tag, argv, env, workingDirectory, limits, timeoutMs, leaseMs, outputBytesMax: bytesMax } = command;
     const { stdout, stderr, status, root } = folder;
@@ -230,7 +249,8 @@ export class Sandbox implements AsyncDisposable {
     const rest = { tag, lane: lane.index, limits, timeoutMs, leaseMs, ...files, ...adopting };
     if (kind === "plain")
       return this.#spawner.start({ ...rest, argv, env, cwd: join(root, workingDirectory), sealed: false });
-    const { network, readOnly = [] } = command;
+    const { readOnly = [] } = command;
+    const network = this.#sharesNetwork(command);
     checkWords(argv);
     if (this.#unseen.look() && this.#areAhead) this.#tellBoxes();
     // One that waits has its pipes already.

@@ -70,7 +70,7 @@ function stampOf(path: string): string {
 function placeOf(path: string): Place | undefined {
   const stat = statSync(path);
   if (stat.isDirectory()) return { path: realpathSync(path), isFolder: true };
-  if (!stat.isFile()) return undefined;
+  if (!stat.isFile() && !stat.isSocket()) return undefined;
   const folder = dirname(path);
   return isSwapped(folder)
     ? { path: realpathSync(folder), isFolder: true }

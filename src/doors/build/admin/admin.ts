@@ -47,27 +47,24 @@ async function answer(ports: AdminPorts, request: Request, url: URL): Promise<Re
   if ("refused" in who) throw new HttpRefusal(who.refused.status, who.refused.message, who.refused.headers);
   const call = { request, url, caller: who.caller };
   const [what = "", ...rest] = url.pathname.slice(adminPrefix.length).split("/");
-  switch (what) {
-    case "stat":
-      return await stat(ports, call);
-    case "why":
-      return await why(ports, call);
-    case "misses":
-      return misses(ports, call);
-    case "entries":
-      return await entries(ports, call);
-    case "blobs":
-      return await blobs(ports, call, decoded(rest.join("/")));
-    case "gc":
-      return await gc(ports, call);
-    case "verify":
-      return verify(ports, call);
-    case "rules":
-      return await rules(ports, call, rest);
-    default:
-      throw new HttpRefusal(404, "there is nothing at this address");
-  }
+  const route = Object.hasOwn(adminRoutes, what) ? adminRoutes[what] : undefined;
+  if (!route) throw new HttpRefusal(404, "there is nothing at this address");
+  return await route(ports, call, rest);
 }
+
+type Route = (ports: AdminPorts, call: Call, rest: readonly string[]) => Response | Promise<Response>;
+
+/** By the word behind the prefix. */
+export const adminRoutes: Readonly<Record<string, Route>> = {
+  stat,
+  why,
+  misses,
+  entries,
+  blobs: (ports, call, rest) => blobs(ports, call, decoded(rest.join("/"))),
+  gc,
+  verify,
+  rules,
+};
 
 type Call = { readonly request: Request; readonly url: URL; readonly caller: HttpCaller };
 

@@ -53,13 +53,24 @@ async function answer({ service, caller }: HttpBuildsPorts, request: Request, ur
     .slice(buildsPrefix.length + 1)
     .split("/")
     .filter((part) => part !== "");
-  if (buildId === undefined) return request.method === "POST" ? await submit(asked) : await list(asked);
-  if (what === undefined) return await show(asked, buildId);
-  if (what === "watch" && rest.length === 0) return watch(asked, buildId);
-  if (what === "cancel" && rest.length === 0) return await cancel(asked, buildId);
-  if (what === "actions" && rest.length > 0) return await action(asked, buildId, decoded(rest.join("/")));
+  if (buildId === undefined) return await buildRoutes[""](asked, "", rest);
+  if (what === undefined) return await buildRoutes.ID(asked, buildId, rest);
+  if ((what === "watch" || what === "cancel") && rest.length === 0)
+    return await buildRoutes[`ID/${what}`](asked, buildId, rest);
+  if (what === "actions" && rest.length > 0) return await buildRoutes["ID/actions/KEY"](asked, buildId, rest);
   throw new HttpRefusal(404, "there is nothing at this address");
 }
+
+type Route = (asked: Asked, buildId: string, rest: readonly string[]) => Response | Promise<Response>;
+
+/** By the path behind the prefix. */
+export const buildRoutes: Readonly<Record<"" | "ID" | "ID/watch" | "ID/cancel" | "ID/actions/KEY", Route>> = {
+  "": (asked) => (asked.request.method === "POST" ? submit(asked) : list(asked)),
+  ID: show,
+  "ID/watch": watch,
+  "ID/cancel": cancel,
+  "ID/actions/KEY": (asked, buildId, rest) => action(asked, buildId, decoded(rest.join("/"))),
+};
 
 function only({ request }: Asked, method: string): void {
   if (request.method !== method) throw methodNotAllowed(method);

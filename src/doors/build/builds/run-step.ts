@@ -11,7 +11,7 @@ import type { BlobStore, Store } from "#blobs/store.ts";
 import { grpcCode } from "#grpc/status.ts";
 import { ActionResult } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { decode } from "#wire/message.ts";
-import type { RunContext, Runner, RunOutcome, Runners } from "#worker/runner.ts";
+import type { RunContext, RunOutcome, Runners } from "#worker/runner.ts";
 import { Missed, type ActionCacheService } from "#doors/build/action-cache.ts";
 import { closureOf } from "#doors/build/closure.ts";
 import { numberOf, wireOf } from "#doors/build/digests.ts";
@@ -26,6 +26,7 @@ import {
   tooManyText,
   type RanBecause,
 } from "#doors/build/run-outcome.ts";
+import type { SharedRun } from "#doors/build/run-shared.ts";
 import type { Seen } from "#doors/build/why/seen.ts";
 import { askedFor } from "./action-messages.ts";
 import { failureText } from "./failure-text.ts";
@@ -37,7 +38,7 @@ export type StepPorts = {
   readonly store: Store;
   readonly results: Pick<ActionCacheService, "look">;
   /** Runs an action, whatever becomes of it. */
-  readonly run: Runner;
+  readonly run: SharedRun;
   readonly seen?: Pick<Seen, "stored"> | undefined;
 };
 
@@ -73,7 +74,7 @@ class Step {
     const { without } = this.#spec;
     const looked = without ? { because: { kind: without } } : await this.#look(outputs);
     if ("done" in looked) return looked.done;
-    const outcome = await this.#ports.run(this.#context);
+    const outcome = await this.#ports.run(this.#context, looked.because);
     return outcome.kind === "done" ? await this.#judge(outcome, outputs, looked.because) : outcome;
   }
 

@@ -148,7 +148,7 @@ export class BuildsService {
     need(caller, "work.cancel");
     const { view } = await this.find(buildId, call, 0);
     if (view.endedAtMs !== undefined) return { phase: phaseOf[view.phase], cancelled: false };
-    const why = reason === "" ? `cancelled by ${caller.principal}` : reason.slice(0, 500);
+    const why = `cancelled by ${caller.principal}${reason === "" ? "" : `: ${reason.slice(0, 500)}`}`;
     try {
       const phase = await this.#ports.execution.client.cancel(buildId, why, { signal });
       return { phase: phaseOf[phase], cancelled: true };

@@ -163,7 +163,7 @@ async function nearBlob(request: Request, near: BlobStore, { fn, hash }: Asked):
 /** Straight into the store when its size is known beforehand, as with Bazel it always is. */
 async function keepBlob(
   ports: CachePorts,
-  { request }: CacheCall,
+  { request, caller }: CacheCall,
   blobs: BlobStore,
   { fn, hash }: Asked,
 ): Promise<Digest> {
@@ -174,7 +174,7 @@ async function keepBlob(
     await blobs.write(digest, body);
     return digest;
   }
-  await using spooled = await ports.spool.take(body, fn);
+  await using spooled = await ports.spool.take(body, caller, fn);
   if (parseDigest(spooled.digest)?.hash !== hash)
     throw new HttpRefusal(400, `the bytes have another digest: ${spooled.digest}`);
   await blobs.write(spooled.digest, spooled.content());

@@ -54,7 +54,7 @@ export function httpCaches(options: HttpCachesOptions): HttpCaches {
       folder: options.spoolFolder,
       memoryBytesEach: MiB,
       memoryBytesMax: 64 * MiB,
-      fileBytesMax: limits.spoolBytesMax ?? 32 * 1024 * MiB,
+      bytesMax: limits.spoolBytesMax ?? 32 * 1024 * MiB,
     }),
     limits: { bytesMax: limits.bytesMax ?? 4 * 1024 * MiB, idleMs: limits.idleMs ?? idleMsDefault },
   };

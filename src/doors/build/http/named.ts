@@ -76,7 +76,7 @@ export async function keepNamed(
 ): Promise<boolean> {
   const { caller, request } = call;
   requireFor(caller, "blobs.write", "names.write");
-  await using spooled = await ports.spool.take(bodyOf(request, ports.limits, ports.clock));
+  await using spooled = await ports.spool.take(bodyOf(request, ports.limits, ports.clock), caller);
   const { digest } = spooled;
   await ports.store.forTenant(caller.tenant).blobs.write(digest, spooled.content());
   const entry = { digest, principal: caller.principal, atMs: ports.clock.wallMs(), ...(notes && { notes }) };

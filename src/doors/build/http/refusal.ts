@@ -31,14 +31,25 @@ const statuses = {
 export function asRefusal(error: unknown): HttpRefusal | undefined {
   if (error instanceof HttpRefusal) return error;
   if (!isFault(error)) return undefined;
+  if (error.code === "exhausted") return exhausted(error);
   const [status, headers] = statuses[error.code];
   return new HttpRefusal(status, told(error), headers, error);
+}
+
+/** 429 when the caller's own limit is reached, 413 when no waiting helps, 507 when the store is full. */
+function exhausted(fault: Fault): HttpRefusal {
+  const { retryAfterMs, limit, why } = fault.facts;
+  const message = typeof why === "string" ? why : "there is no room for it";
+  if (limit !== undefined && retryAfterMs === undefined) return new HttpRefusal(413, message, {}, fault);
+  const seconds = typeof retryAfterMs === "number" ? Math.ceil(retryAfterMs / 1_000) : 5;
+  const headers = { "retry-after": String(seconds) };
+  return new HttpRefusal(limit === undefined ? 507 : 429, message, headers, fault);
 }
 
 /** What a stranger may read: the facts of our own machine's trouble are for the log. */
 function told(fault: Fault): string {
   if (fault.code === "invalid") return fault.message;
-  return fault.code === "exhausted" ? "there is no room for it" : `${fault.doing}: ${fault.code}`;
+  return `${fault.doing}: ${fault.code}`;
 }
 
 export function requireFor(caller: HttpCaller, ...needs: readonly Need[]): void {

@@ -1,6 +1,6 @@
 /**
  * Bytes whose digest is not known before the last of them has come: kept aside, in memory while they are few and in a
- * file without a name when they are many. What all uploads together may take is bounded.
+ * file without a name when they are many. What uploads hold here is bounded for a caller, a tenant and all.
  */
 import { randomUUID } from "node:crypto";
 import { open, rm, type FileHandle } from "node:fs/promises";
@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { digestText, type Digest, type DigestFunction } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
 import { createHasher } from "#blobs/hashing.ts";
+import { beyondLimit, UploadLedger, uploadSharesDefault, type Excess, type UploadOwner } from "#blobs/upload-limits.ts";
 
 export type SpoolOptions = {
   readonly folder: string;
@@ -15,8 +16,15 @@ export type SpoolOptions = {
   readonly memoryBytesEach: number;
   /** Of all of them together. */
   readonly memoryBytesMax: number;
-  readonly fileBytesMax: number;
+  /** Of all of them together, in memory and in files; a tenant and a caller may hold a share of it. */
+  readonly bytesMax: number;
 };
+
+/** Whose bytes they are. */
+export type SpoolOwner = { readonly tenant: string; readonly principal: string };
+
+/** When to try again after a limit was reached: uploads here go on without a rest, or are given up in a minute. */
+const retryAfterMs = 10_000;
 
 export type Spooled = AsyncDisposable & {
   readonly digest: Digest;
@@ -26,33 +34,34 @@ export type Spooled = AsyncDisposable & {
 
 export class Spool {
   readonly #options: SpoolOptions;
+  readonly #ledger: UploadLedger;
   #memoryBytes = 0;
-  #fileBytes = 0;
 
   constructor(options: SpoolOptions) {
     this.#options = options;
+    this.#ledger = new UploadLedger(uploadSharesDefault, options.bytesMax);
   }
 
-  async take(parts: AsyncIterable<Uint8Array>, fn: DigestFunction = "sha256"): Promise<Spooled> {
+  async take(
+    parts: AsyncIterable<Uint8Array>,
+    { tenant, principal }: SpoolOwner,
+    fn: DigestFunction = "sha256",
+  ): Promise<Spooled> {
+    const owner = { tenant, caller: principal };
+    this.#check(owner, "count", 1);
     await using undo = new AsyncDisposableStack();
     const hasher = createHasher(fn);
     const held: Uint8Array[] = [];
     let heldBytes = 0;
     let sizeBytes = 0;
     let file: FileHandle | undefined;
-    let writtenBytes = 0;
+    this.#ledger.add(owner, 0, 1);
     undo.defer(() => void (this.#memoryBytes -= heldBytes));
-    undo.defer(() => void (this.#fileBytes -= writtenBytes));
-
-    const toFile = async (part: Uint8Array): Promise<void> => {
-      if (this.#fileBytes + part.length > this.#options.fileBytesMax)
-        throw new Fault("exhausted", "take an upload", { fileBytesMax: this.#options.fileBytesMax });
-      this.#fileBytes += part.length;
-      writtenBytes += part.length;
-      await file?.writeFile(part);
-    };
+    undo.defer(() => this.#ledger.add(owner, -sizeBytes, -1));
 
     for await (const part of parts) {
+      this.#check(owner, "bytes", part.length);
+      this.#ledger.add(owner, part.length, 0);
       hasher.update(part);
       sizeBytes += part.length;
       if (!file && this.#fits(heldBytes, part.length)) {
@@ -63,11 +72,11 @@ export class Spool {
       }
       if (!file) {
         file = undo.use(await this.#unnamed());
-        for (const earlier of held.splice(0)) await toFile(earlier);
+        for (const earlier of held.splice(0)) await file.writeFile(earlier);
         this.#memoryBytes -= heldBytes;
         heldBytes = 0;
       }
-      await toFile(part);
+      await file.writeFile(part);
     }
     const kept = undo.move();
     return {
@@ -75,6 +84,11 @@ export class Spool {
       content: () => (file ? slices(file, sizeBytes) : Buffer.concat(held)),
       [Symbol.asyncDispose]: () => kept.disposeAsync(),
     };
+  }
+
+  #check(owner: UploadOwner, what: Excess["what"], more: number): void {
+    const excess = this.#ledger.excess(owner, what, more);
+    if (excess) throw beyondLimit(excess, retryAfterMs);
   }
 
   #fits(heldBytes: number, moreBytes: number): boolean {

@@ -112,7 +112,7 @@ const isLive = ({ view }: Job): boolean => view.endedAtMs === undefined;
 /** It may have ended since it was looked at. */
 async function waitsOf({ client }: WhyPorts, job: Job, of: WhyOf = {}): Promise<readonly Why[]> {
   if (!isLive(job)) return [];
-  return await client.why(job.jobId, { of }).catch((error: unknown) => {
+  return await client.why(job.jobId, { of: { ...of, tenant: job.view.tenant } }).catch((error: unknown) => {
     if (isRejected(error, "job-unknown")) return [];
     throw error;
   });

@@ -2003,6 +2003,8 @@ export type LendQuotaRequest = {
   readonly running: number;
   /** For how long. */
   readonly forMs: number;
+  /** The slice that it goes by now, for good: what it was lent before that is free again. */
+  readonly holds?: number | undefined;
 };
 
 export const LendQuotaRequest: Message<LendQuotaRequest> = {
@@ -2026,6 +2028,9 @@ export const LendQuotaRequest: Message<LendQuotaRequest> = {
     if (message.forMs !== 0) {
       to.int64(48, message.forMs);
     }
+    if (message.holds !== undefined) {
+      to.int64(56, message.holds);
+    }
   },
   read(from, end, before) {
     let shard = before === undefined ? 0 : before.shard;
@@ -2034,6 +2039,7 @@ export const LendQuotaRequest: Message<LendQuotaRequest> = {
     let want = before === undefined ? 0 : before.want;
     let running = before === undefined ? 0 : before.running;
     let forMs = before === undefined ? 0 : before.forMs;
+    let holds = before?.holds;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -2061,11 +2067,15 @@ export const LendQuotaRequest: Message<LendQuotaRequest> = {
           forMs = from.int64();
           break;
         }
+        case 56: {
+          holds = from.int64();
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { shard, tenant, borrower, want, running, forMs };
+    return { shard, tenant, borrower, want, running, forMs, holds };
   },
 };
 
@@ -2077,6 +2087,8 @@ export type LendQuotaResponse = {
   readonly slots: number;
   /** For how long. */
   readonly forMs: number;
+  /** Names the slice. Absent from a node of an older version. */
+  readonly slice?: number | undefined;
 };
 
 export const LendQuotaResponse: Message<LendQuotaResponse> = {
@@ -2093,11 +2105,15 @@ export const LendQuotaResponse: Message<LendQuotaResponse> = {
     if (message.forMs !== 0) {
       to.int64(24, message.forMs);
     }
+    if (message.slice !== undefined) {
+      to.int64(32, message.slice);
+    }
   },
   read(from, end, before) {
     let stamp = before?.stamp;
     let slots = before === undefined ? 0 : before.slots;
     let forMs = before === undefined ? 0 : before.forMs;
+    let slice = before?.slice;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -2115,11 +2131,15 @@ export const LendQuotaResponse: Message<LendQuotaResponse> = {
           forMs = from.int64();
           break;
         }
+        case 32: {
+          slice = from.int64();
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { stamp, slots, forMs };
+    return { stamp, slots, forMs, slice };
   },
 };
 

@@ -1164,6 +1164,8 @@ export type Grant = {
   readonly attemptMs: number;
   /** Whether the task changes the world. */
   readonly effects: number;
+  /** How many attempts at the task ran out of memory. Absent from a node of an older version, which does not count them. */
+  readonly outOfMemory?: number | undefined;
 };
 
 export const Grant: Message<Grant> = {
@@ -1220,6 +1222,9 @@ export const Grant: Message<Grant> = {
     if (message.effects !== 0) {
       to.int32(136, message.effects);
     }
+    if (message.outOfMemory !== undefined) {
+      to.int32(144, message.outOfMemory);
+    }
   },
   read(from, end, before) {
     let task = before === undefined ? 0 : before.task;
@@ -1239,6 +1244,7 @@ export const Grant: Message<Grant> = {
     let graceMs = before === undefined ? 0 : before.graceMs;
     let attemptMs = before === undefined ? 0 : before.attemptMs;
     let effects = before === undefined ? 0 : before.effects;
+    let outOfMemory = before?.outOfMemory;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -1310,11 +1316,15 @@ export const Grant: Message<Grant> = {
           effects = from.int32();
           break;
         }
+        case 144: {
+          outOfMemory = from.int32();
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { task, token, job, stage, stageName, tenant, door, kind, key, spec, planning, generation, attempt, leaseMs, graceMs, attemptMs, effects };
+    return { task, token, job, stage, stageName, tenant, door, kind, key, spec, planning, generation, attempt, leaseMs, graceMs, attemptMs, effects, outOfMemory };
   },
 };
 

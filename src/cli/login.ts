@@ -1,0 +1,25 @@
+import { formatDuration } from "#base/units.ts";
+import { command } from "./command.ts";
+import { askServer, serverFlags, serverOf } from "./server.ts";
+
+export const login = command({
+  name: "login",
+  about: "Print a link that signs a browser in to a node: it works once, within minutes.",
+  words: "",
+  positionalsMax: 0,
+  takesRest: false,
+  flags: serverFlags,
+  examples: ["millrace login", "millrace login --server https://host:8980"],
+  async run({ values }, { env, out }) {
+    const server = serverOf(values, env);
+    const answer = await askServer(server, "/api/login", "get a link to sign in", { method: "POST" });
+    const { path, forMs } = (await answer.json()) as { readonly path: string; readonly forMs: number };
+    const url = `${server.base}${path}`;
+    if (values.json) out(JSON.stringify({ url, forMs }));
+    else {
+      out(url);
+      out(`Open it in a browser within ${formatDuration(forMs)}; it works once, and signs in as whoever ran this.`);
+    }
+    return 0;
+  },
+});

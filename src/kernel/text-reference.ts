@@ -1,0 +1,53 @@
+/**
+ * A long text (a spec, a signal's payload) is kept in the store, and the shard keeps a reference to it. Only a host
+ * makes references: a caller's text that looks like one is refused, or it could name what is another tenant's.
+ */
+import { digestSizeBytes, isDigest, type Digest } from "#base/digest.ts";
+import type { Submit } from "./command.ts";
+import type { Plan, Signal } from "./model.ts";
+import type { Rejection } from "./rejection.ts";
+
+const prefix = "@blob:";
+
+export const referenceTo = (digest: Digest): string => `${prefix}${digest}`;
+
+export const isReference = (text: string): boolean => text.startsWith(prefix);
+
+/** Undefined for a text that is no reference. */
+export function digestReferredTo(text: string): Digest | undefined {
+  if (!isReference(text)) return undefined;
+  const digest = text.slice(prefix.length);
+  return isDigest(digest) ? digest : undefined;
+}
+
+/** Kept bytes are on disk, but pinned there, and read whenever the text is asked for: they are not for nothing. */
+const keptShare = 1 / 16;
+
+/** What a reference weighs besides itself. */
+export function bytesOfKept(text: string): number {
+  const digest = digestReferredTo(text);
+  return digest === undefined ? 0 : Math.ceil(digestSizeBytes(digest) * keptShare);
+}
+
+const looksLikeOne = (path: string): Rejection => ({
+  kind: "invalid",
+  path,
+  why: `must not begin with ${prefix}: such texts are the node's own`,
+});
+
+export function wrongReferences(submit: Submit): Rejection | undefined {
+  if (submit.textsKept) return undefined;
+  if (isReference(submit.spec)) return looksLikeOne("spec");
+  for (const { tasks } of submit.stages)
+    for (const { spec } of tasks?.tasks ?? []) if (isReference(spec)) return looksLikeOne("stages.tasks.spec");
+  for (const { spec } of submit.reuse ?? []) if (isReference(spec)) return looksLikeOne("reuse.spec");
+  return undefined;
+}
+
+export function wrongPlanReferences(plan: Plan): Rejection | undefined {
+  if (plan.kind !== "tasks") return undefined;
+  return plan.set.tasks.some(({ spec }) => isReference(spec)) ? looksLikeOne("plan.set.tasks.spec") : undefined;
+}
+
+export const wrongSignalReference = ({ payload }: Signal): Rejection | undefined =>
+  isReference(payload) ? looksLikeOne("signal.payload") : undefined;

@@ -1,0 +1,123 @@
+/**
+ * Tells whether whoever connects to this node from this machine is one of its own tasks. Tasks that share the machine's
+ * network could else be taken for any caller on it.
+ *
+ * Nobody looks while no task shares the network, which is the usual case. A task may have connected and ended before
+ * its connection is looked at: so callers are looked at for a while after the last of them has ended as well.
+ *
+ * TC1 While it matters, a caller is no task only if it is seen to be none: a socket of another user than tasks have or,
+ *     where tasks have this process's user, one that a process holds that the launcher did not begin.
+ */
+import { networkInterfaces } from "node:os";
+import type { Clock } from "#base/clock.ts";
+import { isFault } from "#base/fault.ts";
+import { localSockets, type ConnectionEnds, type LocalSocket } from "#worker/process/local-sockets.ts";
+import type { End } from "#worker/process/protocol.ts";
+import { descendsFrom, socketHolders } from "#worker/process/socket-holders.ts";
+
+export type CallerVerdict = "no" | "task" | "unclear";
+
+export type TaskCallersOptions = {
+  readonly clock: Clock;
+  /** The users that tasks have, where they have users of their own. */
+  readonly uids: { readonly first: number; readonly count: number } | undefined;
+  readonly launcherPid: () => number;
+};
+
+const graceMs = 10 * 60_000;
+/** More at once are not looked at. */
+const waitingMax = 1_000;
+
+type Waiting = { readonly ends: ConnectionEnds; readonly resolve: (verdict: CallerVerdict) => void };
+
+export class TaskCallers {
+  readonly #options: TaskCallersOptions;
+  #running = 0;
+  #lastEndMonoMs = Number.NEGATIVE_INFINITY;
+  #waiting: Waiting[] = [];
+  #isLooking = false;
+
+  constructor(options: TaskCallersOptions) {
+    this.#options = options;
+  }
+
+  /** A task that shares the machine's network runs until then. One that may have left something alive never ends. */
+  sharing(end: Promise<End>): void {
+    this.#running += 1;
+    const over = (): void => {
+      this.#running -= 1;
+      this.#lastEndMonoMs = this.#options.clock.monotonicMs();
+    };
+    end.then(
+      ({ note }) => {
+        if (note === undefined) over();
+      },
+      (error: unknown) => {
+        if (isFault(error)) over(); // the launcher died, and what it ran with it
+      },
+    );
+  }
+
+  get matters(): boolean {
+    return this.#running > 0 || this.#options.clock.monotonicMs() - this.#lastEndMonoMs < graceMs;
+  }
+
+  /** Whether a task is at the other end of a connection; undefined ends are of one that is gone. */
+  isTask(ends: ConnectionEnds | undefined): CallerVerdict | Promise<CallerVerdict> {
+    if (!this.matters || (ends && !isOnThisMachine(ends))) return "no";
+    if (!ends || this.#waiting.length >= waitingMax) return "unclear";
+    return new Promise((resolve) => {
+      this.#waiting.push({ ends, resolve });
+      if (!this.#isLooking) void this.#look();
+    });
+  }
+
+  /** All who came before a look began are answered by it. */
+  async #look(): Promise<void> {
+    this.#isLooking = true;
+    while (this.#waiting.length > 0) {
+      const batch = this.#waiting;
+      this.#waiting = [];
+      const verdicts = await this.#judged(batch).catch(() => []);
+      for (const [at, { resolve }] of batch.entries()) resolve(verdicts[at] ?? "unclear");
+    }
+    this.#isLooking = false;
+  }
+
+  async #judged(batch: readonly Waiting[]): Promise<readonly CallerVerdict[]> {
+    const sockets = await localSockets();
+    const found = batch.map(({ ends }) => sockets.otherEndOf(ends));
+    const { uids } = this.#options;
+    if (uids) return found.map((socket) => byUser(socket, uids));
+    const own = process.getuid?.();
+    const isOwn = (socket: LocalSocket | undefined): socket is LocalSocket =>
+      socket?.uid === own && socket !== undefined;
+    const holders = await socketHolders(new Set(found.filter(isOwn).map(({ inode }) => inode)));
+    return found.map((socket) => {
+      if (!socket || socket.inode === 0) return "unclear";
+      return isOwn(socket) ? this.#byHolders(holders.get(socket.inode) ?? []) : "no";
+    });
+  }
+
+  #byHolders(pids: readonly number[]): CallerVerdict {
+    const launcher = this.#options.launcherPid();
+    const areTasks = pids.map((pid) => descendsFrom(pid, launcher));
+    if (areTasks.includes(true)) return "task";
+    return pids.length === 0 || areTasks.includes(undefined) ? "unclear" : "no";
+  }
+}
+
+function byUser(
+  socket: LocalSocket | undefined,
+  uids: { readonly first: number; readonly count: number },
+): CallerVerdict {
+  if (!socket || socket.inode === 0) return "unclear";
+  return socket.uid >= uids.first && socket.uid < uids.first + uids.count ? "task" : "no";
+}
+
+/** A program may call from any address of the machine, whichever it calls. */
+function isOnThisMachine({ remoteAddress, localAddress }: ConnectionEnds): boolean {
+  const plain = remoteAddress.replace(/^::ffff:/, "");
+  if (remoteAddress === localAddress || plain === "::1" || plain.startsWith("127.")) return true;
+  return Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === plain));
+}
