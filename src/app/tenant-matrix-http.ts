@@ -3,6 +3,7 @@ import { adminRoutes } from "#doors/build/admin/admin.ts";
 import { buildRoutes } from "#doors/build/builds/http-builds.ts";
 import { cacheProtocols } from "#doors/build/http/http-caches.ts";
 import { httpRoutes } from "#edge/routes.ts";
+import { readEvents } from "#http/sse.ts";
 import { apiEndpoints } from "./compose-api.ts";
 import { mounts } from "./compose-edge.ts";
 import type { Names } from "./tenant-matrix-names.ts";
@@ -70,6 +71,11 @@ const entry = (path: (key: string) => string, put: "may" | "once"): readonly Cas
 ];
 
 export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
+  "edge /healthz": [ask("GET", () => "/healthz", clusterOnly("everyone"))],
+  "edge /login": [ask("GET", ({ key }) => `/login?code=${key}`, { alike: "neither is a code" })],
+  "edge /api/login": [
+    { alike: "it names nothing", run: async (as) => ({ status: (await as.http("POST", "/api/login")).status }) },
+  ],
   "edge /livez": [ask("GET", () => "/livez", clusterOnly("everyone"))],
   "edge /readyz": [ask("GET", () => "/readyz", clusterOnly("everyone"))],
   "edge /metrics": [
@@ -83,7 +89,17 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
     },
   ],
   "api GET /v1/jobs": [ask("GET", () => "/v1/jobs?limit=5", { alike: "it names nothing" })],
-  "api GET /v1/jobs/watch": [ask("GET", () => "/v1/jobs/watch?limit=5", { alike: "it names nothing" })],
+  "api GET /v1/jobs/watch": [
+    {
+      alike: "it names nothing",
+      run: async (as) => {
+        const response = await as.http("GET", "/v1/jobs/watch?limit=5");
+        if (!response.ok) return shown(response);
+        for await (const { data } of readEvents(response.body ?? ReadableStream.from<Uint8Array>([]))) return { status: 200, data };
+        return { status: response.status };
+      },
+    },
+  ],
   "api GET /v1/jobs/{job}": [ask("GET", ({ jobId }) => `/v1/jobs/${jobId}`)],
   "api GET /v1/jobs/{job}/watch": [ask("GET", ({ jobId }) => `/v1/jobs/${jobId}/watch`)],
   "api GET /v1/jobs/{job}/why": [ask("GET", ({ jobId }) => `/v1/jobs/${jobId}/why`)],
@@ -97,7 +113,12 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
       run: async (as) => ({ status: (await as.http("GET", "/v1/cluster")).status }),
     },
   ],
-  "api GET /v1/openapi.json": [ask("GET", () => "/v1/openapi.json", clusterOnly("known"))],
+  "api GET /v1/openapi.json": [
+    {
+      ...clusterOnly("known"),
+      run: async (as) => ({ status: (await as.http("GET", "/v1/openapi.json")).status }),
+    },
+  ],
   "mount peers": [ask("GET", () => "/peers", clusterOnly("cluster.read"))],
   "mount drain": [
     ask("GET", () => "/api/node/drain", clusterOnly("cluster.read")),
