@@ -201,7 +201,8 @@ const Sections = z.strictObject({
     "What is known of ended jobs. The owner of a shard applies its own setting: give all nodes the same.",
   ),
   work: WorkConfig.prefault({}).describe(
-    "What callers other than operators may ask for, in jobs of kinds of their own (docs/how-to/workers-in-any-language.md).",
+    "What callers other than operators may ask for, in jobs of kinds of their own " +
+      "(docs/how-to/workers-in-any-language.md).",
   ),
   worker: Worker.prefault({}).describe("What this node runs."),
   traces: TracesConfig.optional().describe(

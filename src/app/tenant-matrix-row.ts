@@ -22,7 +22,7 @@ export type GrpcRow = {
   readonly cases: readonly Case<GrpcCaller>[];
 };
 
-/** In the order in which they are called: what a caller may rightly do for itself comes behind what it could see of it. */
+/** In this order: what a caller may rightly do for itself comes after what it could see of that. */
 export type GrpcRows = Readonly<Record<"reads" | "changes" | "own", readonly GrpcRow[]>>;
 
 export const first = async (stream: AsyncIterable<unknown>): Promise<unknown> => {

@@ -106,7 +106,7 @@ describe(
       return JSON.stringify(submitted(without(named, outcome)));
     }
 
-    /** HTTP first: the last of the gRPC rows send bytes and builds, which their callers may rightly see from then on. */
+    /** HTTP first: the last gRPC rows send bytes and builds, which their callers may rightly see from then on. */
     const cases = (): readonly (readonly [string, Case<Caller>])[] => [
       ...Object.entries(httpRows).flatMap(([route, all]) =>
         all.map((one) => [`${route} ${one.what ?? ""}`, one] as const),

@@ -101,4 +101,5 @@ export class KindTable {
 const familyOf = (kind: string): string => kind.slice(0, Math.max(0, kind.indexOf(".")));
 
 const free =
-  'kinds of your own are written like "python.call", and begin with a word that is no door\'s (docs/how-to/workers-in-any-language.md)';
+  'kinds of your own are written like "python.call", and begin with a word that is no door\'s ' +
+  "(docs/how-to/workers-in-any-language.md)";
