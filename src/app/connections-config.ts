@@ -27,8 +27,8 @@ export const ConnectionsConfig = z.strictObject({
   firstCall: Duration({ min: "100ms", max: "5m" })
     .prefault("10s")
     .describe(
-      "A connection without a call is closed after this, whatever else it sends; HTTP/1.1: also when the headers of a " +
-        "later call take longer.",
+      "A connection without a call is closed after this, whatever else it sends. HTTP/1.1: also when the headers " +
+        "of a later call take longer.",
     ),
   strangerIdle: Duration({ min: "1s", max: "1h" })
     .prefault("60s")

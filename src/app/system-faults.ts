@@ -1,6 +1,6 @@
 /**
- * Errors of the operating system, in words for people. A file that is not there, a full disk or a limit of the system is
- * the world failing, never a bug of ours: it is told with what to try next.
+ * Errors of the operating system, in words for people. A missing file or a full disk is the world failing, never a bug
+ * of ours: it is told with what to try next.
  */
 import { Fault, type FaultCode } from "#base/fault.ts";
 

@@ -254,7 +254,7 @@ test("a caller that was accepted keeps its connection between calls, anonymous o
   client.close();
 });
 
-test("accepted callers share their places: whoever has the most loses one, and an operator is let in beyond", async () => {
+test("accepted callers share their places: whoever has the most loses one; operators are let in beyond", async () => {
   const { port } = await edgeWith({ max: 20, lobbyMin: 5, perAddressMax: 1_000 });
   const request = (name: string): string =>
     `GET /metrics HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${secretOf(name)}\r\n\r\n`;

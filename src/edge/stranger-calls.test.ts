@@ -91,7 +91,7 @@ test("an HTTP/1.1 client that does not read its answer is given up", async () =>
     http: () => (request) =>
       Promise.resolve(
         request.url.endsWith("/slow")
-          ? new Promise<Response>((answer) => setTimeout(() => answer(new Response("late\n")), 1_000))
+          ? clock.sleep(1_000).then(() => new Response("late\n"))
           : new Response(ReadableStream.from(endless())),
       ),
   });

@@ -70,7 +70,8 @@ export async function listenOn(
 
   function accept(socket: Socket): void {
     const connection = new Connection(socket, clock, limits);
-    if (!hasRoom()) return connection.closePolitely(tooMany); // at once: a peer that has asked nothing may ask elsewhere
+    // At once: a peer that has asked nothing yet may ask elsewhere.
+    if (!hasRoom()) return connection.closePolitely(tooMany);
     connections.add(connection);
     const running = serve(connection, handlers, limits);
     connection.ready.then(
