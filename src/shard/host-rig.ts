@@ -14,8 +14,11 @@ import type { ShardRequest, ShardResponse, ShardService } from "./protocol.ts";
 import type { Transport } from "./transport.ts";
 
 type Op = keyof Omit<Journal, "history">;
-/** What to do with the next calls of an operation. "lost": it is done, and the caller hears of an unknown outcome. */
-type Mishap = FaultCode | "lost" | "stuck" | "late";
+/**
+ * What to do with the next calls of an operation. "lost": it is done, and the caller hears of an unknown outcome.
+ * "late": it is done when it is delivered. "slow": it is done at once, and answered when it is delivered.
+ */
+type Mishap = FaultCode | "lost" | "stuck" | "late" | "slow";
 
 export class Rig {
   readonly clock = new ManualClock();
@@ -165,6 +168,10 @@ export class FlakyJournal {
     if (mishap === "stuck") return new Promise(() => {});
     if (mishap === "late")
       return new Promise((resolve, reject) => this.#late.push(() => void run().then(resolve, reject)));
+    if (mishap === "slow") {
+      const answer = await run();
+      return new Promise((resolve) => this.#late.push(() => resolve(answer)));
+    }
     if (mishap === "lost") {
       await run();
       throw new Fault("unknown-outcome", op, { why: "lost" });
