@@ -281,6 +281,7 @@ export function exerciseHistory(makeStore: MakeStore): void {
     deepEqual(await history.job(0, 3), asHistory(jobRows(0, 3, times(3))));
     equal(await history.trim(0, 350, 2), 1);
     equal(await history.trim(0, 350, 2), 0);
+    equal(await history.trim(0, 400, 2), 0, "what ended at that instant stays");
     deepEqual(
       (await history.jobs({ limit: 9 })).jobs.map(({ job }) => job),
       [4, 5],

@@ -114,25 +114,26 @@ export function exerciseSnapshots(makeStore: MakeStore): void {
     equal((await other.tail(0)).seq, 6);
   });
 
-  scene(makeStore, "J5 the log is not trimmed where one of the three is missing or behind", async ({ journal }) => {
-    const cases = [
-      { snapshot: 3, archive: 3, history: 2 },
-      { snapshot: 3, archive: 2, history: 3 },
-      { snapshot: 2, archive: 3, history: 3 },
-      { snapshot: 3, archive: 3, history: 0 },
-      { snapshot: 3, archive: 0, history: 3 },
-      { snapshot: 0, archive: 3, history: 3 },
-    ];
-    for (const [shard, { snapshot, archive, history }] of cases.entries()) {
-      const epoch = await own(journal, shard);
-      await fill(journal, { shard, epoch, count: 4 });
-      if (snapshot > 0) await journal.saveSnapshot(shard, { epoch, seq: snapshot }, chunked("state"));
-      if (archive > 0) await journal.recordSegment({ ...segment(1, archive), shard }, epoch);
-      if (history > 0) await journal.history.record(shard, { epoch, throughSeq: history }, noRows);
-      await faults(journal.trim(shard, epoch, 3), "invalid");
-      equal((await readAll(journal, shard)).length, 4);
-    }
-  });
+  for (const [last, through] of Object.entries({
+    snapshot: { snapshot: 2, archive: 4, history: 5 },
+    archive: { snapshot: 5, archive: 2, history: 4 },
+    history: { snapshot: 4, archive: 5, history: 2 },
+  }))
+    scene(
+      makeStore,
+      `J5 the log is not trimmed beyond its ${last}, however far the others are`,
+      async ({ journal }) => {
+        const epoch = await own(journal, 0);
+        await fill(journal, { shard: 0, epoch, count: 6 });
+        await journal.saveSnapshot(0, { epoch, seq: through.snapshot }, chunked("state"));
+        await journal.recordSegment(segment(1, through.archive), epoch);
+        await journal.history.record(0, { epoch, throughSeq: through.history }, noRows);
+        await faults(journal.trim(0, epoch, 3), "invalid");
+        equal((await readAll(journal, 0)).length, 6);
+        await journal.trim(0, epoch, 2);
+        deepEqual(seqs(await readAll(journal, 0, 3)), [3, 4, 5, 6]);
+      },
+    );
 
   scene(makeStore, "J5 a log trimmed to its end goes on from there", async ({ journal, node }) => {
     const epoch = await own(journal, 0);

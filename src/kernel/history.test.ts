@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import { apply } from "./apply.ts";
 import { historyOf, noRows, type Rows } from "./history.ts";
 import { createState } from "./state.ts";
-import { Transcript } from "./transcript.ts";
+import { specify, Transcript } from "./transcript.ts";
 
 /** The rows that a story leaves behind. */
 function rowsOf(story: string): Rows {
@@ -17,6 +17,19 @@ function rowsOf(story: string): Rows {
   }
   return rows;
 }
+
+describe("a job that has ended", () => {
+  test("is kept while an executor may be at something of it", () => {
+    specify(`
+      submit j : a[x];attempt=5s -> job 1 new; x READY, a j RUNNING
+      reserve ada start          -> x#1; x RUNNING
+      +5s                        -> x a j FAILED
+      forget j                   -> forgotten=0
+      +5s                        ->
+      forget j                   -> forgotten=1
+    `);
+  });
+});
 
 describe("history", () => {
   test("has a row for every task, attempt, step, stage and job that ended", () => {

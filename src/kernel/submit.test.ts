@@ -46,6 +46,15 @@ describe("K1: a request key is bound to one job while it is kept", () => {
     `);
   });
 
+  test("at the very end of its time it is free, also before anyone swept", () => {
+    const t = new Transcript({ limits: { keyRetentionMs: 1_000 } });
+    t.specify("submit j key=k : a[x] -> job 1 new; x READY, a j RUNNING");
+    t.nowMs += 999;
+    t.specify("submit j key=k : a[x] -> job 1 known");
+    t.nowMs += 1;
+    t.specify("submit i key=k : a[y] -> job 2 new; y READY, a i RUNNING");
+  });
+
   test("a key that is bound again before anyone swept goes to the end of the line and weighs once", () => {
     const t = new Transcript({ limits: { keyRetentionMs: 1_000 } });
     const keys = (): string => [...t.state.keys.keys()].map((key) => key.at(-1)).join();

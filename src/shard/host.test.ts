@@ -3,8 +3,10 @@ import { createHash } from "node:crypto";
 import { describe, test } from "node:test";
 import { must } from "#base/assert.ts";
 import { settle } from "#base/manual-clock.ts";
+import { requestKeyOf } from "#kernel/apply-job.ts";
 import { defaultLimits } from "#kernel/limits.ts";
-import { commit, joining, reserve, Rig, submit } from "./host-rig.ts";
+import { journalKeyOf } from "./host-prepare.ts";
+import { commit, joining, replyOf, reserve, Rig, submit } from "./host-rig.ts";
 import type { ShardResponse } from "./protocol.ts";
 
 /** Whether a promise has been settled by now. */
@@ -385,6 +387,41 @@ describe("request keys (K1)", () => {
       response.kind === "reply" && "job" in response.reply && response.reply.job;
     ok(jobOf(one));
     equal(jobOf(repeated), jobOf(one));
+  });
+
+  test("are asked for once more when one was bound and let go of while the journal was being asked", async () => {
+    const rig = new Rig();
+    const limits = () => ({ ...defaultLimits, keysInMemoryMax: 1 });
+    const a = await (await rig.node("a", { limits })).serving();
+    for (const requestKey of ["x", "y"]) await a.reply(submit({ requestKey }));
+    await rig.clock.advance(500);
+    a.journal.fail("findKeys", "answered late");
+    const early = a.ask(submit({ requestKey: "one" }));
+    await settle();
+    const { job } = await a.reply<{ job: number }>(submit({ requestKey: "one" }));
+    await a.reply(submit({ requestKey: "z" }));
+    await rig.clock.advance(500);
+    const { state } = must(a.node.host.shards.get(0), "shard");
+    ok(![...state.keys.keys()].some((key) => key.endsWith("one")), "memory has let go of it");
+    a.journal.deliver();
+    deepEqual(replyOf(await early), { job, created: false, merged: false });
+  });
+
+  test("stay in the journal for their time, whatever is trimmed", async () => {
+    const rig = new Rig();
+    const soon = { snapshots: { logBytesMin: 2_000, stateShare: 0 }, archiver: { segmentBytes: 1_000 } };
+    const a = await (await rig.node("a", soon)).serving();
+    await a.reply(submit({ requestKey: "one" }));
+    for (let i = 0; i < 40; i += 1) await a.reply(submit());
+    await rig.clock.advance(20_000);
+    for (let i = 0; i < 40; i += 1) await a.reply(submit());
+    await rig.clock.advance(20_000);
+    ok(a.journal.count("trimKeys") > 0);
+    const { state } = must(a.node.host.shards.get(0), "shard");
+    const key = journalKeyOf(requestKeyOf("t", "shell", "one"));
+    const find = async (atMs: number) => (await rig.store.connect().findKeys(0, [key], atMs)).length;
+    const hourMs = 3_600_000;
+    deepEqual([await find(state.nowMs + 23 * hourMs), await find(state.nowMs + 24 * hourMs)], [1, 0]);
   });
 
   test("a shard that keeps them all never asks the journal", async () => {

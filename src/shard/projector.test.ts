@@ -51,6 +51,20 @@ describe("history", () => {
     equal((await history.job(0, 1))?.job.phase, "SUCCEEDED");
   });
 
+  test("a job stays in memory until its history is written, however long that takes", async () => {
+    const rig = new Rig();
+    const a = await (await rig.node()).serving();
+    const { history } = a.journal.asJournal;
+    const record = history.record.bind(history);
+    Object.assign(history, { record: () => Promise.reject(new Fault("unavailable", "record history")) });
+    const job = await finishOne(a);
+    await rig.clock.advance(60_000);
+    ok(isInMemory(a, job));
+    Object.assign(history, { record });
+    await rig.clock.advance(60_000);
+    ok(!isInMemory(a, job));
+  });
+
   test("is caught up by the next owner when the last one died before writing it", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();

@@ -1,6 +1,7 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { must } from "#base/assert.ts";
+import { settle } from "#base/manual-clock.ts";
 import { decodeEvents } from "./codec.ts";
 import { decodeLines } from "./codec-segment.ts";
 import { commit, Rig, submit } from "./host-rig.ts";
@@ -41,6 +42,40 @@ describe("snapshots", () => {
     ok(stats.kind === "answer" && "jobs" in stats.answer);
     equal(stats.answer.jobs, 41);
     deepEqual(await b.reply(commit(must(grant, "grant"))), { committed: true, generation: 1 });
+  });
+
+  test("J5: a segment that the store does not keep is not recorded, and the log stays", async () => {
+    const rig = new Rig();
+    Object.assign(rig.blobs, { pin: async (digests: readonly string[]) => ({ missing: digests }) });
+    const a = await (await rig.node("a", soon)).serving();
+    for (let i = 0; i < 40; i += 1) await a.reply(submit());
+    await rig.clock.advance(20_000);
+    await a.reply(submit());
+    await rig.clock.advance(1_000);
+    const journal = rig.store.connect();
+    ok((await journal.loadSnapshot(0)) !== undefined);
+    deepEqual(await journal.segments(0), []);
+    ok((await Array.fromAsync(journal.read(0, 1))).length > 40);
+    ok(rig.reports.some((line) => /archive the log of shard 0: .*pin log segment/.test(line)));
+  });
+
+  test("are saved when their last batch is durable, and not before", async () => {
+    const rig = new Rig();
+    const a = await (await rig.node("a", soon)).serving();
+    const { state } = must(a.node.host.shards.get(0), "shard");
+    for (let i = 0; state.capture === undefined; i += 1) {
+      if (i > 1_000) throw new Error("no snapshot was begun");
+      a.journal.deliver();
+      await settle();
+      a.journal.fail("append", "late");
+      void a.ask(submit({ tasks: 5 }));
+      await settle();
+    }
+    await rig.clock.advance(1_000);
+    equal(a.journal.count("saveSnapshot"), 0);
+    a.journal.deliver();
+    await rig.clock.advance(1_000);
+    equal(a.journal.count("saveSnapshot"), 1);
   });
 
   test("work goes on while one is written, and it is as of the moment it began", async () => {
