@@ -95,7 +95,8 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
       run: async (as) => {
         const response = await as.http("GET", "/v1/jobs/watch?limit=5");
         if (!response.ok) return shown(response);
-        for await (const { data } of readEvents(response.body ?? ReadableStream.from<Uint8Array>([]))) return { status: 200, data };
+        for await (const { data } of readEvents(response.body ?? ReadableStream.from<Uint8Array>([])))
+          return { status: 200, data };
         return { status: response.status };
       },
     },
