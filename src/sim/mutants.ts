@@ -158,6 +158,13 @@ export function applyReused`,
     focus: ["repeats"],
   },
   {
+    name: "keys are looked for in the journal once memory let go of them",
+    file: "kernel/apply-soft.ts",
+    find: "state.keysElsewhereUntilMs = Math.max(state.keysElsewhereUntilMs, event.elsewhereUntilMs);",
+    replace: "",
+    focus: ["repeats"],
+  },
+  {
     name: "who only joins begins nothing",
     file: "kernel/decide-submit.ts",
     find: `if (submit.joinOnly) return reject({ kind: "nothing-to-join", mergeKey: submit.mergeKey ?? "" });`,
