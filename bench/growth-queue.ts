@@ -2,9 +2,9 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import type { Command } from "#kernel/command.ts";
-import { defaultLimits } from "#kernel/limits.ts";
 import type { Replies } from "#kernel/reply.ts";
 import { createState, type State } from "#kernel/state.ts";
+import { benchLimits } from "./limits.ts";
 import { step } from "#kernel/step.ts";
 import { median } from "./measure.ts";
 import type { Figure, Report } from "./report.ts";
@@ -25,7 +25,7 @@ export function measureQueue(report: Report, sizes: readonly number[]): void {
   const collect = collector();
   collect();
   const emptyBytes = process.memoryUsage().heapUsed;
-  const state = createState(0, defaultLimits);
+  const state = createState(0, benchLimits);
   const submit = (no: number): void => void ask(state, jobOf(`job-${no}`, 1, { tenant: `tenant-${no % tenants}` }));
   const cycle = (): void => {
     submit(nextNo());

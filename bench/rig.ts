@@ -14,6 +14,7 @@ import { sqliteJournal } from "#journal/sqlite.ts";
 import { createNode, type Node, type NodeOptions } from "#shard/node.ts";
 import type { PostgresServer } from "#test/postgres.ts";
 import { Asker } from "./asker.ts";
+import { benchLimits } from "./limits.ts";
 
 export type Store =
   | { readonly kind: "sqlite"; readonly directory?: string }
@@ -64,7 +65,7 @@ export class Rig extends Asker implements AsyncDisposable {
       blobs,
       random: new Random("bench"),
       cluster: { shards, clusterId: "bench" },
-      ...(options.limits && { limits: options.limits }),
+      limits: options.limits ?? (() => benchLimits),
       ...(options.host && { host: options.host }),
       ...(options.snapshots && { snapshots: options.snapshots }),
       ...(options.archiver && { archiver: options.archiver }),

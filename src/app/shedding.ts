@@ -1,4 +1,4 @@
-/** Says aloud that this node refuses work because something is full: in the log when it begins and ends, in /metrics. */
+/** Tells people that this node refuses work because something is full: in its log, and in /metrics. */
 import type { Clock } from "#base/clock.ts";
 import { formatSize } from "#base/units.ts";
 import type { MetricsRegistry } from "#edge/metrics-registry.ts";

@@ -1,4 +1,4 @@
-/** docs/reference/{cli,config,errors,limits}.md, made from the tables that the program itself uses by `npm run generate`. */
+/** docs/reference/{cli,config,errors,limits}.md: `npm run generate` makes them from the program's own tables. */
 import { faultCodes } from "#app/fault-codes.ts";
 import { configReference } from "#app/config-reference.ts";
 import { limitsReference } from "#app/limits-reference.ts";

@@ -10,7 +10,11 @@ export const tenantSet = command({
     ...nodeFlags,
     weight: { type: "string", value: "NUMBER", about: "its share next to other tenants' (1)" },
     running: { type: "string", value: "NUMBER", about: "tasks that may run at once, over all shards (0: no limit)" },
-    queued: { type: "string", value: "NUMBER", about: "tasks that may wait at once, in each shard (0: no limit)" },
+    queued: {
+      type: "string",
+      value: "NUMBER",
+      about: "tasks that may wait at once, in each shard (0: cluster.queuedMax)",
+    },
   },
   examples: ["millrace tenant set night --weight 1 --running 20", "millrace tenant set day --weight 4"],
   async run({ positionals: [tenant], values }, world) {
@@ -32,10 +36,12 @@ export const tenantSet = command({
     if (values.json) world.out(JSON.stringify({ tenant, ...standing }));
     else
       world.out(
-        `${tenant}: weight ${standing.weight}, ${limit("running", standing.runningMax)}, ${limit("queued", standing.queuedMax)}`,
+        `${tenant}: weight ${standing.weight}, ${limit("running", standing.runningMax)}, ${queued(standing.queuedMax)}`,
       );
     return 0;
   },
 });
+
+const queued = (max: number): string => (max === 0 ? "queued as cluster.queuedMax says" : limit("queued", max));
 
 const limit = (what: string, max: number): string => (max === 0 ? `${what} without limit` : `at most ${max} ${what}`);

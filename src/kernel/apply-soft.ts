@@ -1,10 +1,12 @@
 /** Changes that the log does without: a new owner starts afresh on all of them. */
 import { unreachable } from "#base/assert.ts";
-import { forgetKey } from "./apply-job.ts";
+import { forgetKey, isSameList } from "./apply-job.ts";
 import { refreshLeases } from "./apply.ts";
 import type { SoftEvent } from "./event.ts";
 import { checkQuota, limitAtMsOf } from "./moves.ts";
 import type { State } from "./state.ts";
+
+const none: readonly string[] = [];
 
 export function applySoft(state: State, event: SoftEvent): void {
   switch (event.kind) {
@@ -21,9 +23,11 @@ export function applySoft(state: State, event: SoftEvent): void {
     case "executor-seen": {
       const executor = state.executor(event.executor);
       executor.seenAtMs = event.at;
+      // Most offer the same as before: then they weigh the same, too.
+      const isSame = executor.tenant === event.tenant && isSameList(executor.offers ?? none, event.offers);
       executor.offers = event.offers;
       executor.tenant = event.tenant;
-      state.weighExecutor(executor);
+      if (!isSame) state.weighExecutor(executor);
       state.agenda.file(executor, event.at + state.limits.executorFadeMs, state.nowMs);
       return;
     }

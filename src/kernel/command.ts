@@ -104,7 +104,7 @@ export type Command =
       readonly weight: number;
       /** Claims at once, over all shards; 0 for no limit. */
       readonly runningMax: number;
-      /** Tasks waiting at once in one shard; 0 for no limit. */
+      /** Tasks waiting at once in one shard; 0 for the limit that tenants have without a setting. */
       readonly queuedMax: number;
       /** The shard that lends out the tenant's running quota. */
       readonly home: number;
