@@ -57,8 +57,8 @@ const lockName = "up.pid";
 const lockTries = 30;
 
 /**
- * Whoever may write to the folder could put files of their own in the place of the node's. A folder with the sticky bit,
- * such as /tmp, is meant for others, who cannot replace what is ours in it.
+ * Whoever may write to the folder could put files of their own in the place of the node's. A folder with the sticky
+ * bit, such as /tmp, is meant for others, who cannot replace what is ours in it.
  */
 async function closeToOthers(path: string): Promise<void> {
   const { mode, uid } = await stat(path);
