@@ -229,6 +229,14 @@ describe("the token of a data folder", { timeout: 60_000 }, () => {
     }
   });
 
+  test("is what a command lacks that was told an address only, and it says so", async () => {
+    await using scene = await Scene.open({ listen: ["127.0.0.1:0"] });
+    const [port] = scene.node.edgePorts;
+    const { code, notes } = await line({}, "drain", "--server", `http://127.0.0.1:${port}`);
+    equal(code, 1);
+    match(notes, /status=403 .*wants=\$MILLRACE_TOKEN, or --data FOLDER/);
+  });
+
   test("gives a link that signs a browser in once", async () => {
     await using scene = await Scene.open({ listen: ["127.0.0.1:0"] });
     const { out, code } = await asOwner(scene.data, "login", "--json");

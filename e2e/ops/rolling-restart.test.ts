@@ -29,6 +29,7 @@ describe("nodes that come and go", { skip, timeout: 240_000 }, () => {
     await postgres.stop();
   });
 
+  const dataOf = ({ name }: Member): string => join(fleet.folder, name);
   const stateOf = async (member: Member) =>
     (await fetch(`http://${member.edge}/api/node/drain`, { headers: fleet.headers(member) }).then((answer) =>
       answer.json(),
@@ -73,7 +74,7 @@ describe("nodes that come and go", { skip, timeout: 240_000 }, () => {
     await during(until("builds run", () => done >= clients, { limitMs: 60_000, everyMs: 50 }));
     for (const member of fleet.members) {
       const doneBefore = done;
-      const drained = await during(millrace("drain", "--server", `http://${member.edge}`, "--within", "1m", "--json"));
+      const drained = await during(millrace("drain", "--data", dataOf(member), "--within", "1m", "--json"));
       equal(drained.code, 0, drained.text);
       match(drained.text, /"state":"left"/);
       await during(member.child?.exited() ?? Promise.resolve());
@@ -93,7 +94,7 @@ describe("nodes that come and go", { skip, timeout: 240_000 }, () => {
   test("one that is drained stays when it is told to, is not ready, and comes back when it is resumed", async () => {
     const [member] = fleet.members;
     ok(member);
-    const server = ["--server", `http://${member.edge}`];
+    const server = ["--data", dataOf(member)];
     const drained = await millrace("drain", ...server, "--stay");
     equal(drained.code, 0, drained.text);
     match(drained.text, /drained: 0 running, 0 shards here/);

@@ -124,11 +124,14 @@ async function whyNotMade(path: string): Promise<unknown> {
 const lockName = "up.pid";
 const lockTries = 30;
 
-/** Whoever may write to the folder could put files of their own in the place of the node's. */
+/**
+ * Whoever may write to the folder could put files of their own in the place of the node's. A folder with the sticky
+ * bit, such as /tmp, is meant for others, who cannot replace what is ours in it.
+ */
 async function closeToOthers(path: string): Promise<void> {
   const { mode, uid } = await stat(path);
-  const isOurs = uid === process.getuid?.() || process.getuid?.() === 0;
-  if (process.platform !== "win32" && isOurs && (mode & 0o022) !== 0) await chmod(path, mode & 0o7755);
+  const isShared = (mode & 0o1000) !== 0;
+  if (uid === process.getuid?.() && !isShared && (mode & 0o022) !== 0) await chmod(path, mode & 0o7755);
 }
 
 /** Whether a node has the folder at the moment. */

@@ -71,5 +71,9 @@ test(
     equal(publishedEdge(it.folder), undefined);
     ok(hasLivingNode(it.folder));
     equal(statSync(it.folder.path).mode & 0o777, 0o755);
+    using shared = scene();
+    chmodSync(shared.folder.path, 0o1777);
+    await using _other = await lockFolder(shared.folder);
+    equal(statSync(shared.folder.path).mode & 0o7777, 0o1777, "a folder like /tmp stays as it is");
   },
 );

@@ -6,7 +6,7 @@
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { chmodSync, existsSync, mkdtempSync, readFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -94,6 +94,7 @@ for (const { kind, skip } of kinds)
       let bench: Bench;
       const proofs = mkdtempSync(join(isRoot ? "/var/lib" : (process.env[asUser] ?? homedir()), "millrace-rights-"));
       const elsewhere = join(proofs, "elsewhere.sock");
+      const usual = join(proofs, "usual");
       /** Otherwise what runs is the node's own user: its files are no secret from it, and the node says so. */
       const isApart = kind === "bubblewrap" || isRoot;
 
@@ -101,6 +102,10 @@ for (const { kind, skip } of kinds)
         // What is temporary no sandbox shows: the node's folder is to be where it could be seen.
         process.env["TMPDIR"] = proofs;
         chmodSync(proofs, 0o711);
+        // Of another node of the same user, in the usual place; only the sandbox is between it and an action.
+        process.env["MILLRACE_DATA"] = usual;
+        mkdirSync(usual);
+        writeFileSync(join(usual, "operator.token"), "another node's", { mode: 0o644 });
         lab = await Lab.open({
           worker: { slots: 2, sandbox: kind, toolsMax: 0 },
           node: { stopWithin: "100ms", listen: ["unix", `unix:${elsewhere}`] },
@@ -110,6 +115,7 @@ for (const { kind, skip } of kinds)
       after(async () => {
         await lab[Symbol.asyncDispose]();
         delete process.env["TMPDIR"];
+        delete process.env["MILLRACE_DATA"];
         clearAway(proofs);
       });
 
@@ -121,7 +127,7 @@ for (const { kind, skip } of kinds)
           port: lab.node?.edgePorts[0] ?? 0,
           calls: [shellJob(join(proofs, "proof")), ...buildCalls],
           requests,
-          files: isApart ? files : [],
+          files: [...(isApart ? files : []), ...(kind === "bubblewrap" ? [join(usual, "operator.token")] : [])],
           sockets: isApart ? [inData("node.sock"), elsewhere, join(lab.root, "actions", "sock")] : [],
           pids: isApart ? [process.pid] : [],
         };

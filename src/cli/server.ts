@@ -100,7 +100,9 @@ export async function askServer(
   });
   if (response.ok) return response;
   const { title = "it does not say why" } = (await response.json().catch(() => ({}))) as { title?: string };
-  throw new Fault(codes[response.status] ?? "internal", doing, { status: response.status, why: title });
+  const isUnknown = (response.status === 401 || response.status === 403) && !("authorization" in server.headers);
+  const wants = isUnknown ? "$MILLRACE_TOKEN, or --data FOLDER for the token of a node of yours" : undefined;
+  throw new Fault(codes[response.status] ?? "internal", doing, { status: response.status, why: title, wants });
 }
 
 /** Whether nobody listens there any more: not one that is too slow, unknown by name, or says that it cannot answer. */

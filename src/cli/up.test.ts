@@ -1,7 +1,7 @@
 // The real program as a user starts it: recorded work outlives kill -9.
-import { equal, match, ok } from "node:assert/strict";
+import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
-import { mkdtemp, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -116,6 +116,40 @@ test("a node that cannot listen where it is told ends, with what to do about it"
   } finally {
     program.child.kill("SIGKILL");
     other.close();
+    clearAway(folder);
+  }
+});
+
+test("a node prints a link for a browser, which works once, and keeps its token", { timeout: 120_000 }, async () => {
+  const folder = await mkdtemp(join(tmpdir(), "millrace-up-"));
+  const data = join(folder, "data");
+  const light = ["--set", "journal.kind=memory", "--set", "blobs.kind=memory", "--set", "worker.enabled=false"];
+  const programs: Program[] = [];
+  const started = async (...args: readonly string[]): Promise<Program> => {
+    const program = new Program(data, "up", "--set", "edge.listen=127.0.0.1:0", ...light, ...args);
+    programs.push(program);
+    await program.says("\n");
+    return program;
+  };
+  try {
+    const first = await started("--json");
+    const { login } = JSON.parse(first.text.split("\n")[0] ?? "") as { readonly login: { readonly url: string } };
+    const codes = [await fetch(login.url), await fetch(login.url)].map(({ status }) => status);
+    deepEqual(codes, [200, 401]);
+    const token = await readFile(join(data, "operator.token"), "utf8");
+    first.child.kill("SIGKILL");
+    await first.ended;
+    const second = await started();
+    await second.says("Ctrl-C");
+    match(second.text, /^ {2}browser {3}http:\/\/127\.0\.0\.1:\d+\/login\?code=[\w-]{43} \(once, within 5/m);
+    equal(await readFile(join(data, "operator.token"), "utf8"), token);
+    const printed = programs.map(({ text }) => text).join("");
+    ok(!printed.includes(token.trim()), "the token itself is never printed");
+    second.child.kill("SIGTERM");
+    equal(await second.ended, 0);
+  } finally {
+    for (const { child } of programs) child.kill("SIGKILL");
+    await Promise.all(programs.map(({ ended }) => ended));
     clearAway(folder);
   }
 });

@@ -287,6 +287,18 @@ describe("a caller", () => {
     equal(looks, 1);
   });
 
+  test("of which it cannot be told whether it is a task is looked at again with the next call", async () => {
+    const { authenticator, clock } = rig();
+    const verdicts: TaskVerdict[] = ["unclear", "unclear", "no", "task"];
+    const isTask = async (): Promise<TaskVerdict> => verdicts.shift() ?? "task";
+    const caller = new Caller(authenticator, clock, { certificate: undefined, address: "127.0.0.1", isTask });
+    equal(told(await caller.identify(undefined)), "caller-unclear");
+    equal(told(await caller.identify(undefined)), "caller-unclear");
+    equal(told(await caller.identify(undefined)), "anonymous by anonymous");
+    equal(told(await caller.identify(undefined)), "anonymous by anonymous");
+    deepEqual(verdicts, ["task"]);
+  });
+
   test("is its certificate when it sends nothing", () => {
     const { authenticator, clock } = rig();
     const caller = new Caller(authenticator, clock, { certificate, address: "10.0.0.7" });

@@ -59,12 +59,24 @@ export class Caller {
       authorization,
       certificate: this.#certificate,
       address: this.#address,
-      isTask: this.#isTask && (() => (this.#verdict ??= this.#isTask?.() ?? "no")),
+      isTask: this.#isTask && (() => this.#taskVerdict()),
     });
     const keep = (known: Identified): Identified => {
       if (known.ok) this.#last = { authorization, outcome: known, generation };
       return known;
     };
     return outcome instanceof Promise ? outcome.then(keep) : keep(outcome);
+  }
+
+  /** Only what could not be told is asked again: the next call may be luckier. */
+  #taskVerdict(): TaskVerdict | Promise<TaskVerdict> {
+    const forgetUnclear = (verdict: TaskVerdict): TaskVerdict => {
+      if (verdict === "unclear") this.#verdict = undefined;
+      return verdict;
+    };
+    if (this.#verdict !== undefined) return this.#verdict;
+    const found = this.#isTask?.() ?? "no";
+    if (!(found instanceof Promise)) return forgetUnclear((this.#verdict = found));
+    return (this.#verdict = found.then(forgetUnclear));
   }
 }

@@ -2,7 +2,7 @@ import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { parse } from "yaml";
 import { z } from "zod";
-import { Identity, identityTlsProblem, isAuthenticating, whyNotListen } from "./identity-config.ts";
+import { anonymousDefault, Identity, identityTlsProblem, isAuthenticating, whyNotListen } from "./identity-config.ts";
 import { isLoopbackHost } from "./loopback.ts";
 import { Tls } from "./tls-config.ts";
 
@@ -36,6 +36,12 @@ verifiedFor: 1m
 const issuerText = /  - issuer:[^]*?(?=certificates:)/.exec(full)?.[0] ?? "";
 
 describe("the identity settings", () => {
+  test("can say what holds without settings, and can let nobody in", () => {
+    const said = Identity.parse({ anonymous: anonymousDefault });
+    deepEqual(said.anonymous, { tenant: "default", roles: ["builder", "action-cache-writer"], from: "loopback" });
+    deepEqual(Identity.parse({ anonymous: { tenant: "default", roles: [] } }).anonymous?.roles, []);
+  });
+
   test("need none: then nobody can prove anything", () => {
     const identity = read("");
     deepEqual([identity.tokens, identity.issuers, identity.certificates], [[], [], []]);
@@ -85,6 +91,11 @@ describe("the identity settings", () => {
     ["an anonymous operator", `anonymous: { tenant: t, roles: [operator] }`, /anonymous\.roles\.0/],
     ["an anonymous executor", `anonymous: { tenant: t, roles: [executor] }`, /anonymous\.roles\.0/],
     ["an anonymous of all tenants", `anonymous: { tenant: "*", roles: [viewer] }`, /anonymous\.tenant/],
+    [
+      "anonymous writers of results from anywhere",
+      `anonymous: { tenant: t, roles: [builder, action-cache-writer], from: anywhere }`,
+      /need a token/,
+    ],
     ["loopback behind a proxy", `{ cleartext: true, anonymous: { tenant: t, roles: [viewer] } }`, /behind a proxy/],
     ["a shared secret", full.replace("skew: 10s", "algorithms: [HS256]"), /issuers\.0\.algorithms\.0/],
     ["no signature", full.replace("skew: 10s", "algorithms: [none]"), /issuers\.0\.algorithms\.0/],
