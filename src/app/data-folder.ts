@@ -105,7 +105,9 @@ export function watchLock(
 export const folderLost = (folder: string): Fault =>
   new Fault("unavailable", "keep the data folder", {
     folder,
-    why: "it was removed or replaced while the node was running; put it back if there is a copy, and start the node again",
+    why:
+      "it was removed or replaced while the node was running; put it back if there is a copy, " +
+      "and start the node again",
   });
 
 const errnoOf = (cause: unknown): string | undefined => (cause as NodeJS.ErrnoException).code;
