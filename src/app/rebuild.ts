@@ -6,6 +6,7 @@ import type { ShardId } from "#base/ids.ts";
 import { defaultLimits } from "#kernel/limits.ts";
 import type { Epoch, Journal, NodeId } from "#journal/journal.ts";
 import { rebuildHistory, type RebuildProgress } from "#shard/rebuild-history.ts";
+import { featuresHere } from "#shard/features.ts";
 import { openStore } from "./compose-store.ts";
 import { checkCluster, openJournal } from "./compose.ts";
 import type { Config } from "./config.ts";
@@ -28,7 +29,6 @@ export type RebuildAllPorts = {
 };
 
 const doing = "rebuild history";
-const features = 1;
 
 export async function* rebuildHistories(
   config: Config,
@@ -52,7 +52,7 @@ export async function* rebuildHistories(
 
   for (const shard of only === undefined ? Array(shards).keys() : [only]) {
     // Under the name of the node that is stopped: what it held until just now need not run out first.
-    const acquired = await journal.acquire(shard, node, { leaseMs, features });
+    const acquired = await journal.acquire(shard, node, { leaseMs, features: featuresHere });
     if (acquired.kind === "held") {
       yield { kind: "owned", shard, owner: acquired.by };
       continue;

@@ -19,6 +19,7 @@ export class ClusterView {
   #owners: ReadonlyMap<ShardId, Ownership> = new Map();
   #nodes: readonly NodeSeen[] = [];
   #looks = 0;
+  #featureLevel = 0;
   #lookedMono: number | undefined;
 
   constructor(journal: KeeperJournal, node: NodeId, clock: Clock, report: (doing: string, error: unknown) => void) {
@@ -29,9 +30,11 @@ export class ClusterView {
   }
 
   async look(): Promise<void> {
-    // Not waited for: another node may have fallen asleep with the cluster's row in its hands.
-    if (this.#looks % raiseEvery === 0)
-      this.#journal.raiseFeatureLevel().catch((error: unknown) => this.#report("raise the feature level", error));
+    const isFirst = this.#looks === 0;
+    const raised = this.#looks % raiseEvery === 0 ? this.#raise() : undefined;
+    // Only the first is waited for, so that what the node reads back is already held to the level. Later another node
+    // may have fallen asleep with the cluster's row in its hands.
+    if (isFirst) await raised;
     this.#looks += 1;
     this.#nodes = await this.#journal.nodes();
     this.#owners = new Map((await this.#journal.ownerships()).map((row) => [row.shard, row]));
@@ -40,6 +43,19 @@ export class ClusterView {
       if (owner === undefined || remainingMs <= 0) this.#freeLooks.set(shard, (this.#freeLooks.get(shard) ?? 0) + 1);
       else this.#freeLooks.delete(shard);
     this.#lookedMono = this.#clock.monotonicMs();
+  }
+
+  async #raise(): Promise<void> {
+    try {
+      this.#featureLevel = await this.#journal.raiseFeatureLevel();
+    } catch (error) {
+      this.#report("raise the feature level", error);
+    }
+  }
+
+  /** What every member can read, as far as this node knows; it never falls. */
+  get featureLevel(): number {
+    return this.#featureLevel;
   }
 
   /** When the journal last answered; undefined before it has. */

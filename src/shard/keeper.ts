@@ -155,6 +155,10 @@ export class Keeper {
     return this.#view.hintOf(shard);
   }
 
+  get featureLevel(): number {
+    return this.#view.featureLevel;
+  }
+
   /** Who else may own shards, as the journal's table said at the last look. */
   get nodes(): readonly NodeSeen[] {
     return this.#view.nodes;

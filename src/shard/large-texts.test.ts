@@ -50,6 +50,23 @@ describe("long texts are kept in the store", () => {
     node.node.kill();
   });
 
+  test("not while an older program is a member: it may take the shard, and could not read references", async () => {
+    const rig = new Rig();
+    const other = rig.store.connect();
+    const old = { node: "old", address: "mem://old", features: 1, state: "up", facts: {} } as const;
+    await other.announce(old, 60_000);
+    const node = await (await rig.node("a", short)).serving();
+    const before = await node.reply<{ job: number }>(jobOf(long("job"), ""));
+    equal(stateOf(node).job(before.job).spec, long("job"));
+    equal((await other.cluster()).featureLevel, 1);
+    await rig.clock.advance(90_000); // the old one says no more: the level rises
+    const after = await node.reply<{ job: number }>(jobOf(long("job"), ""));
+    ok(isReference(stateOf(node).job(after.job).spec));
+    const taken = await other.acquire(0, "old", { leaseMs: 60_000, features: 1 });
+    ok(taken.kind === "refused", JSON.stringify(taken));
+    node.node.kill();
+  });
+
   test("they are pinned until after the job's deadline", async () => {
     const rig = new Rig();
     const node = await (await rig.node("a", short)).serving();

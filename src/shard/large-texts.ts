@@ -15,6 +15,8 @@ export type LargeTextsPorts = {
   readonly blobs: BlobStore;
   /** Longer ones are kept in the store. */
   readonly inlineLengthMax: number;
+  /** Whether every member of the cluster can read references; until then long texts stay where they are. */
+  readonly isOn: () => boolean;
   /** Still longer ones are left for the kernel to refuse. */
   readonly lengthMax: number;
 };
@@ -29,15 +31,18 @@ export class LargeTexts {
   readonly #blobs: BlobStore;
   readonly #inlineLengthMax: number;
   readonly #lengthMax: number;
+  readonly #isOn: () => boolean;
 
-  constructor({ blobs, inlineLengthMax, lengthMax }: LargeTextsPorts) {
+  constructor({ blobs, inlineLengthMax, isOn, lengthMax }: LargeTextsPorts) {
     this.#blobs = blobs;
+    this.#isOn = isOn;
     this.#inlineLengthMax = inlineLengthMax;
     this.#lengthMax = lengthMax;
   }
 
   /** Whether there is anything to keep. A text that looks like a reference is kept too, however short: it is none. */
   hasLarge(command: TextCommand): boolean {
+    if (!this.#isOn()) return false;
     let found = false;
     try {
       mapCommand(command, (text) => {
@@ -68,6 +73,7 @@ export class LargeTexts {
 
   /** Whether what was read back has texts that an older program left in it. References in it are the node's own. */
   hasLargeIn(each: (map: MapText) => void): boolean {
+    if (!this.#isOn()) return false;
     let found = false;
     each((text) => {
       found ||= !isReference(text) && this.#isLarge(text);

@@ -17,6 +17,7 @@ import { StoreClock } from "./kernel-clock.ts";
 import { Keeper } from "./keeper.ts";
 import { Replay } from "./keeper-replay.ts";
 import { Turns } from "./keeper-turns.ts";
+import { featuresHere, textReferences } from "./features.ts";
 import { LargeTexts } from "./large-texts.ts";
 import { keeperSettings, type KeeperSettings } from "./keeper-settings.ts";
 import { shardStatuses, type NodeStatus } from "./node-status.ts";
@@ -104,7 +105,8 @@ export class Node implements ShardService {
     this.id = options.id;
     this.#options = options;
     const { blobs, inlineLengthMax = inlineLengthMaxDefault } = options;
-    this.#texts = new LargeTexts({ blobs, inlineLengthMax, lengthMax: defaultLimits.specBytesMax });
+    const isOn = (): boolean => this.keeper.featureLevel >= textReferences;
+    this.#texts = new LargeTexts({ blobs, inlineLengthMax, isOn, lengthMax: defaultLimits.specBytesMax });
     this.#report = options.report ?? (() => {});
     this.#storeClock = new StoreClock(options.clock);
     this.#projection = { ...defaultProjectorSettings, ...options.projector };
@@ -292,7 +294,7 @@ export class Node implements ShardService {
   }
 
   #makeKeeper(): Keeper {
-    const { id: node, clock, journal, random, features = 1, facts, transport } = this.#options;
+    const { id: node, clock, journal, random, features = featuresHere, facts, transport } = this.#options;
     const keepsHistory = this.#projection.history;
     const turns = new Turns(clock);
     return new Keeper({

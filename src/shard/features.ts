@@ -1,0 +1,11 @@
+/**
+ * Feature levels. A node announces what it can read and write; the journal raises the cluster's level when every live
+ * member can, never lowers it, and refuses a shard to a node that is behind. So a log may hold what is new only from
+ * its level on, and an older program never meets it.
+ */
+
+/** What this program can read and write. */
+export const featuresHere = 2;
+
+/** Long texts in events and snapshots may be references into the store (ADR 0035). */
+export const textReferences = 2;
