@@ -12,6 +12,8 @@ export type Skipped = { readonly name: string; readonly reason: string; readonly
 type Outcome = {
   readonly failures: readonly Failure[];
   readonly skipped: readonly Skipped[];
+  /** How long each file took, the slowest first. */
+  readonly durations: readonly { readonly file: string; readonly ms: number }[];
   /** The runner's summary ("ℹ tests 12" and so on), held back so that it can be printed last. */
   readonly closingLines: readonly string[];
 };
@@ -23,7 +25,10 @@ export async function report(events: TestsStream, out: Writable): Promise<Outcom
   const failures: Failure[] = [];
   const skipped: Skipped[] = [];
   const closingLines: string[] = [];
+  const durations: { readonly file: string; readonly ms: number }[] = [];
   for await (const event of events as AsyncIterable<{ type: string; data: EventData }>) {
+    if (event.type === "test:summary" && event.data.file !== undefined)
+      durations.push({ file: fromRoot(event.data.file), ms: event.data.duration_ms ?? 0 });
     if (event.type === "test:fail" && event.data.todo === undefined) failures.push(failure(event.data));
     if (event.type === "test:pass" && event.data.skip !== undefined) skipped.push(skippedTest(event.data));
     if (event.type === "test:diagnostic" && isSummary(event.data)) closingLines.push(`ℹ ${event.data.message}`);
@@ -34,7 +39,8 @@ export async function report(events: TestsStream, out: Writable): Promise<Outcom
   await flushed;
   // What holds failed tests failed for them, and is named only if nothing else is.
   const own = failures.filter(({ why }) => !/^\d+ subtests? failed$/.test(why));
-  return { failures: own.length > 0 ? own : failures, skipped, closingLines };
+  durations.sort((a, b) => b.ms - a.ms);
+  return { failures: own.length > 0 ? own : failures, skipped, durations, closingLines };
 }
 
 type EventData = {
@@ -42,6 +48,7 @@ type EventData = {
   readonly nesting: number;
   readonly file?: string;
   readonly message?: string;
+  readonly duration_ms?: number;
   readonly skip?: string | boolean;
   readonly todo?: string | boolean;
   readonly details?: { readonly error?: { readonly message: string } };

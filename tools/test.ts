@@ -27,6 +27,8 @@ const patterns = {
   e2e: ["e2e/!(conformance)/*.test.ts"],
 };
 
+const slowestShown = 25;
+
 /** The things whose absence is a failure although the tests only skipped. */
 export function missingRequired(skipped: readonly Skipped[], required: string): readonly string[] {
   const things = required.split(",").filter((thing) => thing !== "");
@@ -56,9 +58,14 @@ async function main(): Promise<void> {
     timeout: 5 * 60_000, // of one file; a test that hangs must not hang the whole run
     ...(values.name === undefined ? {} : { testNamePatterns: [new RegExp(values.name)] }),
   });
-  const { failures, skipped, closingLines } = await report(events, process.stdout);
+  const { failures, skipped, durations, closingLines } = await report(events, process.stdout);
 
   const missing = missingRequired(skipped, process.env["MILLRACE_REQUIRE"] ?? "");
+  if (durations.length > slowestShown) {
+    console.log("\nthe slowest files:");
+    for (const { file, ms } of durations.slice(0, slowestShown))
+      console.log(`  ${(ms / 1_000).toFixed(1).padStart(6)} s  ${file}`);
+  }
   if (skipped.length > 0) {
     console.log(`\nSKIPPED (${skipped.length}), so not proven by this run:`);
     for (const { name, reason, file } of skipped) console.log(`  - ${name} [${file}]\n      ${reason}`);

@@ -1,4 +1,4 @@
-import type { Clock } from "#base/clock.ts";
+import { afterAwake, type Clock } from "#base/clock.ts";
 import { grpcCode, GrpcError } from "./status.ts";
 
 /** A message may take so long to come; 4 MiB do at 35 kB a second. */
@@ -55,7 +55,7 @@ export class HeldBodies {
   constructor(memory: BodyMemory, peer: object, clock: Clock, late: (why: GrpcError) => void) {
     this.#memory = memory;
     this.#peer = peer;
-    this.#cancelLate = clock.after(bodyMsMax, () => late(tooSlow));
+    this.#cancelLate = afterAwake(clock, bodyMsMax, () => late(tooSlow));
   }
 
   /** Throws where there is no room. */

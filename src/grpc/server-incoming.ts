@@ -1,5 +1,5 @@
 /** One call on its way through the server: from the request's headers to the answer's trailers. */
-import type { Clock } from "#base/clock.ts";
+import { afterAwake, type Clock } from "#base/clock.ts";
 import type { HeaderList } from "#h2/header-list.ts";
 import { errorCode } from "#h2/error-codes.ts";
 import type { Stream, WriteOptions } from "#h2/stream.ts";
@@ -204,7 +204,8 @@ export class Incoming<P> {
   #armDeadline(): void {
     if (this.#cancelTimer || this.#deadlineMono === Number.POSITIVE_INFINITY || this.#over) return;
     const leftMs = Math.max(0, this.#deadlineMono - this.#server.clock.monotonicMs());
-    this.#cancelTimer = this.#server.clock.after(leftMs, () =>
+    // Awake time will do: a machine that slept has lost its callers anyway, and every call pays for this timer.
+    this.#cancelTimer = afterAwake(this.#server.clock, leftMs, () =>
       this.fail(new GrpcError(grpcCode.deadlineExceeded, "the caller's deadline has passed")),
     );
   }
