@@ -35,11 +35,11 @@ export function openSuspend(): Suspend {
   writeFileSync(file, new BigInt64Array(1));
   const begin = (pids: readonly number[]): (() => void) => {
     const beganNs = process.hrtime.bigint();
-    for (const pid of pids) process.kill(pid, "SIGSTOP");
+    for (const pid of pids) signal(pid, "SIGSTOP");
     return () => {
       stoodNs += process.hrtime.bigint() - beganNs;
       write();
-      for (const pid of pids) process.kill(pid, "SIGCONT");
+      for (const pid of pids) signal(pid, "SIGCONT");
     };
   };
   return {
@@ -55,6 +55,15 @@ export function openSuspend(): Suspend {
     },
     close: () => rmSync(folder, { recursive: true, force: true }),
   };
+}
+
+/** One of them may have ended since they were listed: the others sleep and wake all the same. */
+function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+  }
 }
 
 function whyNot(library: string): false | string {

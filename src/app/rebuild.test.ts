@@ -7,6 +7,7 @@ import { after, describe, test } from "node:test";
 import { must } from "#base/assert.ts";
 import { isFault } from "#base/fault.ts";
 import type { Journal } from "#journal/journal.ts";
+import { featuresHere } from "#shard/features.ts";
 import { startPostgres } from "#test/postgres.ts";
 import { until } from "#test/until.ts";
 import { openJournal, startNode } from "./compose.ts";
@@ -59,7 +60,7 @@ async function story(config: Config, folder: DataFolder): Promise<void> {
   try {
     for (const shard of [0, 1, 2]) await other.history.trim(shard, Number.POSITIVE_INFINITY, 100);
     equal((await pages(other)).length, 0);
-    const taken = await other.acquire(1, "other", { leaseMs: 60_000, features: 1 });
+    const taken = await other.acquire(1, "other", { leaseMs: 60_000, features: featuresHere });
     const kinds = (await rebuilt(config, folder)).map(({ kind, shard }) => `${shard} ${kind}`);
     deepEqual(kinds, ["0 rebuilt", "1 owned", "2 rebuilt"]);
     ok(taken.kind === "acquired");

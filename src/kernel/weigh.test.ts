@@ -80,14 +80,19 @@ function repeat(count: number, act: () => void): void {
   for (let i = 0; i < count; i += 1) act();
 }
 
-/** What the state and the estimate grow by. */
-function measured(what: string, fill: (state: State) => void): void {
+/** What the state and the estimate grow by, once. */
+function grown(fill: (state: State) => void): { readonly estimated: number; readonly real: number } {
   const state = createState(0, limits);
   say(state, job(1, 100));
   const [heapBefore, bytesBefore] = [heapBytes(), state.bytes];
   fill(state);
-  const real = heapBytes() - heapBefore;
-  const estimated = state.bytes - bytesBefore;
+  return { real: heapBytes() - heapBefore, estimated: state.bytes - bytesBefore };
+}
+
+/** Compiled code and the like come to the heap now and then, and leave it: the middle of several tries counts. */
+function measured(what: string, fill: (state: State) => void): void {
+  const tries = Array.from({ length: 3 }, () => grown(fill)).toSorted((a, b) => a.real - b.real);
+  const { estimated, real } = tries[1] ?? { estimated: 0, real: 0 };
   const facts = `${what}: ${estimated} estimated, ${real} of heap: ${(estimated / real).toFixed(2)}`;
   if (process.env["SHOW_WEIGHTS"]) console.log(facts);
   ok(estimated * belowMax >= real, `too low; ${facts}`);
