@@ -4,6 +4,7 @@ import type { Clock } from "#base/clock.ts";
 import { clusterEndpoints } from "#api/cluster.ts";
 import { jobsEndpoints } from "#api/jobs.ts";
 import { showOpenApi } from "#api/openapi.ts";
+import { showSession } from "#api/session.ts";
 import type { Admission } from "#edge/admission.ts";
 import type { Log } from "#edge/log.ts";
 import type { MetricsRegistry } from "#edge/metrics-registry.ts";
@@ -29,7 +30,7 @@ export type ApiParts = {
 };
 
 /** Every endpoint that this node serves from the route table, for the OpenAPI document and the reference. */
-export const apiEndpoints: readonly Endpoint[] = [...jobsEndpoints, ...clusterEndpoints, showOpenApi];
+export const apiEndpoints: readonly Endpoint[] = [...jobsEndpoints, ...clusterEndpoints, showSession, showOpenApi];
 
 export const apiDocument = (): object =>
   openApiDocument(apiEndpoints, {
@@ -49,6 +50,10 @@ export async function composeApi({ name, work, clock, log }: ApiParts): Promise<
   const routes = [
     ...jobsRoutes({ work, clock }),
     ...clusterRoutes({ name, work }),
+    route(showSession, ({ caller: { principal } }) => {
+      const { name: caller, tenant, roles, proof } = principal;
+      return { body: { name: caller, tenant, roles: [...roles], proof } };
+    }),
     route(showOpenApi, () => ({ body: document as { openapi: string } })),
   ];
   const pages = await openConsole(consoleFolder);

@@ -114,6 +114,7 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
       run: async (as) => ({ status: (await as.http("GET", "/v1/cluster")).status }),
     },
   ],
+  "api GET /v1/session": [ask("GET", () => "/v1/session", clusterOnly("known"))],
   "api GET /v1/openapi.json": [
     {
       ...clusterOnly("known"),

@@ -5,10 +5,11 @@ import { ClusterPage } from "./pages/cluster.tsx";
 import { JobPage } from "./pages/job.tsx";
 import { JobsPage } from "./pages/jobs.tsx";
 import { LoginPage } from "./pages/login.tsx";
-import { loginWanted } from "./server.ts";
+import { findSession, loginWanted, session } from "./server.ts";
 
 function Page() {
   if (loginWanted.value) return <LoginPage />;
+  if (!session.value) return <p class="quiet">Asking the node who you are.</p>;
   const [path = "/"] = address.value.split("?");
   const job = /^\/console\/jobs\/([^/]+)$/.exec(path)?.[1];
   if (job !== undefined) return <JobPage key={job} job={decodeURIComponent(job)} />;
@@ -25,6 +26,7 @@ const Shell = () => (
         <a href="/console/jobs">Jobs</a>
         <a href="/console/cluster">Cluster</a>
       </nav>
+      <span class="state">{session.value && `${session.value.name}, ${session.value.roles.join(", ")}`}</span>
     </header>
     <main>
       <Page />
@@ -33,5 +35,6 @@ const Shell = () => (
 );
 
 followLinks();
+void findSession();
 const root = document.querySelector("#app");
 if (root) render(<Shell />, root);

@@ -1,6 +1,8 @@
 /** The public API as the console uses it. A 401 anywhere shows the login page. */
 import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
+import type { z } from "zod";
+import type { showSession } from "#api/session.ts";
 
 export class ServerError extends Error {
   readonly status: number;
@@ -11,8 +13,29 @@ export class ServerError extends Error {
   }
 }
 
-/** Whether the server wants to know who this is. */
+/** Who this browser is to the node; undefined while that is being asked, or when it is nobody. */
+export const session = signal<z.output<(typeof showSession)["answer"]["schema"]> | undefined>(undefined);
+
+/** Whether a person has to say who they are. Programs on this machine may be anonymous; people see nothing then. */
 export const loginWanted = signal(false);
+
+export async function findSession(): Promise<void> {
+  try {
+    session.value = await ask("/v1/session");
+    loginWanted.value = session.value?.proof === "anonymous";
+  } catch (error) {
+    if (!(error instanceof ServerError)) throw error;
+  }
+}
+
+/** Trades a token for a link that signs this browser in, and follows it. */
+export async function signIn(token: string): Promise<void> {
+  const headers = { authorization: `Bearer ${token}` };
+  const { path } = await ask<{ readonly path: string }>("/api/login", { method: "POST", headers });
+  const signed = await fetch(path);
+  if (!signed.ok) throw new ServerError(signed.status, "the node did not sign this browser in");
+  await findSession();
+}
 
 export async function ask<T>(path: string, init: RequestInit = {}): Promise<T> {
   const response = await fetch(path, {

@@ -71,5 +71,6 @@ export function createLogin(sessions: Sessions, authenticator: Authenticator, ad
 const page = `<!doctype html>
 <meta charset="utf-8">
 <title>millrace</title>
-<p>This browser is signed in.
+<meta http-equiv="refresh" content="0; url=/">
+<p>This browser is signed in. <a href="/">Go to the console</a>.
 `;

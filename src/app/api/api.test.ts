@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { cancelJob, listJobs, showJob, signalJob, watchJob, watchJobs, whyJob } from "#api/jobs.ts";
 import { showCluster } from "#api/cluster.ts";
+import { showSession } from "#api/session.ts";
 import { startNode } from "#app/compose.ts";
 import { Config } from "#app/config.ts";
 import { dataFolder } from "#app/data-folder.ts";
@@ -128,6 +129,12 @@ describe("the HTTP API", { timeout: 30_000 }, () => {
     deepEqual([nodes.length, shards.length, shards[0]?.owner], [1, 2, nodes[0]?.node]);
     equal(await statusOf(callEndpoint(member, showCluster, {})), 403);
     equal(await statusOf(callEndpoint(as(undefined), showCluster, {})), 401);
+  });
+
+  test("says who the caller is", async () => {
+    const { name, tenant, roles, proof } = await callEndpoint(member, showSession, {});
+    deepEqual([name, tenant, roles, proof], ["ann", "default", ["member"], "token"]);
+    equal(await statusOf(callEndpoint(as(undefined), showSession, {})), 401);
   });
 
   test("describes itself", async () => {

@@ -1,18 +1,15 @@
 /** Asks for a token and turns it into a session, which the browser keeps as a cookie that pages cannot read. */
 import { useState } from "preact/hooks";
 import { Trouble } from "#console/parts.tsx";
-import { loginWanted, post } from "#console/server.ts";
+import { signIn } from "#console/server.ts";
 
 export function LoginPage() {
   const [token, setToken] = useState("");
   const [failed, setFailed] = useState<string>();
   const submit = (event: Event): void => {
     event.preventDefault();
-    post("/v1/session", { token }).then(
-      () => {
-        setToken("");
-        loginWanted.value = false;
-      },
+    signIn(token).then(
+      () => setToken(""),
       (error: Error) => setFailed(error.message),
     );
   };
