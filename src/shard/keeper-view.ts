@@ -6,6 +6,7 @@ import type { KeeperJournal } from "./keeper-patience.ts";
 import type { Standing } from "./keeper-share.ts";
 
 const raiseEvery = 8;
+const raiseMsMax = 500;
 
 export class ClusterView {
   readonly #journal: KeeperJournal;
@@ -32,9 +33,9 @@ export class ClusterView {
   async look(): Promise<void> {
     const isFirst = this.#looks === 0;
     const raised = this.#looks % raiseEvery === 0 ? this.#raise() : undefined;
-    // Only the first is waited for, so that what the node reads back is already held to the level. Later another node
-    // may have fallen asleep with the cluster's row in its hands.
-    if (isFirst) await raised;
+    // Only the first is waited for, so that what the node reads back is already held to the level, and not for long:
+    // another node may have fallen asleep with the cluster's row in its hands.
+    if (isFirst && raised) await this.#briefly(raised);
     this.#looks += 1;
     this.#nodes = await this.#journal.nodes();
     this.#owners = new Map((await this.#journal.ownerships()).map((row) => [row.shard, row]));
@@ -51,6 +52,13 @@ export class ClusterView {
     } catch (error) {
       this.#report("raise the feature level", error);
     }
+  }
+
+  async #briefly(raised: Promise<void>): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const cancel = this.#clock.after(raiseMsMax, resolve);
+    await Promise.race([raised, promise]);
+    cancel();
   }
 
   /** What every member can read, as far as this node knows; it never falls. */

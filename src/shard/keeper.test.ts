@@ -2,6 +2,7 @@ import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { orAborted } from "#base/abort.ts";
 import { must } from "#base/assert.ts";
+import { featuresHere } from "./features.ts";
 import { commit, replyOf, Rig, submit, type TestNode } from "./host-rig.ts";
 import { bestFor, moveTo, successors, toTake, toTakeSoon } from "./keeper-share.ts";
 import type { ShardResponse } from "./protocol.ts";
@@ -383,7 +384,7 @@ describe("the keeper", () => {
     const rig = new Rig();
     const a = await (await rig.node("a")).serving();
     await rig.store.connect().release(0, 1);
-    await rig.store.connect().acquire(0, "z", { leaseMs: 100_000, features: 1 });
+    await rig.store.connect().acquire(0, "z", { leaseMs: 100_000, features: featuresHere });
     await rig.clock.advance(3_000);
     equal(a.node.host.shards.size, 0);
   });

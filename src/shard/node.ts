@@ -105,7 +105,7 @@ export class Node implements ShardService {
     this.id = options.id;
     this.#options = options;
     const { blobs, inlineLengthMax = inlineLengthMaxDefault } = options;
-    const isOn = (): boolean => this.keeper.featureLevel >= textReferences;
+    const isOn = (): boolean => Math.max(this.#cluster?.featureLevel ?? 0, this.keeper.featureLevel) >= textReferences;
     this.#texts = new LargeTexts({ blobs, inlineLengthMax, isOn, lengthMax: defaultLimits.specBytesMax });
     this.#report = options.report ?? (() => {});
     this.#storeClock = new StoreClock(options.clock);

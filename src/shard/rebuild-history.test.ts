@@ -7,6 +7,7 @@ import type { Grant } from "#kernel/model.ts";
 import type { HistoryRows } from "#base/history-rows.ts";
 import type { Epoch, History, Journal } from "#journal/journal.ts";
 import { memoryHistory } from "#journal/memory-history.ts";
+import { featuresHere } from "./features.ts";
 import { commit, reserve, Rig, submit } from "./host-rig.ts";
 import { countRows } from "./projector-rows.ts";
 import { rebuildHistory, type RebuildPorts, type RebuildProgress } from "./rebuild-history.ts";
@@ -60,7 +61,7 @@ async function lived() {
   const journal = rig.store.connect();
   ok((await journal.segments(0)).length > 3);
   await rejects(Array.fromAsync(journal.read(0, 1)), (error) => isFault(error, "not-found"));
-  const acquired = await journal.acquire(0, "a", { leaseMs: 60_000, features: 1 });
+  const acquired = await journal.acquire(0, "a", { leaseMs: 60_000, features: featuresHere });
   if (acquired.kind !== "acquired") throw new Error(acquired.kind);
   const ports: RebuildPorts = {
     journal,
@@ -193,7 +194,7 @@ describe("the history of a shard", () => {
     const rig = new Rig();
     const journal = rig.store.connect();
     await journal.open({ shards: 1, clusterId: "test" });
-    await journal.acquire(0, "a", { leaseMs: 1_000, features: 1 });
+    await journal.acquire(0, "a", { leaseMs: 1_000, features: featuresHere });
     const ports = { journal, blobs: rig.blobs, limits: defaultLimits, clock: rig.clock };
     deepEqual(await rebuildHistory(ports, 0, 1), { shard: 0, throughSeq: 0, rows: 0 });
   });

@@ -10,6 +10,7 @@ import type { Digest } from "#base/digest.ts";
 import { Random } from "#base/random.ts";
 import { diskRig } from "#blobs/disk/testing.ts";
 import { digestOf } from "#blobs/hashing.ts";
+import { uploadSharesDefault } from "#blobs/upload-limits.ts";
 import { createMemoryBlobs } from "#blobs/memory.ts";
 import type { BlobStore, Store } from "#blobs/store.ts";
 import { breaker } from "#blobs/tiers/breaker.ts";
@@ -49,7 +50,9 @@ const nearMishaps: readonly Mishap[] = ["well", "well", "gone", "corrupt", "brok
 
 /** A disk of the node's own over a tier, with another node's disk on the way: real ones, but for what they are over. */
 async function node(random: Random, world: World) {
-  const disk = await diskRig({ sizeBytesMax: 16 * KiB * KiB, promisedMs: 0 });
+  // One tenant reads large blobs through a small disk: what others could want of it is not the point here.
+  const uploadShares = { ...uploadSharesDefault, all: 1, tenant: 1, caller: 1 };
+  const disk = await diskRig({ sizeBytesMax: 16 * KiB * KiB, promisedMs: 0, uploadShares });
   const tier = createMemoryBlobs({ clock, sizeBytesMax: 64 * KiB * KiB });
   const other = verifyingReads(brokenReads(tier, { random: random.fork("peer"), mishaps: world.peer }));
   const part = verifyingReads(brokenReads(tier, { random: random.fork("tier"), mishaps: world.tier }));
