@@ -17,7 +17,7 @@ import { authorize, type Action } from "#access/policy.ts";
 import type { Principal } from "#access/principal.ts";
 import type { Journal } from "#journal/journal.ts";
 import type { GrpcServer } from "#grpc/server.ts";
-import { cacheTenant } from "./cache-tenant.ts";
+import { homeTenant } from "#access/caller.ts";
 import type { BuildConfig } from "./build-config.ts";
 import type { Config } from "./config.ts";
 
@@ -128,6 +128,6 @@ export function executionSettings(config: BuildConfig, labels: readonly string[]
 const nobody: BuildCaller = { tenant: "", principal: "nobody", may: () => false };
 
 export function asCaller(principal: Principal): BuildCaller {
-  const tenant = cacheTenant(principal);
+  const tenant = homeTenant(principal);
   return { tenant, principal: principal.name, may: (action) => authorize(principal, action, tenant).ok };
 }

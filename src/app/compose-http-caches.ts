@@ -12,7 +12,7 @@ import type { Principal } from "#access/principal.ts";
 import { refusalStatus } from "#access/refusal-status.ts";
 import type { Refusal } from "#access/refusal.ts";
 import type { ServeElsewhere } from "#edge/routes.ts";
-import { cacheTenant } from "./cache-tenant.ts";
+import { homeTenant } from "#access/caller.ts";
 
 export type HttpCacheParts = {
   readonly store: Store;
@@ -73,7 +73,7 @@ const methods: ReadonlySet<string> = new Set(["GET", "HEAD", "PUT", "POST", "DEL
 const known = (method: string): string => (methods.has(method) ? method : "other");
 
 function callerOf(principal: Principal): HttpCaller {
-  const tenant = cacheTenant(principal);
+  const tenant = homeTenant(principal);
   return {
     tenant,
     principal: principal.name,

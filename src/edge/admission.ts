@@ -61,7 +61,7 @@ export class Admission {
 
   /**
    * Who sent a request over plain HTTP: by its token or, where it has none, by the session of its browser. Whether a
-   * page of another site had it sent is judged before (cross-site.ts).
+   * page of another site had it sent is judged before (http/cross-site.ts).
    */
   identifyRequest(
     peer: Peer,

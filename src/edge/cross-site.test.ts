@@ -3,7 +3,7 @@ import { request } from "node:http";
 import { test } from "node:test";
 import { realClock as clock } from "#test/real-clock.ts";
 import { tokenSha256 } from "./bearer.ts";
-import { crossSiteProblem } from "./cross-site.ts";
+import { crossSiteProblem } from "#http/cross-site.ts";
 import { startEdge } from "./edge.ts";
 import { Identity } from "./identity-config.ts";
 import { Log } from "./log.ts";

@@ -1,11 +1,8 @@
-/** Errors over plain HTTP, as RFC 9457 has them. */
-import { refusalStatus } from "#access/refusal-status.ts";
+/** Errors of the edge's own routes, by the one writer of problem+json. */
 import type { Refusal } from "#access/refusal.ts";
+import { Problem, problemResponse, refusalProblem } from "#http/problem.ts";
 
 export const problem = (status: number, title: string, headers: Readonly<Record<string, string>> = {}): Response =>
-  Response.json({ status, title }, { status, headers: { "content-type": "application/problem+json", ...headers } });
+  problemResponse(new Problem(status, title, { headers }));
 
-export function refused(refusal: Refusal): Response {
-  const { http, challenge } = refusalStatus(refusal);
-  return problem(http, refusal.message, challenge === undefined ? {} : { "www-authenticate": challenge });
-}
+export const refused = (refusal: Refusal): Response => problemResponse(refusalProblem(refusal));

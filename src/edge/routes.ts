@@ -1,7 +1,7 @@
 /** What is served over plain HTTP, whichever version carries it. */
 import { Hono } from "hono";
 import type { Admission } from "./admission.ts";
-import { crossSiteProblem } from "./cross-site.ts";
+import { crossSiteProblem } from "#http/cross-site.ts";
 import { loginPath, type Login } from "./login.ts";
 import { metricsContentType } from "./metrics-text.ts";
 import type { MetricsRegistry } from "./metrics-registry.ts";

@@ -1,10 +1,8 @@
 /**
- * What a browser can be made to do. Any web page can make its visitor's browser send requests here, from inside the
- * network and with the visitor's cookie. So: a page of another site may change nothing and open no socket; and what
- * a browser sends without a credential must name this node by its address, because a name of the attacker's can be
- * made to lead here (DNS rebinding). Pure.
+ * What a browser can be made to do to the API: what cross-site.ts refuses everywhere, and more. A page of another site
+ * may not even read here, as far as the browser says where a request comes from, and may open no socket. Pure.
  */
-import { isIP } from "node:net";
+import { crossSiteProblem, foreignPage } from "./cross-site.ts";
 
 export type BrowserRequest = {
   readonly method: string;
@@ -12,25 +10,24 @@ export type BrowserRequest = {
   readonly headers: Headers;
   /** Whether it brought a credential of any kind. A cookie counts: browsers send it to the host that set it only. */
   readonly isProven: boolean;
+  /** Whether that was a session's cookie. */
+  readonly hasSession?: boolean;
   /** WebSocket upgrades are not bound by the same-origin policy, so they count as changes. */
   readonly isUpgrade?: boolean;
 };
 
 /** Why it is refused, or undefined. */
 export function browserProblem(request: BrowserRequest): string | undefined {
-  const { method, url, headers, isProven, isUpgrade = false } = request;
-  const looks = (method === "GET" || method === "HEAD" || method === "OPTIONS") && !isUpgrade;
+  const { url, headers, isProven, hasSession = false, isUpgrade = false } = request;
+  const method = isUpgrade ? "CONNECT" : request.method;
   const origin = headers.get("origin");
-  const site = headers.get("sec-fetch-site");
-  if (!looks && origin !== null && URL.parse(origin)?.host !== url.host) return foreign;
+  const why = crossSiteProblem({ method, url: url.href, origin, isUnproven: !isProven, hasSession });
+  if (why !== undefined) return why;
   // Browsers say which kind of site asked. Only a person who typed the address ("none") or a page of ours may read.
-  if (site !== null && site !== "same-origin" && site !== "none" && !isNavigation(request)) return foreign;
-  if (!isProven && !isPlainHost(url.hostname))
-    return `without credentials this node is called by its address or as localhost, not as ${url.hostname.slice(0, 200)}`;
-  return undefined;
+  const site = headers.get("sec-fetch-site");
+  const isForeign = site !== null && site !== "same-origin" && site !== "none";
+  return isForeign && !isNavigation(request) ? foreignPage : undefined;
 }
-
-const foreign = "a page of another site may not do this";
 
 /** A link on another site may lead here: the person sees our page, and that page can read nothing of it. */
 const isNavigation = ({ method, headers, isUpgrade }: BrowserRequest): boolean =>
@@ -38,6 +35,3 @@ const isNavigation = ({ method, headers, isUpgrade }: BrowserRequest): boolean =
   isUpgrade !== true &&
   headers.get("sec-fetch-mode") === "navigate" &&
   headers.get("sec-fetch-dest") === "document";
-
-const isPlainHost = (host: string): boolean =>
-  host === "localhost" || host.endsWith(".localhost") || isIP(host.replace(/^\[(.*)\]$/, "$1")) !== 0;

@@ -81,8 +81,9 @@ export async function judge(
   const { request, route, isUpgrade = false } = asked;
   const url = new URL(request.url);
   const who = await asked.identify(request);
-  const isProven = who.ok ? who.caller.principal.proof !== "anonymous" : false;
-  const why = browserProblem({ method: request.method, url, headers: request.headers, isProven, isUpgrade });
+  const proof = who.ok ? who.caller.principal.proof : "anonymous";
+  const proven = { isProven: proof !== "anonymous", hasSession: proof === "session" };
+  const why = browserProblem({ method: request.method, url, headers: request.headers, ...proven, isUpgrade });
   if (why !== undefined) throw new Problem(403, why);
   if (!who.ok) throw refusalProblem(who.refusal);
   const { tenant: named, ...rest } = queryOf(url);

@@ -16,13 +16,14 @@ export type Asked = {
   readonly hasSession?: boolean;
 };
 
+export const foreignPage = "a page of another site may not do this";
+
 /** Why it is refused, or undefined. */
 export function crossSiteProblem({ method, url, origin, isUnproven, hasSession }: Asked): string | undefined {
   const asked = new URL(url);
   // What only looks is let through: the browser does not show the answer to the page.
   const changes = method !== "GET" && method !== "HEAD" && method !== "OPTIONS";
-  if (changes && origin !== null && URL.parse(origin)?.host !== asked.host)
-    return "a page of another site may not do this";
+  if (changes && origin !== null && URL.parse(origin)?.host !== asked.host) return foreignPage;
   // Browsers name the page's site for whatever changes something: what does not is no page of this node.
   if (changes && hasSession === true && origin === null)
     return "with a browser's session this needs an origin header; programs call with a token";
