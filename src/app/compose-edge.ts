@@ -158,13 +158,13 @@ async function serve({ edge, build, work }: Config, listen: readonly string[], p
     http(admission, registry) {
       cache?.observe?.(registry);
       metrics?.show(registry);
-      const mesh = {
+      const always = {
         peers: peersRoute(admission, peers),
         drain: parts.drain && drainRoute(admission, parts.drain),
         api: api?.(admission, registry),
       };
       meshMetrics(registry, peers);
-      if (!cache) return mounted({ ...mesh, "cache-admin": undefined, builds: undefined, caches: undefined });
+      if (!cache) return mounted({ ...always, "cache-admin": undefined, builds: undefined, caches: undefined });
       const limits = { bytesMax: build.blobMax, idleMs: idleMsDefault, spoolBytesMax: cache.spoolBytesMax };
       const report = (error: unknown): void => trouble("serve an HTTP cache", error);
       const cachesServed = composeHttpCaches(
@@ -178,7 +178,7 @@ async function serve({ edge, build, work }: Config, listen: readonly string[], p
       const execution = until(cache.execution, leaving.signal);
       const buildPorts = { ...cache, clock, report, settings: { ...buildSettingsDefault, ...settings.settings } };
       const buildsServed = execution && composeHttpBuilds({ ...buildPorts, execution, seen }, admission);
-      return mounted({ ...mesh, "cache-admin": adminServed, builds: buildsServed, caches: cachesServed });
+      return mounted({ ...always, "cache-admin": adminServed, builds: buildsServed, caches: cachesServed });
     },
   });
   return {

@@ -3,7 +3,7 @@
  * as a plain user, in files that its own user may. As root and, by running this file once more, as a plain user.
  */
 import { deepEqual, equal, ok } from "node:assert/strict";
-import { execFileSync, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { accessSync, chmodSync, chownSync, constants, mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
 import { symlinkSync, writeFileSync } from "node:fs";
@@ -14,6 +14,7 @@ import { test } from "node:test";
 import { clearAway } from "#test/clear-away.ts";
 import { othersCanEnter } from "#test/postgres-user.ts";
 import { Bench, Lab } from "./execution-lab.ts";
+import { bwrapMissing } from "#test/bubblewrap.ts";
 
 const isRoot = process.getuid?.() === 0;
 const asUser = "MILLRACE_TEST_SECRETS_IN";
@@ -30,14 +31,8 @@ function isWritable(path: string): boolean {
 }
 
 function whyNot(): string | false {
-  if (process.platform !== "linux") return "needs linux: namespaces";
   if (folderAbove === undefined) return "needs a folder that is not a temporary one";
-  try {
-    execFileSync("bwrap", ["--ro-bind", "/", "/", "--unshare-user", "true"], { stdio: "pipe" });
-    return false;
-  } catch (error) {
-    return `needs bubblewrap: ${String(error).split("\n")[0]}`;
-  }
+  return bwrapMissing();
 }
 
 /** Files whose words nobody else may know, in a folder that is gone in the end. */

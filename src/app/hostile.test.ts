@@ -3,7 +3,7 @@
  * on. In the sandbox and without, as root and, by running this file once more, as a plain user.
  */
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
-import { execFileSync, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { createHash, randomUUID } from "node:crypto";
 import { globSync, readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
@@ -24,18 +24,10 @@ import { decode } from "#wire/message.ts";
 import { othersCanEnter } from "#test/postgres-user.ts";
 import { until } from "#test/until.ts";
 import { Bench, Lab } from "./execution-lab.ts";
+import { bwrapMissing } from "#test/bubblewrap.ts";
 
 const isLinux = process.platform === "linux";
 const isRoot = process.getuid?.() === 0;
-
-function bwrapMissing(): string | false {
-  try {
-    execFileSync("bwrap", ["--ro-bind", "/", "/", "--unshare-user", "true"], { stdio: "pipe" });
-    return false;
-  } catch (error) {
-    return `needs bubblewrap: ${String(error).split("\n")[0]}`;
-  }
-}
 
 const secrets = { mill: randomUUID(), bakery: randomUUID() };
 const tokens = (["mill", "bakery"] as const).map((name) => ({

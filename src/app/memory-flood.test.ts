@@ -16,6 +16,7 @@ import { endChild } from "#test/end-child.ts";
 import { freePort } from "#test/free-port.ts";
 import { until } from "#test/until.ts";
 import { systemClock as clock } from "./system-clock.ts";
+import { plainTemplate } from "#kernel/template-testing.ts";
 
 const main = join(import.meta.dirname, "..", "cli", "main.ts");
 const heapMb = 192;
@@ -129,20 +130,7 @@ class FloodedNode implements AsyncDisposable {
   }
 }
 
-const template = {
-  kind: "flood.task",
-  requires: ["nobody=offers"],
-  leaseMs: 60_000,
-  attemptsMax: 1,
-  retryOn: "infrastructure",
-  backoffMs: 50,
-  backoffMsMax: 50,
-  queueMs: 3_600_000,
-  attemptMs: 60_000,
-  effects: "pure",
-  speculate: false,
-  graceMs: 0,
-} as const;
+const template = { ...plainTemplate, kind: "flood.task", requires: ["nobody=offers"], attemptsMax: 1 } as const;
 
 /** No two specs are alike: nothing is kept once for many. */
 const specOf = (length: number): string => randomUUID().padEnd(length, "x");

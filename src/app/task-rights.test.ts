@@ -35,21 +35,13 @@ import { encode, type Method } from "#wire/message.ts";
 import { Bench, executing, Lab } from "./execution-lab.ts";
 import { orderFromCommand } from "./shell-job.ts";
 import type { AttackPlan } from "./task-attack-program.ts";
+import { bwrapMissing } from "#test/bubblewrap.ts";
 
 const isLinux = process.platform === "linux";
 const isRoot = process.getuid?.() === 0;
 const asUser = "MILLRACE_TEST_RIGHTS_AS_USER";
 const program = readFileSync(new URL("./task-attack-program.ts", import.meta.url), "utf8");
 const victim = { hash: "b".repeat(64), sizeBytes: 10 };
-
-function bwrapMissing(): string | false {
-  try {
-    execFileSync("bwrap", ["--ro-bind", "/", "/", "--unshare-user", "true"], { stdio: "pipe" });
-    return false;
-  } catch (error) {
-    return `needs bubblewrap: ${String(error).split("\n")[0]}`;
-  }
-}
 
 const bytesOf = <Q>(method: Method<Q, unknown>, request: Q): string =>
   Buffer.from(encode(method.request, request)).toString("base64");

@@ -8,21 +8,9 @@ import type { Rejection } from "./rejection.ts";
 import { createState, type State } from "./state.ts";
 import { step, type Outcome } from "./step.ts";
 import { checkState } from "./transcript-check.ts";
+import { plainTemplate } from "./template-testing.ts";
 
-const template = {
-  kind: "k",
-  requires: [],
-  leaseMs: 60_000,
-  attemptsMax: 3,
-  retryOn: "infrastructure",
-  backoffMs: 50,
-  backoffMsMax: 50,
-  queueMs: 3_600_000,
-  attemptMs: 60_000,
-  effects: "pure",
-  speculate: false,
-  graceMs: 0,
-} as const;
+const template = plainTemplate;
 
 const stage = { name: "a", needs: [], after: "success", failFast: false, mayFail: false, parallelMax: 0 } as const;
 

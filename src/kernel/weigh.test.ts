@@ -8,6 +8,7 @@ import { defaultLimits, type Limits } from "./limits.ts";
 import type { StageSpec, TaskPlan } from "./model.ts";
 import { createState, type State } from "./state.ts";
 import { step } from "./step.ts";
+import { plainTemplate } from "./template-testing.ts";
 
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;
@@ -32,20 +33,7 @@ function text(length: number, filling = "x"): string {
   return Buffer.from(`${texts}`.padEnd(length, filling)).toString("utf8");
 }
 
-const template = {
-  kind: "measured",
-  requires: ["arch=x64", "os=linux", "pool=default"],
-  leaseMs: 60_000,
-  attemptsMax: 3,
-  retryOn: "infrastructure",
-  backoffMs: 50,
-  backoffMsMax: 50,
-  queueMs: 3_600_000,
-  attemptMs: 60_000,
-  effects: "pure",
-  speculate: false,
-  graceMs: 0,
-} as const;
+const template = { ...plainTemplate, kind: "measured", requires: ["arch=x64", "os=linux", "pool=default"] } as const;
 
 const stage: Omit<StageSpec, "tasks"> = {
   name: "all",

@@ -10,30 +10,10 @@ import { KernelClock, StoreClock } from "#shard/kernel-clock.ts";
 import { endingOf, type AttemptPorts } from "./attempt.ts";
 import { Holding } from "./holding.ts";
 import { Renewals } from "./renewal.ts";
+import { grantedTask } from "./granted-testing.ts";
 
-const granted = (more: Partial<Granted>): Granted => ({
-  task: 1,
-  token: 7,
-  job: 1,
-  stage: 0,
-  stageName: "s",
-  tenant: "t",
-  door: "d",
-  kind: "k",
-  key: "k",
-  spec: "",
-  planning: false,
-  generation: 1,
-  attempt: 1,
-  leaseMs: 10_000,
-  graceMs: 0,
-  attemptMs: 36_000_000,
-  effects: "outside",
-  shard: 0,
-  taskId: "t0-1",
-  jobId: "j0-1",
-  ...more,
-});
+const granted = (more: Partial<Granted>): Granted =>
+  grantedTask({ attemptMs: 36_000_000, effects: "outside", ...more });
 
 function portsOf(
   clock: Clock,

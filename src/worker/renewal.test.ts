@@ -4,29 +4,10 @@ import { ManualClock } from "#base/manual-clock.ts";
 import type { Granted } from "#shard/client-executor.ts";
 import { Holding } from "./holding.ts";
 import { Renewals } from "./renewal.ts";
+import { grantedTask } from "./granted-testing.ts";
 
-const granted = (task: number, leaseMs: number): Granted => ({
-  task,
-  token: task,
-  job: 1,
-  stage: 0,
-  stageName: "s",
-  tenant: "t",
-  door: "d",
-  kind: "k",
-  key: "k",
-  spec: "",
-  planning: false,
-  generation: 1,
-  attempt: 1,
-  leaseMs,
-  graceMs: 0,
-  attemptMs: 3_600_000,
-  effects: "pure",
-  shard: 0,
-  taskId: `t0-${task}`,
-  jobId: "j0-1",
-});
+const granted = (task: number, leaseMs: number): Granted =>
+  grantedTask({ task, token: task, leaseMs, taskId: `t0-${task}` });
 
 test("a claim with a short lease is renewed in its own time, though one with a long lease came first", async () => {
   const clock = new ManualClock();

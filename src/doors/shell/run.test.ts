@@ -9,29 +9,12 @@ import { BoundedOutput } from "#worker/output.ts";
 import type { ProcessRequest } from "#worker/process.ts";
 import { kinds } from "./plan.ts";
 import { shellRunners } from "./run.ts";
+import { grantedTask } from "#worker/granted-testing.ts";
 
-const granted = (effects: Granted["effects"]): Granted => ({
-  task: 1,
-  token: 7,
-  job: 1,
-  stage: 0,
-  stageName: "s",
-  tenant: "t",
-  door: "shell",
-  kind: kinds.command,
-  key: "k",
-  spec: JSON.stringify({ do: "command", run: ["true"], env: {} }),
-  planning: false,
-  generation: 1,
-  attempt: 1,
-  leaseMs: 10_000,
-  graceMs: 0,
-  attemptMs: 3_600_000,
-  effects,
-  shard: 0,
-  taskId: "t0-1",
-  jobId: "j0-1",
-});
+const granted = (effects: Granted["effects"]): Granted => {
+  const spec = JSON.stringify({ do: "command", run: ["true"], env: {} });
+  return grantedTask({ door: "shell", kind: kinds.command, spec, effects });
+};
 
 async function askedFor(effects: Granted["effects"], clock: ManualClock, holding: Holding): Promise<ProcessRequest> {
   let asked: ProcessRequest | undefined;

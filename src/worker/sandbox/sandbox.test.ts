@@ -1,5 +1,4 @@
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
-import { execFileSync } from "node:child_process";
 import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
@@ -13,19 +12,10 @@ import { boxFailure } from "./box.ts";
 import type { Command, Ran } from "./command.ts";
 import { commandOf } from "./rig.ts";
 import { Sandbox, type SandboxOptions } from "./sandbox.ts";
+import { bwrapMissing } from "#test/bubblewrap.ts";
 
 const isLinux = process.platform === "linux";
 const isRoot = process.getuid?.() === 0;
-
-function bwrapMissing(): string | false {
-  if (!isLinux) return "needs linux: namespaces";
-  try {
-    execFileSync("bwrap", ["--ro-bind", "/", "/", "--unshare-user", "true"], { stdio: "pipe" });
-    return false;
-  } catch (error) {
-    return `needs bubblewrap: ${String(error).split("\n")[0]}`;
-  }
-}
 
 class Rig implements AsyncDisposable {
   readonly sandbox: Sandbox;
