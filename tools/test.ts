@@ -19,18 +19,19 @@ const patterns = {
   unit: [
     "bin/**/*.test.ts",
     "e2e/conformance/*.test.ts",
+    "e2e/node/**/*.test.ts",
     "src/**/*.test.ts",
-    "test/**/*.test.ts",
+    "testing/**/*.test.ts",
     "tools/**/*.test.ts",
   ],
   // But for conformance, which needs nothing of the outside world and has its place above.
-  e2e: ["e2e/!(conformance)/*.test.ts"],
+  e2e: ["e2e/!(conformance|node)/*.test.ts"],
 };
 
 const slowestShown = 10;
 
 /** The longest by far (see the list that a run ends with): begun last, they would keep the others waiting. */
-const longest = ["tools/docs.test.ts", "src/app/hostile.test.ts", "src/app/hostile-secrets.test.ts"];
+const longest = ["tools/docs.test.ts", "e2e/node/hostile/hostile.test.ts", "e2e/node/hostile/hostile-secrets.test.ts"];
 const startsFirst = (file: string): boolean => longest.includes(file.split(sep).join("/"));
 
 /** The things whose absence is a failure although the tests only skipped. */

@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import { Processes } from "#e2e/chaos/processes.ts";
 import { Fleet } from "#e2e/fleet/fleet.ts";
-import { startPostgres } from "#test/postgres.ts";
+import { startPostgres } from "#testing/postgres.ts";
 import { ContentAddressableStorage } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import {
   ActionState as State,

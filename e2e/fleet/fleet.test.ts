@@ -2,7 +2,7 @@
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
-import { startPostgres } from "#test/postgres.ts";
+import { startPostgres } from "#testing/postgres.ts";
 import { bazelMissing } from "#e2e/bazel/bazel.ts";
 import {
   large,

@@ -5,14 +5,14 @@
 import { ok } from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, before, describe, test } from "node:test";
-import { systemClock as clock } from "#app/system-clock.ts";
+import { systemClock as clock } from "#app/node/system-clock.ts";
 import { Random } from "#base/random.ts";
 import { isFault } from "#base/fault.ts";
 import { Processes } from "#e2e/chaos/processes.ts";
 import { GrpcClient } from "#grpc/client.ts";
 import { grpcCode, GrpcError } from "#grpc/status.ts";
 import { connectH2 } from "#h2/client.ts";
-import { startPostgres } from "#test/postgres.ts";
+import { startPostgres } from "#testing/postgres.ts";
 import { ByteStream } from "#wire/generated/google/bytestream/bytestream.ts";
 import { Balancer } from "./balancer.ts";
 import { Fleet } from "./fleet.ts";
