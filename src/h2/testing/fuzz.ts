@@ -1,7 +1,7 @@
 /**
  * `node bin/node.js src/h2/testing/fuzz.ts --frames N --seed S` sends damaged frames to the connection machine and
- * damaged header blocks to HPACK until N frames have been sent. Prints frames, frames/s and how much more memory is held
- * at the end than after the first tenth. A failure names its run; `--run R` repeats only that run.
+ * damaged header blocks to HPACK until N frames have been sent. Prints frames, frames/s, and how much more memory is
+ * held at the end than after the first tenth. A failure names its run; `--run R` repeats only that run.
  */
 import { parseArgs } from "node:util";
 import { fuzzHpack } from "./fuzz-hpack.ts";
