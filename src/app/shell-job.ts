@@ -1,9 +1,9 @@
-/** From a job file or a command line to a submission, for those who may not know the doors themselves. */
+/** From a job file or a command line to a submission, for rooms that may not import doors. */
 import { randomUUID } from "node:crypto";
-import { commandJob, planSubmit } from "#doors/shell/plan.ts";
-import { ShellJob } from "#doors/shell/request.ts";
+import { readFile } from "node:fs/promises";
+import { planRequest, type ReadDocument } from "#doors/shell/serve.ts";
 import type { Order } from "#shard/client/client.ts";
-import { readChecked } from "./config/yaml-file.ts";
+import { checkText } from "./config/yaml-file.ts";
 
 export type SubmitWishes = {
   readonly tenant: string;
@@ -13,10 +13,14 @@ export type SubmitWishes = {
   readonly merge?: string;
 };
 
+/** JSON is YAML: a value that was parsed already is checked by the same code. */
+export const readDocument: ReadDocument = (document, schema) =>
+  checkText(typeof document === "string" ? document : JSON.stringify(document), schema, { doing: "read job file" });
+
 export async function orderFromFile(path: string, { name, ...wishes }: SubmitWishes): Promise<Order> {
-  const job = await readChecked(path, ShellJob, "read job file");
-  return planSubmit(name === undefined ? job : { ...job, name }, { ...wishes, unique: randomUUID() });
+  const document = await readFile(path, "utf8");
+  return planRequest({ document, name }, { ...wishes, unique: randomUUID() }, readDocument);
 }
 
 export const orderFromCommand = (command: readonly string[], { name, ...wishes }: SubmitWishes): Order =>
-  planSubmit(ShellJob.parse(commandJob(command, name)), { ...wishes, unique: randomUUID() });
+  planRequest({ command, name }, { ...wishes, unique: randomUUID() }, readDocument);

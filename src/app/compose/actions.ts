@@ -20,7 +20,7 @@ import type { Granted } from "#shard/client/executor.ts";
 import type { Planners, Resume, Runners } from "#worker/runner.ts";
 import { createSpawnedRunner } from "#worker/spawned-runner.ts";
 import type { ProcessRunner } from "#worker/process.ts";
-import { removeMarked } from "#worker/live-output.ts";
+import { reclaimMarked, type StreamKeeper } from "#worker/live-output.ts";
 import { Sandbox, type SandboxAbout } from "#worker/sandbox/sandbox.ts";
 import type { TaskCallers } from "#worker/sandbox/task-callers.ts";
 import { KeptFolders } from "#worker/stage/kept-folders.ts";
@@ -38,6 +38,8 @@ export type ActionParts = {
   readonly index: ActionIndex;
   readonly trees: TenantTrees;
   readonly streams: Streams | undefined;
+  /** Keeps streams of attempts that left no result. */
+  readonly keeper: StreamKeeper | undefined;
   /** Remembers what missed, the same as for calls. */
   readonly seen: Seen;
   /** Where nodes say which actions they run. */
@@ -88,7 +90,7 @@ export async function openActions(
 }
 
 async function open(config: Config, folder: DataFolder, parts: ActionParts): Promise<Actions> {
-  const { name, store, trees, streams, clock, log } = parts;
+  const { name, store, trees, streams, keeper, clock, log } = parts;
   const { slots, actionsIn, inputsMax, printedMax, processesMax, toolsMax } = config.worker;
   const home = actionsHome(actionsIn, folder.path);
   await using undo = new AsyncDisposableStack();
@@ -112,7 +114,7 @@ async function open(config: Config, folder: DataFolder, parts: ActionParts): Pro
   );
   const resumable = new Resumable(sandbox);
   await sandbox.keepOnly(resumable.runs, async (path) => {
-    if (streams) await removeMarked(streams, path);
+    if (streams && keeper) await reclaimMarked(streams, path, keeper);
   });
   const links = await LinkCache.open({ folder: join(home, "inputs"), bytesMax: inputsMax });
   const kept = await KeptFolders.open({ folder: join(home, "kept"), bytesMax: inputsMax / 4, log });

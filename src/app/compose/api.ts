@@ -15,10 +15,12 @@ import { openApiDocument } from "#http/openapi.ts";
 import { route } from "#http/route.ts";
 import { serveRoutes, type Identify } from "#http/serve.ts";
 import type { WorkClient } from "#shard/client/client.ts";
-import { clusterRoutes } from "#app/api/cluster.ts";
+import { tenantEndpoints } from "#api/tenants.ts";
+import { clusterRoutes, type ClusterPorts } from "#app/api/cluster.ts";
 import { openConsole } from "#app/api/console-files.ts";
-import { jobsRoutes } from "#app/api/jobs.ts";
+import { jobsRoutes, type JobsPorts } from "#app/api/jobs.ts";
 import { rejectionProblem } from "#app/api/rejection-problem.ts";
+import { tenantRoutes } from "#app/api/tenants.ts";
 import { authorizationOf } from "./http-caches.ts";
 import { version } from "#app/version.ts";
 
@@ -27,10 +29,17 @@ export type ApiParts = {
   readonly work: WorkClient;
   readonly clock: Clock;
   readonly log: Log;
-};
+} & Pick<ClusterPorts, "status"> &
+  Pick<JobsPorts, "live" | "stored" | "bounds">;
 
 /** Every endpoint that this node serves from the route table, for the OpenAPI document and the reference. */
-export const apiEndpoints: readonly Endpoint[] = [...jobsEndpoints, ...clusterEndpoints, showSession, showOpenApi];
+export const apiEndpoints: readonly Endpoint[] = [
+  ...jobsEndpoints,
+  ...clusterEndpoints,
+  ...tenantEndpoints,
+  showSession,
+  showOpenApi,
+];
 
 export const apiDocument = (): object =>
   openApiDocument(apiEndpoints, {
@@ -45,11 +54,13 @@ const keptMax = 10_000;
 
 const consoleFolder = fileURLToPath(new URL("../../console/dist", import.meta.url));
 
-export async function composeApi({ name, work, clock, log }: ApiParts): Promise<ComposedApi> {
+export async function composeApi(parts: ApiParts): Promise<ComposedApi> {
+  const { name, work, clock, log, status } = parts;
   const document = apiDocument();
   const routes = [
-    ...jobsRoutes({ work, clock }),
-    ...clusterRoutes({ name, work }),
+    ...jobsRoutes(parts),
+    ...clusterRoutes({ name, work, status }),
+    ...tenantRoutes(work),
     route(showSession, ({ caller: { principal } }) => {
       const { name: caller, tenant, roles, proof } = principal;
       return { body: { name: caller, tenant, roles: [...roles], proof } };

@@ -20,6 +20,7 @@ import type { WorkClient } from "#shard/client/client.ts";
 import type { Node } from "#shard/node.ts";
 import { parseAddress } from "#shard/transport/tcp-address.ts";
 import { createTcpTransport } from "#shard/transport/tcp.ts";
+import { KeptStreams } from "#worker/kept-streams.ts";
 import type { SandboxAbout } from "#worker/sandbox/sandbox.ts";
 import type { Worker } from "#worker/worker.ts";
 import { openActions } from "./actions.ts";
@@ -200,10 +201,12 @@ async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
     streams: stored.streams,
     seen,
   };
+  const keeper = stored.streams && (await KeptStreams.open(stored.streams, join(folder.path, "kept-streams")));
+  const live = stored.streams && keeper && { streams: stored.streams, keeper };
   const desk = new FlightDesk(clock);
   // Asked when there is work, and by then there is a node.
   const deskFor = desks({ name, desk }, () => joined.node.keeper.nodes, tcp);
-  const acting = { name, ...counted, trees, deskFor, clock, watch, configFile, log };
+  const acting = { name, ...counted, keeper, trees, deskFor, clock, watch, configFile, log };
   const actions = await openActions(config, folder, acting);
   if (actions) undo.defer(() => actions.close());
   let worker: Worker | undefined; // shown in the node's facts, which are told before there is one
@@ -222,7 +225,7 @@ async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
   if (config.worker.enabled) {
     const { runners = {}, planners = {}, resumes = [], processes } = actions ?? {};
     const work = { client, shards: node.cluster.shards, sources: workSources(node, tcp), blobs: stored.blobs };
-    const what = { runners, planners, resumes, processes };
+    const what = { runners, planners, resumes, processes, live };
     const started = await startWorker(config, folder, { name, ...work, ...what, clock, random, labels, log });
     undo.defer(() => started.drain(0));
     worker = started;
@@ -270,7 +273,8 @@ async function serveEdge(ground: Ground, working: Working, drain: Drain, undo: A
     ...(isLost ? ["data folder: it was removed or replaced"] : []),
   ];
   const asked = { clock, node, routed, journal, cache, notReady, peers, drain };
-  const parts = { ...asked, metrics: shown, api: { name, work: client }, owner, callers, log };
+  const api = { name, work: client, live, stored, status: () => node.status() };
+  const parts = { ...asked, metrics: shown, api, owner, callers, log };
   const edge = await composeEdge(config, parts);
   if (!edge) return undefined;
   undo.defer(() => edge.close());

@@ -60,7 +60,7 @@ export type EdgeParts = {
   /** What the node counts of its work; left out: only what the edge counts is shown. */
   readonly metrics?: EdgeMetricsPart | undefined;
   /** What the HTTP API under /v1 asks; left out: there is none. */
-  readonly api?: Pick<ApiParts, "name" | "work"> | undefined;
+  readonly api?: Omit<ApiParts, "clock" | "log" | "bounds"> | undefined;
   /** The token of the data folder; left out: none is known. */
   readonly owner?: string | undefined;
   /** Knows which callers on this machine are tasks of this node; left out: there are no tasks. */
@@ -120,7 +120,7 @@ async function serve({ edge, build, work }: Config, listen: readonly string[], p
     report: trouble,
   };
   const counted = (door: string) => (cache && metrics ? metrics.countedFor(cache, door) : cache);
-  const api = parts.api && (await composeApi({ ...parts.api, clock, log: edgeLog }));
+  const api = parts.api && (await composeApi({ ...parts.api, bounds: work, clock, log: edgeLog }));
   const opened = await startEdge({
     clock,
     listen: listen.map(parseEdgeAddress),

@@ -4,9 +4,10 @@ import type { Clock } from "#base/clock.ts";
 import { isFault } from "#base/fault.ts";
 import type { Random } from "#base/random.ts";
 import type { BlobStore } from "#blobs/store.ts";
-import { shellPlanners, shellRunners } from "#doors/shell/run.ts";
+import { shellPlanners, shellRunners, type ShellPorts } from "#doors/shell/run.ts";
 import type { WorkClient } from "#shard/client/client.ts";
 import type { Planners, Resume, Runners } from "#worker/runner.ts";
+import { reclaimMarked } from "#worker/live-output.ts";
 import { createProcessRunner, type ProcessRunner } from "#worker/process.ts";
 import { Spawner } from "#worker/process/spawner.ts";
 import { attemptsIn, reclaimAttempts } from "#worker/sandbox/folders/attempt-folder.ts";
@@ -33,6 +34,8 @@ type WorkerParts = {
   readonly resumes: readonly Resume[];
   /** Runs commands; left out: a launcher of its own does. */
   readonly processes: ProcessRunner | undefined;
+  /** Where what commands print can be read while they run. */
+  readonly live: ShellPorts["live"];
   readonly log: (line: string) => void;
 };
 
@@ -40,7 +43,7 @@ export async function startWorker(config: Config, folder: DataFolder, parts: Wor
   const { name, client, blobs, clock, random, labels, shards, sources, runners, planners, resumes, log } = parts;
   const processes = parts.processes
     ? { run: parts.processes, close: async () => {} }
-    : await openProcesses(config, folder, { clock, log });
+    : await openProcesses(config, folder, parts);
   // Nothing of an earlier life runs any more.
   await reclaimScratch(folder.scratch);
   const worker = createWorker({
@@ -58,6 +61,7 @@ export async function startWorker(config: Config, folder: DataFolder, parts: Wor
         scratch: (task) => ScratchDir.create(folder.scratch, task),
         processes: processes.run,
         env: plainEnvironment(process.env),
+        live: parts.live,
       }),
     }),
     planners: ownPlanners({ ...planners, ...shellPlanners }),
@@ -86,7 +90,7 @@ type Processes = { readonly run: ProcessRunner; close(): Promise<void> };
 async function openProcesses(
   config: Config,
   folder: DataFolder,
-  { clock, log }: Pick<WorkerParts, "clock" | "log">,
+  { clock, live, log }: Pick<WorkerParts, "clock" | "live" | "log">,
 ): Promise<Processes> {
   const direct = { run: createProcessRunner(clock), close: async () => {} };
   if (process.platform === "win32") return direct;
@@ -95,7 +99,9 @@ async function openProcesses(
     const options = { home, socket: join(home, "sock"), lanes: config.worker.slots, clock, log };
     const spawner = await Spawner.open(options);
     await endFound(spawner);
-    await reclaimAttempts(home, new Set());
+    await reclaimAttempts(home, new Set(), async (path) => {
+      if (live) await reclaimMarked(live.streams, path, live.keeper);
+    });
     const run = createSpawnedRunner({ spawner, lanes: spawner.lanes, folder: attemptsIn(home), clock });
     return { run, close: () => spawner.close({ quit: true }) };
   } catch (error) {

@@ -1,8 +1,8 @@
-/** What actions print, read from the node that runs them: this one without the network, others through it. */
+/** What tasks print, read from the node that runs them: this one without the network, others through it. */
 import { z } from "zod";
 import { Fault } from "#base/fault.ts";
 import type { StreamKey, Streams } from "#blobs/streams.ts";
-import type { LiveSource, PullOptions } from "#doors/build/execute/live.ts";
+import type { LiveSource, PullOptions } from "#worker/follow/live-source.ts";
 import type { Node } from "#shard/node.ts";
 import type { TcpTransport } from "#shard/transport/tcp.ts";
 

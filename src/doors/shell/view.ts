@@ -4,6 +4,7 @@ import { formatDuration } from "#base/units.ts";
 import type { Event } from "#kernel/model/event.ts";
 import type { JobView, StageView, TaskView, WhyReason } from "#kernel/read/query.ts";
 import type { Watched } from "#shard/router/router.ts";
+import { withoutOutput } from "#worker/failure-output.ts";
 
 /** A whole job, as `job show` prints it. */
 export function viewJob(jobId: string, view: JobView, nowMs: number): readonly string[] {
@@ -91,9 +92,12 @@ export class JobFollower {
   #total = 0;
   #doneBefore = 0;
   #phase = "";
+  readonly #besideOutput: boolean;
 
-  constructor(jobId: string) {
+  /** `besideOutput`: what tasks print is shown as well, so less has to be said about them. */
+  constructor(jobId: string, { besideOutput = false }: { readonly besideOutput?: boolean } = {}) {
     this.#jobId = jobId;
+    this.#besideOutput = besideOutput;
   }
 
   /** As far as was heard. */
@@ -108,7 +112,17 @@ export class JobFollower {
 
   lines(message: Watched): readonly string[] {
     if (message.kind === "snapshot") return this.#snapshot(message.view);
-    return message.kind === "events" ? message.events.flatMap((event) => this.#event(event)) : [];
+    return message.kind === "events" ? message.events.flatMap((event) => this.#said(event)) : [];
+  }
+
+  #said(event: Event): readonly string[] {
+    const lines = this.#event(event);
+    const isPlain = event.kind === "claimed" || event.kind === "committed" || event.kind === "stage-ended";
+    return isPlain && this.#besideOutput && this.#total <= 1 ? [] : lines;
+  }
+
+  #tail(payload: string): string {
+    return this.#besideOutput ? "" : tailOf(payload);
   }
 
   #snapshot(view: JobView): readonly string[] {
@@ -138,7 +152,7 @@ export class JobFollower {
     const tasks = view.tasks.filter(({ task }) => this.#done.has(task) && !before.done.has(task));
     const stages = view.stages.filter(({ phase, stage }) => phase !== before.stages[stage] && stageEnds.has(phase));
     return [
-      ...tasks.map(({ task, result }) => `  ${this.#of(task)}: done${tailOf(result?.payload ?? "")}`),
+      ...tasks.map(({ task, result }) => `  ${this.#of(task)}: done${this.#tail(result?.payload ?? "")}`),
       ...stages.map(({ name, phase, reason }) => `  ${name}: ${phase}${inBrackets(reason)}`),
     ];
   }
@@ -165,7 +179,7 @@ export class JobFollower {
       case "reused":
         this.#running.delete(event.task);
         this.#done.add(event.task);
-        return [`  ${this.#of(event.task)}: done${tailOf(event.result.payload)}`];
+        return [`  ${this.#of(event.task)}: done${this.#tail(event.result.payload)}`];
       case "attempt-ended":
         this.#running.delete(event.task);
         return [
@@ -201,7 +215,7 @@ const inBrackets = (reason: string): string => (reason === "" ? "" : ` (${firstL
 const plural = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`;
 
 const firstLine = (text: string): string => {
-  const [first = "", ...rest] = text.trim().split("\n");
+  const [first = "", ...rest] = withoutOutput(text.trim()).split("\n");
   return rest.length > 0 || first.length > 200 ? `${first.slice(0, 200)} ...` : first;
 };
 

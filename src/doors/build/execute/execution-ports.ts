@@ -1,6 +1,6 @@
 /** What the execution half of this door needs besides what the cache has. */
 import type { WorkClient } from "#shard/client/client.ts";
-import type { LiveSource } from "./live.ts";
+import type { LiveSource } from "#worker/follow/live-source.ts";
 import type { ExecutionSettings } from "./execution-settings.ts";
 import type { TenantTrees } from "#doors/build/cache/tenant-trees.ts";
 
