@@ -64,6 +64,7 @@ const Output = z.object({
   stream: z.string().describe("output; or stdout and stderr, where they are kept apart."),
   offset: z.int().describe("Bytes that the attempt had printed to this stream before."),
   text: z.string(),
+  several: z.boolean().describe("Whether other tasks of the job may print as well."),
 });
 
 const State = z.object({
@@ -105,7 +106,10 @@ export const submitJob = endpoint({
     z.strictObject({
       door: z.string().max(100).default("shell").describe("Who reads it."),
       command: z.array(z.string().max(100_000)).min(1).max(10_000).optional().describe("A program and its arguments."),
-      document: z.looseObject({}).optional().describe("What a job file has in it."),
+      document: z
+        .union([z.string().max(1_000_000), z.looseObject({})])
+        .optional()
+        .describe("A job file: its text as YAML or JSON, or what is in it."),
       name: z.string().min(1).max(200).optional(),
       key: z.string().min(1).max(200).optional().describe("The same key never makes a second job."),
       merge: z.string().min(1).max(200).optional().describe("Joins a living job with the same merge key."),

@@ -5,7 +5,7 @@ import { readOutcome } from "#doors/build/run/outcome.ts";
 import { JobFollower, viewJob, viewWhy } from "#doors/shell/view.ts";
 import type { JobView } from "#kernel/read/query.ts";
 
-export const followJob = (jobId: string, options: { readonly besideOutput: boolean }): JobFollower =>
+export const followJob = (jobId: string, options: { readonly besideOutput?: boolean } = {}): JobFollower =>
   new JobFollower(jobId, options);
 export const showWhy = viewWhy;
 

@@ -36,7 +36,6 @@ async function scene(answers: readonly (DrainView | number)[]) {
       out: (line) => out.push(line),
       note: (line) => notes.push(line),
       progress: () => {},
-      connect: () => Promise.reject(new Error("not asked")),
     };
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     const code = await runLine(["drain", "--server", url, ...args], world);

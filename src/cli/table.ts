@@ -11,6 +11,7 @@ import type { Command } from "#door/command.ts";
 import { drain } from "./drain.ts";
 import { historyRebuild } from "./history-rebuild.ts";
 import { jobCancel } from "./job-cancel.ts";
+import { jobLogs } from "./job-logs.ts";
 import { jobList } from "./job-list.ts";
 import { jobShow } from "./job-show.ts";
 import { jobSignal } from "./job-signal.ts";
@@ -32,6 +33,7 @@ export const table: readonly Command[] = [
   jobList,
   jobShow,
   jobWatch,
+  jobLogs,
   jobCancel,
   jobWhy,
   jobSignal,

@@ -39,13 +39,16 @@ type OutputEvent = ServerEvent<z.input<typeof JobOutput>>;
 type FollowedEvent = ServerEvent<z.input<typeof JobFollowed>>;
 
 const decoder = new TextDecoder();
-const outputOf = ({ position: id, ...piece }: Piece & { readonly position: string }): OutputEvent => {
-  const { bytes, ...rest } = piece;
-  return { id, data: { ...rest, text: decoder.decode(bytes) } };
-};
+
+function outputOf({ position: id, bytes, ...piece }: Positioned<Piece>, { view, task }: OutputQuery): OutputEvent {
+  const several = task === undefined && (view.stages.length > 1 || (view.stages[0]?.tasks ?? 0) > 1);
+  return { id, data: { ...piece, text: decoder.decode(bytes), several } };
+}
+
+type Positioned<T> = T & { readonly position: string };
 
 export async function* logEvents(ports: OutputPorts, query: OutputQuery): AsyncGenerator<OutputEvent> {
-  for await (const one of followed(ports, query)) if (one.kind === "output") yield outputOf(one);
+  for await (const one of followed(ports, query)) if (one.kind === "output") yield outputOf(one, query);
 }
 
 /** Output, and what happened to the job in lines for people, in the order in which both came. */
@@ -57,7 +60,7 @@ export async function* followEvents(
   const all = query.output ? followed(ports, query) : heard(ports, query);
   for await (const one of all) {
     if (one.kind === "output") {
-      yield outputOf(one);
+      yield outputOf(one, query);
       continue;
     }
     const lines = [...follower.lines(one.message)];

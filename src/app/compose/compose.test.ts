@@ -8,7 +8,7 @@ import { startNode } from "./compose.ts";
 import { Config } from "#app/config/config.ts";
 import { dataFolder } from "#app/node/data-folder.ts";
 import { followJob, showJob } from "#app/job-view.ts";
-import { connectTo } from "#app/remote.ts";
+import { connectTo } from "#app/testing/remote.ts";
 import { orderFromCommand } from "#app/shell-job.ts";
 import { clearAway } from "#testing/clear-away.ts";
 import { startPostgres } from "#testing/postgres.ts";
