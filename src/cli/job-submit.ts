@@ -33,7 +33,7 @@ export const jobSubmit = command({
   examples: [
     "millrace job submit --follow -- echo hello",
     "millrace job submit --follow job.yaml",
-    "id=$(millrace job submit --key nightly-2026-11-15 job.yaml)",
+    "millrace job submit --key nightly-2026-11-15 job.yaml",
   ],
   async run({ positionals: [file], rest, values }, world) {
     if ((file === undefined) === (rest === undefined || rest.length === 0)) {
