@@ -1,6 +1,6 @@
 // What tasks print, over HTTP: live and afterwards, from the node that runs them and from another, through losses.
 import { deepEqual, equal, match, ok } from "node:assert/strict";
-import { existsSync, globSync, mkdirSync, mkdtempSync, readdirSync, writeFileSync } from "node:fs";
+import { globSync, mkdirSync, mkdtempSync, readdirSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -232,30 +232,30 @@ describe("a job that is submitted over HTTP", { timeout: 60_000 }, () => {
 test("what tasks print on one node is read from another", { timeout: 120_000 }, async () => {
   const shared = join(root, "cluster");
   mkdirSync(join(shared, "blobs"), { recursive: true });
-  const config = (slots: number) =>
+  const config = (enabled: boolean) =>
     Config.parse({
       cluster: { shards: 2, ownerLease: "3s" },
       journal: { kind: "sqlite", directory: join(shared, "journal") },
       blobs: { kind: "directory", directory: join(shared, "blobs") },
       node: { stopWithin: "100ms" },
       edge,
-      worker: { slots, enabled: slots > 0 },
+      worker: { enabled },
     });
-  const one = await startNode(config(2), dataFolder(join(shared, "one")), { log: () => {} });
-  const two = await startNode(config(0), dataFolder(join(shared, "two")), { log: () => {} });
-  try {
-    const go = join(root, "go-3");
-    const viaTwo = to(two, ops);
-    const job = await run(viaTwo, "sh", "-c", `echo begun; ${waitFor(go)}; echo ended`);
-    const live = new Reader(viaTwo, job, { follow: "true" });
-    await until("it was read from afar", () => live.text === "begun\n", patience);
-    writeFileSync(go, "");
-    await live.end;
-    equal(live.text, "begun\nended\n");
-    equal(await logsOf(viaTwo, job), "begun\nended\n");
-    ok(existsSync(go));
-  } finally {
-    await two.stop();
-    await one.stop();
-  }
+  await using undo = new AsyncDisposableStack();
+  const start = async (name: string, works: boolean): Promise<Running> => {
+    const started = await startNode(config(works), dataFolder(join(shared, name)), { log: () => {} });
+    undo.defer(() => started.stop());
+    return started;
+  };
+  await start("one", true);
+  const two = await start("two", false);
+  const go = join(root, "go-3");
+  const viaTwo = to(two, ops);
+  const job = await run(viaTwo, "sh", "-c", `echo begun; ${waitFor(go)}; echo ended`);
+  const live = new Reader(viaTwo, job, { follow: "true" });
+  await until("it was read from afar", () => live.text === "begun\n", patience);
+  writeFileSync(go, "");
+  await live.end;
+  equal(live.text, "begun\nended\n");
+  equal(await logsOf(viaTwo, job), "begun\nended\n");
 });
