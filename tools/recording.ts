@@ -55,7 +55,10 @@ class Recording {
   async start(line: string): Promise<void> {
     this.#type(line);
     const startedMono = performance.now();
-    const child = spawn("bash", ["-c", `exec ${real(line.replace(/ &$/, ""))}`], { env, stdio: ["ignore", "pipe", "ignore"] });
+    const child = spawn("bash", ["-c", `exec ${real(line.replace(/ &$/, ""))}`], {
+      env,
+      stdio: ["ignore", "pipe", "ignore"],
+    });
     this.#nodes.push(child);
     let text = "";
     for await (const part of child.stdout) {
@@ -85,7 +88,8 @@ class Recording {
   }
 }
 
-const real = (line: string): string => line.replaceAll("npx millrace", millrace).replace(/^npm start/, `${millrace} up`);
+const real = (line: string): string =>
+  line.replaceAll("npx millrace", millrace).replace(/^npm start/, `${millrace} up`);
 
 /** A free port and a link that works once are of this recording alone: the usual port and a stroke stand for them. */
 const plain = (text: string): string =>

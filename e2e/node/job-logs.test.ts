@@ -133,7 +133,10 @@ describe("what tasks print, on one node", { timeout: 120_000 }, () => {
     ];
     const job = await runFile(as(ops), { stages });
     const pieces: string[] = [];
-    for await (const { data } of await callEndpoint(as(ops), logsOfJob, { params: { job }, query: { follow: "true" } })) {
+    for await (const { data } of await callEndpoint(as(ops), logsOfJob, {
+      params: { job },
+      query: { follow: "true" },
+    })) {
       ok(data.several);
       pieces.push(`${data.stage}/${data.key} ${data.text}`);
     }
@@ -152,7 +155,16 @@ describe("what tasks print, on one node", { timeout: 120_000 }, () => {
     const seen: string[] = [];
     for await (const { data } of await callEndpoint(as(ann), followJob, { params: { job }, query: { output: "true" } }))
       seen.push(data.kind === "output" ? data.text : `${data.phase} ${data.ended}`);
-    deepEqual([seen.slice(0, -1).join("").replaceAll(/RUNNING false/g, ""), seen.at(-1)], ["hello\nbye", "SUCCEEDED true"]);
+    deepEqual(
+      [
+        seen
+          .slice(0, -1)
+          .join("")
+          .replaceAll(/RUNNING false/g, ""),
+        seen.at(-1),
+      ],
+      ["hello\nbye", "SUCCEEDED true"],
+    );
   });
 
   test("is bounded: the beginning and the end of what is too long stay", async () => {
@@ -213,7 +225,7 @@ describe("a job that is submitted over HTTP", { timeout: 60_000 }, () => {
       equal(await statusOf(submit(["echo", "2"], "key-1")), 422);
       ok((await submit(["echo", "2"], "key-2")).created);
       for (const body of [{}, { command: ["a"], document: {} }, { document: { stages: [] } }, { document: "a: [" }])
-        equal(await statusOf(callEndpoint(to(node, ops), submitJob, { body: body as object })), 400);
+        equal(await statusOf(callEndpoint(to(node, ops), submitJob, { body })), 400);
       const mistyped = { document: "stages:\n  - { name: a, sleeep: 1s }\n" };
       const { title } = (await (
         await to(node, ops)("/v1/jobs", {

@@ -36,7 +36,11 @@ export async function followToEnd(
     if (event.kind === "state") phase = event.phase;
   };
   const open = async (lastEventId: string | undefined, signal: AbortSignal) =>
-    await apiOf(values, world.env, "follow job")(followJob, {
+    await apiOf(
+      values,
+      world.env,
+      "follow job",
+    )(followJob, {
       params: { job: jobId },
       query: { output: output ? "true" : "false" },
       ...(lastEventId !== undefined && { lastEventId }),
@@ -56,7 +60,12 @@ export async function followToEnd(
   );
 }
 
-export type LogOptions = { readonly jobId: string; readonly json: boolean; readonly follow: boolean; readonly task?: string };
+export type LogOptions = {
+  readonly jobId: string;
+  readonly json: boolean;
+  readonly follow: boolean;
+  readonly task?: string;
+};
 
 export async function showLogs(
   values: ServerFlagValues,
@@ -65,7 +74,11 @@ export async function showLogs(
 ): Promise<ExitCode> {
   const printer = new OutputPrinter(world);
   const open = async (lastEventId: string | undefined, signal: AbortSignal) =>
-    await apiOf(values, world.env, "read logs")(logsOfJob, {
+    await apiOf(
+      values,
+      world.env,
+      "read logs",
+    )(logsOfJob, {
       params: { job: jobId },
       query: { follow: follow ? "true" : "false", ...(task !== undefined && { task }) },
       ...(lastEventId !== undefined && { lastEventId }),

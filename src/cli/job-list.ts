@@ -33,7 +33,11 @@ export const jobList = command({
     const { apiOf } = await import("./api.ts");
     const { listJobs } = await import("#api/jobs.ts");
     const { tenant, cursor } = values;
-    const { items, next, unreachable } = await apiOf(values, world.env, "list jobs")(listJobs, {
+    const { items, next, unreachable } = await apiOf(
+      values,
+      world.env,
+      "list jobs",
+    )(listJobs, {
       query: { limit, phase, ...(cursor !== undefined && { cursor }) },
       ...(tenant !== undefined && { tenant }),
     });

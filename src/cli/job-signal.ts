@@ -8,7 +8,10 @@ export const jobSignal = command({
   words: "<job> <stage> <signal>",
   positionalsMax: 3,
   takesRest: false,
-  flags: { ...serverFlags, payload: { type: "string", value: "TEXT", about: "a reason, or what else there is to say" } },
+  flags: {
+    ...serverFlags,
+    payload: { type: "string", value: "TEXT", about: "a reason, or what else there is to say" },
+  },
   examples: [
     "millrace job signal j0-1 release approve",
     "millrace job signal j0-1 release reject --payload 'not on a Friday'",

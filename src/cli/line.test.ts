@@ -32,7 +32,14 @@ async function scene() {
       note: (line) => notes.push(line),
       progress: () => {},
     };
-    return { code: await runLine(args.filter((arg) => arg !== "--terminal"), world), out, notes };
+    return {
+      code: await runLine(
+        args.filter((arg) => arg !== "--terminal"),
+        world,
+      ),
+      out,
+      notes,
+    };
   };
   const close = async (): Promise<void> => {
     await node.stop();
@@ -100,7 +107,10 @@ describe("the commands", { timeout: 60_000 }, () => {
     deepEqual([again.out, again.notes], [["j0-1"], ["j0-1 was submitted before under this key"]]);
     const other = await run("job", "submit", "--key", "k", "--", "false");
     equal(other.code, 1);
-    match(other.notes[0] ?? "", /^submit job: invalid \(status=422 why=.*key-reused \(the key "k" already belongs to job j0-1/);
+    match(
+      other.notes[0] ?? "",
+      /^submit job: invalid \(status=422 why=.*key-reused \(the key "k" already belongs to job j0-1/,
+    );
   });
 
   test("a refusal ends with 1 and the next thing to type, a wrong line with 2", async () => {

@@ -17,7 +17,10 @@ export const shards = command({
     const api = apiOf(values, world.env, "list shards");
     const cluster = await api(showCluster, {});
     const here = await api(showNode, {});
-    const all = cluster.shards.map((shard) => ({ ...shard, here: here.shards.find((one) => one.shard === shard.shard) }));
+    const all = cluster.shards.map((shard) => ({
+      ...shard,
+      here: here.shards.find((one) => one.shard === shard.shard),
+    }));
     if (values.json) {
       for (const { leaseMs, ...shard } of all) world.out(JSON.stringify({ ...shard, remainingMs: leaseMs }));
       return 0;

@@ -16,7 +16,9 @@ export const why = command({
   examples: ["millrace why j0-1", "millrace why operations/j0-1", "millrace why j0-1 bread", "millrace why HASH/SIZE"],
   async run({ positionals: [of, key], values }, world) {
     if (of === undefined) {
-      world.note("why: name a job, a build, an operation or an action's digest (millrace job list shows what there is)");
+      world.note(
+        "why: name a job, a build, an operation or an action's digest (millrace job list shows what there is)",
+      );
       return 2;
     }
     const { instance } = values;

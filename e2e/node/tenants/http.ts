@@ -144,7 +144,9 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
       run: async (as) => ({ status: (await as.http("GET", "/v1/node")).status }),
     },
   ],
-  "api PUT /v1/tenants/{name}": [ask("PUT", ({ tenant }) => `/v1/tenants/${tenant}`, { ...json({}), ...operatorsOnly })],
+  "api PUT /v1/tenants/{name}": [
+    ask("PUT", ({ tenant }) => `/v1/tenants/${tenant}`, { ...json({}), ...operatorsOnly }),
+  ],
   "api GET /v1/session": [ask("GET", () => "/v1/session", clusterOnly("known"))],
   "api GET /v1/openapi.json": [
     {

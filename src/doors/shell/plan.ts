@@ -137,7 +137,11 @@ export const commandJob = (command: readonly string[], name?: string): unknown =
 
 /** A command as one would type it in a shell: what has spaces or signs of the shell's in it is quoted. */
 export function typedLine(command: readonly string[]): string {
-  const line = command.map(quoted).join(" ").replace(/\p{Cc}+/gu, " ").trim();
+  const line = command
+    .map(quoted)
+    .join(" ")
+    .replace(/\p{Cc}+/gu, " ")
+    .trim();
   return (line.length <= nameLengthMax ? line : `${line.slice(0, nameLengthMax - 4)} ...`) || "job";
 }
 

@@ -108,7 +108,12 @@ function printing(
   if (!live) return { [Symbol.asyncDispose]: async () => {} };
   const { tenant, taskId, token } = task;
   const key = { tenant, task: taskId, token };
-  const sent = new LiveOutput({ streams: live.streams, clock }, key, { [outputName]: head }, { markIn: folder, keep: true });
+  const sent = new LiveOutput(
+    { streams: live.streams, clock },
+    key,
+    { [outputName]: head },
+    { markIn: folder, keep: true },
+  );
   return {
     async [Symbol.asyncDispose]() {
       if (!signal.aborted) {

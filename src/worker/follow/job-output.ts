@@ -14,7 +14,7 @@ import type { Watched } from "#shard/router/router.ts";
 import { attemptBytes } from "./attempt-reader.ts";
 import { wholeCharacters } from "./characters.ts";
 import type { LiveSource } from "./live-source.ts";
-import { Position } from "./position.ts";
+import type { Position } from "./position.ts";
 import type { AttemptEnd, Printed, PrintedByDoor } from "./printed.ts";
 import { PieceQueue } from "./queue.ts";
 

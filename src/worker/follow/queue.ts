@@ -36,7 +36,7 @@ export class PieceQueue<T> {
           continue;
         }
         if (this.#end) {
-          if (this.#end.error !== undefined) throw this.#end.error;
+          if (this.#end.error !== undefined) throw this.#end.error as Error;
           return;
         }
         await this.#readable.promise;
