@@ -49,7 +49,7 @@ export async function followToEnd(
   const isEnd = (event: Followed): boolean => event.kind === "state" && event.ended;
   return await untilInterrupted<ExitCode>(
     async (signal) => {
-      await followed(open, { show, isEnd, signal });
+      await followed(open, { show, isEnd, signal, waits: () => world.note(waiting) });
       return phase === "SUCCEEDED" ? 0 : 1;
     },
     ({ note }) => {
@@ -87,15 +87,18 @@ export async function showLogs(
   const show = (event: Extract<Followed, { kind: "output" }>): void =>
     json ? world.out(JSON.stringify({ jobId, ...event })) : printer.print(event);
   const run = async (signal: AbortSignal): Promise<ExitCode> => {
-    await followed(open, { show, signal });
+    await followed(open, { show, signal, waits: () => world.note(waiting) });
     printer.end();
     return 0;
   };
   return await untilInterrupted<ExitCode>(run, () => 0, world);
 }
 
-const patienceMs = 60_000;
+/** How long a node that was heard is waited for, and one that was not: it may just be starting. */
+const patienceMs = { heard: 60_000, unheard: 15_000 } as const;
 const againMs = 500;
+
+const waiting = "no node answers; waiting for one to come back";
 
 type Feed<T> = AsyncIterable<{ readonly id?: string; readonly data: T }>;
 type Following<T> = {
@@ -103,12 +106,14 @@ type Following<T> = {
   /** Whether nothing comes after it; left out: the end of the answer is the end. */
   readonly isEnd?: (event: T) => boolean;
   readonly signal: AbortSignal;
+  /** Called when it has to wait for a node. */
+  readonly waits: () => void;
 };
 
 /** A connection that is lost is opened again where it ended, as long as a node may come back. */
 async function followed<T>(
   open: (lastEventId: string | undefined, signal: AbortSignal) => Promise<Feed<T>>,
-  { show, isEnd, signal }: Following<T>,
+  { show, isEnd, signal, waits }: Following<T>,
 ): Promise<void> {
   let lastEventId: string | undefined;
   for (let lostMono: number | undefined; ;) {
@@ -124,9 +129,10 @@ async function followed<T>(
     } catch (error) {
       signal.throwIfAborted();
       const isLost = isFault(error, "unavailable") || isBroken(error);
+      if (lostMono === undefined && isLost) waits();
       lostMono ??= performance.now();
-      // What was never reached is not waited for.
-      if (!isLost || lastEventId === undefined || performance.now() - lostMono > patienceMs) throw error;
+      const forMs = lastEventId === undefined ? patienceMs.unheard : patienceMs.heard;
+      if (!isLost || performance.now() - lostMono > forMs) throw error;
     }
     await new Promise((resolve) => setTimeout(resolve, againMs));
   }
