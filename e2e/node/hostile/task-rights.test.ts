@@ -33,7 +33,7 @@ import {
 import { resultPrinting } from "#doors/build/testing/build.ts";
 import { encode, type Method } from "#wire/message.ts";
 import { Bench, executing, Lab } from "#e2e/node/execution-lab.ts";
-import { orderFromCommand } from "#app/shell-job.ts";
+import { orderFromCommand } from "#app/job-order.ts";
 import type { AttackPlan } from "./task-attack-program.ts";
 import { bwrapMissing } from "#testing/bubblewrap.ts";
 
