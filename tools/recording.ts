@@ -98,6 +98,7 @@ const plain = (text: string): string =>
     .replace(/code=\S+/, "code=…")
     .slice(0, columns - 2);
 
+const title = "A terminal: a job prints hello; a node is killed with -9 and started again, and its job still ends.";
 const columns = 96;
 const [charWidth, lineHeight, margin] = [8.4, 20, 16];
 
@@ -118,8 +119,12 @@ function drawn(lines: readonly Line[], endMs: number): string {
     const line = `<text x="${margin}" y="${y}" class="${kind}" xml:space="preserve">${prompt}${escaped(text)}</text>`;
     return `<g class="line" style="animation-delay:${seconds(atMs)}">${line}${cover}</g>`;
   });
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-labelledby="title">
-<title id="title">A terminal: a job prints hello; a node is killed with -9 and started again, and its job still ends.</title>
+  const box = `viewBox="0 0 ${width} ${height}" width="${width}" height="${height}"`;
+  const lights = ["#ff5f57", "#febc2e", "#28c840"].map(
+    (colour, i) => `<circle cx="${22 + 20 * i}" cy="20" r="6" fill="${colour}"/>`,
+  );
+  return `<svg xmlns="http://www.w3.org/2000/svg" ${box} role="img" aria-labelledby="title">
+<title id="title">${title}</title>
 <!-- Written by tools/recording.ts from real commands; ${seconds(endMs)} long. -->
 <style>
 text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;fill:#c9d1d9}
@@ -130,7 +135,7 @@ text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;fill:#c9d1d9
 @media (prefers-reduced-motion:reduce){.line{animation:none}.cover{display:none}}
 </style>
 <rect width="100%" height="100%" rx="10" fill="#0d1117"/>
-<circle cx="22" cy="20" r="6" fill="#ff5f57"/><circle cx="42" cy="20" r="6" fill="#febc2e"/><circle cx="62" cy="20" r="6" fill="#28c840"/>
+${lights.join("")}
 ${rows.join("\n")}
 </svg>
 `;

@@ -101,10 +101,11 @@ export const submitJob = endpoint({
   path: "/v1/jobs",
   action: "work.submit",
   about:
-    "Records a job: a command line, or a document that says what to run after what. With an Idempotency-Key it is recorded once, however often it is sent.",
+    "Records a job: a command line, or a document that says what to run after what. " +
+    "With an Idempotency-Key it is recorded once, however often it is sent.",
   body: jsonBody(
     z.strictObject({
-      door: z.string().max(100).default("shell").describe("Who reads it."),
+      door: z.string().max(100).optional().describe("Which door plans it; left out: the one that takes command lines."),
       command: z.array(z.string().max(100_000)).min(1).max(10_000).optional().describe("A program and its arguments."),
       document: z
         .union([z.string().max(1_000_000), z.looseObject({})])

@@ -2,8 +2,8 @@
 import { isFault } from "#base/fault.ts";
 import type { Endpoint, EndpointDeclaration } from "#http/endpoint.ts";
 import { callEndpoint, type Answered, type Fetch, type Request } from "#http/client.ts";
-import type { World } from "#door/command.ts";
-import { askServer, serverOf, type ServerFlagValues } from "./server.ts";
+import type { ServerFlagValues, World } from "#door/command.ts";
+import { askServer, serverOf } from "./server.ts";
 
 export type Api = <D extends EndpointDeclaration>(endpoint: Endpoint<D>, request: Request<D>) => Promise<Answered<D>>;
 

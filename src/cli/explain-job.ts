@@ -2,7 +2,7 @@
 import { showJob, whyJob } from "#api/jobs.ts";
 import type { ExitCode, World } from "#door/command.ts";
 import { apiOf } from "./api.ts";
-import type { ServerFlagValues } from "./server.ts";
+import type { ServerFlagValues } from "#door/command.ts";
 
 export async function explainJob(
   values: ServerFlagValues & { readonly json?: boolean },

@@ -5,7 +5,7 @@ import type { ExitCode, World } from "#door/command.ts";
 import type { z } from "zod";
 import { apiOf, untilInterrupted } from "./api.ts";
 import { OutputPrinter } from "./output-printer.ts";
-import type { ServerFlagValues } from "./server.ts";
+import type { ServerFlagValues } from "#door/command.ts";
 
 type Followed = z.output<typeof JobFollowed>;
 

@@ -1,6 +1,5 @@
 import { formatDuration } from "#base/units.ts";
-import { command } from "#door/command.ts";
-import { serverFlags } from "./server.ts";
+import { command, serverFlags } from "#door/command.ts";
 
 const phases = ["WAITING", "RUNNING", "CANCELLING", "SUCCEEDED", "FAILED", "CANCELLED"] as const;
 const limitMax = 500;

@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { command } from "#door/command.ts";
-import { serverFlags } from "./server.ts";
+import { command, serverFlags } from "#door/command.ts";
 
 export const jobSignal = command({
   name: "job signal",

@@ -1,8 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { Fault } from "#base/fault.ts";
-import { command } from "#door/command.ts";
-import { serverFlags } from "./server.ts";
+import { command, serverFlags } from "#door/command.ts";
 
 /** A node that is just restarting is waited for: the key of the request makes it safe to send again. */
 const patienceMs = 5_000;

@@ -1,6 +1,5 @@
-import { command } from "#door/command.ts";
+import { command, serverFlags } from "#door/command.ts";
 import { jobIdOf } from "./job-id.ts";
-import { serverFlags } from "./server.ts";
 
 export const jobWhy = command({
   name: "job why",

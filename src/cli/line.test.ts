@@ -7,9 +7,9 @@ import { describe, test } from "node:test";
 import { startNode } from "#app/compose/compose.ts";
 import { Config } from "#app/config/config.ts";
 import { dataFolder } from "#app/node/data-folder.ts";
-import type { World } from "#door/command.ts";
+
 import { clearAway } from "#testing/clear-away.ts";
-import { runLine } from "./line.ts";
+import { runLine, type Terminal } from "./line.ts";
 
 async function scene() {
   const folder = await mkdtemp(join(tmpdir(), "millrace-line-"));
@@ -24,7 +24,7 @@ async function scene() {
   const run = async (...args: string[]) => {
     const out: string[] = [];
     const notes: string[] = [];
-    const world: World = {
+    const world: Terminal = {
       env: { MILLRACE_DATA: folder },
       isTerminal: false,
       isOutTerminal: args.includes("--terminal"),
@@ -65,7 +65,7 @@ describe("the commands", { timeout: 60_000 }, () => {
     deepEqual(JSON.parse(cancelled.out[0] ?? ""), { jobId: "j0-1", phase: "CANCELLING", cancelled: true });
     equal((await run("job", "cancel", "j0-1")).code, 1);
     match((await run("job", "show", "j0-1", "--json")).out[0] ?? "", /"phase":"CANCELLED"/);
-    match((await run("job", "show", "j0-1")).out[0] ?? "", /^j0-1 {2}CANCELLED: cancelled by operator/);
+    match((await run("job", "show", "j0-1")).out[0] ?? "", /^j0-1 {2}CANCELLED: cancelled by owner/);
   });
 
   test("a program gets the id alone, and a job is called by its command line as typed", async () => {
@@ -136,7 +136,7 @@ describe("the commands", { timeout: 60_000 }, () => {
 
   test("a node that is not there is said with what to do about it", async () => {
     const notes: string[] = [];
-    const world: World = {
+    const world: Terminal = {
       env: {},
       isTerminal: false,
       out: () => {},

@@ -1,9 +1,9 @@
 import type { PeersView } from "#app/compose/mesh.ts";
 import type { PeerView } from "#app/peers/mesh-tags.ts";
 import { formatDuration } from "#base/units.ts";
-import { command } from "#door/command.ts";
+import { command, serverFlags } from "#door/command.ts";
 import { tableLines } from "./print-table.ts";
-import { askServer, serverFlags, serverOf } from "./server.ts";
+import { askServer, serverOf } from "./server.ts";
 
 export const peers = command({
   name: "peers",

@@ -1,6 +1,5 @@
 import { formatSize } from "#base/units.ts";
-import { command } from "#door/command.ts";
-import { serverFlags } from "./server.ts";
+import { command, serverFlags } from "#door/command.ts";
 
 export const shards = command({
   name: "shards",

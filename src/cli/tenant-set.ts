@@ -1,5 +1,4 @@
-import { command } from "#door/command.ts";
-import { serverFlags } from "./server.ts";
+import { command, serverFlags } from "#door/command.ts";
 
 export const tenantSet = command({
   name: "tenant set",

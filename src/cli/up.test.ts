@@ -172,8 +172,9 @@ for (const { name, signal, below } of starters)
     const millrace = join(import.meta.dirname, "..", "..", "bin", "millrace.js");
     const line = [...below, process.execPath, millrace, "up", "--set", "edge.listen=127.0.0.1:0", ...light];
     // A process between the test and the shell, in npm's place.
-    const npm = `const c = require("node:child_process").spawn(process.argv[1], process.argv.slice(2), { stdio: "inherit" });
-      process.on("SIGTERM", () => c.kill());`;
+    const npm =
+      'const c = require("node:child_process").spawn(process.argv[1], process.argv.slice(2), { stdio: "inherit" });' +
+      'process.on("SIGTERM", () => c.kill());';
     const [program = "", ...args] = below.length > 0 ? [process.execPath, "-e", npm, ...line] : line;
     const env = { ...process.env, MILLRACE_DATA: data, npm_lifecycle_event: "start" };
     const starter = spawn(program, args, { env, stdio: ["ignore", "pipe", "inherit"] });

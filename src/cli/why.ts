@@ -1,7 +1,7 @@
 import { isFault } from "#base/fault.ts";
 import { parseJob } from "#base/ids.ts";
-import { command } from "#door/command.ts";
-import { askServer, serverFlags, serverOf } from "./server.ts";
+import { command, serverFlags } from "#door/command.ts";
+import { askServer, serverOf } from "./server.ts";
 
 export const why = command({
   name: "why",

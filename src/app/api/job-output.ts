@@ -4,26 +4,21 @@ import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import { parseJob, parseTask } from "#base/ids.ts";
 import type { JobFollowed, JobOutput } from "#api/jobs.ts";
-import { buildsDoor } from "#doors/build/builds/plan-build.ts";
-import { actionPrinted } from "#doors/build/execute/printed.ts";
-import { door as buildDoor } from "#doors/build/plan.ts";
-import { door as shellDoor } from "#doors/shell/plan.ts";
-import { shellPrinted } from "#doors/shell/printed.ts";
 import type { ServerEvent } from "#http/sse.ts";
 import type { JobView } from "#kernel/read/query.ts";
 import type { WorkClient } from "#shard/client/client.ts";
 import { followOutput, type Followed, type Piece } from "#worker/follow/job-output.ts";
-import type { LiveSource } from "#worker/follow/live-source.ts";
+import type { LiveSource } from "#worker/live-source.ts";
 import { Position } from "#worker/follow/position.ts";
 import type { PrintedByDoor } from "#worker/follow/printed.ts";
 import { followJob } from "#app/job-view.ts";
-import type { ComposedStore } from "#app/compose/store.ts";
 
 export type OutputPorts = {
   readonly work: WorkClient;
   readonly clock: Clock;
   readonly live: LiveSource | undefined;
-  readonly stored: Pick<ComposedStore, "blobs" | "store">;
+  /** By the name that a door's jobs carry. Left out for work whose output no door here knows to find. */
+  readonly printed: Readonly<Record<string, PrintedByDoor>>;
 };
 
 export type OutputQuery = {
@@ -70,10 +65,15 @@ export async function* followEvents(
   }
 }
 
-function followed({ work, clock, live, stored }: OutputPorts, query: OutputQuery): AsyncGenerator<Followed> {
+function followed({ work, clock, live, printed }: OutputPorts, query: OutputQuery): AsyncGenerator<Followed> {
   const { jobId, view, task, follow, lastEventId, signal } = query;
   const from = (lastEventId === undefined ? undefined : Position.parse(lastEventId)) ?? Position.start();
-  const ports = { client: work, clock, live, printed: printedBy(view.door, stored) };
+  const ports = {
+    client: work,
+    clock,
+    live,
+    printed: Object.hasOwn(printed, view.door) ? printed[view.door] : undefined,
+  };
   const options = { task, follow, from, signal };
   return followOutput(ports, { jobId, tenant: view.tenant }, options);
 }
@@ -91,12 +91,6 @@ async function* heard({ work }: OutputPorts, { jobId, signal }: OutputQuery): As
     yield { kind: "heard", message, ended, position };
     if (ended) return;
   }
-}
-
-/** Undefined for jobs whose output no door of this program knows to find, such as those of workers in other languages. */
-function printedBy(door: string, { blobs, store }: OutputPorts["stored"]): PrintedByDoor | undefined {
-  if (door === shellDoor) return shellPrinted(blobs);
-  return door === buildDoor || door === buildsDoor ? actionPrinted(store) : undefined;
 }
 
 /** By its id, or by its stage and key; a stage with one task is name enough for it. */

@@ -20,14 +20,13 @@ import {
   watchJobs,
   whyJob,
 } from "#api/jobs.ts";
-import { kindTable } from "#app/door-kinds.ts";
 import { showWhy } from "#app/job-view.ts";
 import { followEvents, logEvents, taskNamed, tasksListed, type OutputPorts } from "./job-output.ts";
 import { detailsOf, nameOf, summaryOf } from "./jobs-view.ts";
 import { LiveLists, type LiveListOptions } from "./live-lists.ts";
 import { submitRoute, type SubmitPorts } from "./submit.ts";
 
-export type JobsPorts = OutputPorts & { readonly bounds: SubmitPorts["bounds"] };
+export type JobsPorts = OutputPorts & SubmitPorts;
 
 /** Tasks that an answer shows at most. */
 const tasksShown = 200;
@@ -62,7 +61,7 @@ export function jobsRoutes(ports: JobsPorts): readonly Route[] {
       return { body: { tasks } };
     }),
     ...outputRoutes(ports, find),
-    ...changingRoutes(work, find),
+    ...changingRoutes(ports, find),
   ];
 }
 
@@ -91,7 +90,7 @@ const outputRoutes = (ports: OutputPorts, find: FindJob): readonly Route[] => [
   }),
 ];
 
-const changingRoutes = (work: WorkClient, find: FindJob): readonly Route[] => [
+const changingRoutes = ({ work, kinds }: JobsPorts, find: FindJob): readonly Route[] => [
   route(cancelJob, async (call) => {
     await find(call);
     const { params, body, caller, signal } = call;
@@ -104,7 +103,7 @@ const changingRoutes = (work: WorkClient, find: FindJob): readonly Route[] => [
     const { params, body, caller } = call;
     const { stage, id, name, payload } = body;
     const by = { name: caller.principal.name, isOperator: caller.principal.roles.has("operator") };
-    const refused = kindTable.refuseSignal(view.door, { id: id ?? "", name, payload }, by);
+    const refused = kinds.refuseSignal(view.door, { id: id ?? "", name, payload }, by);
     if (refused !== undefined) throw new Problem(403, refused);
     const recorded = await work.signal(params.job, stage, { name, payload, ...(id !== undefined && { id }) });
     return { body: { job: params.job, recorded } };

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { isFault } from "#base/fault.ts";
 import { commandJob, planGate, planSubmit } from "./plan.ts";
 import { ShellJob } from "./request.ts";
-import { viewWhy } from "./view.ts";
+import { viewWhy } from "#door/view.ts";
 
 const wishes = { tenant: "t", unique: "u" };
 const job = (more: object = {}, stage: object = {}): ShellJob =>

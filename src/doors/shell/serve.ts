@@ -1,24 +1,12 @@
-/** What a caller submits to this door: a command line, or what a job file says. Planned here, on the server. */
-import type { z } from "zod";
-import { Fault } from "#base/fault.ts";
-import type { Order } from "#shard/client/client.ts";
-import { commandJob, planSubmit, type Wishes } from "./plan.ts";
-import { ShellJob } from "./request.ts";
+/** The shell door on a node. */
+import type { OpenDoor } from "#door/door.ts";
+import type { DoorPorts } from "#door/ports.ts";
+import { door, planLabel, taskLabel } from "./plan.ts";
+import { shellPrinted } from "./printed.ts";
+import { shellPlanners, shellRunners } from "./run.ts";
 
-export type SubmitRequest = {
-  readonly command?: readonly string[] | undefined;
-  /** A job file: its text, or what is in it. */
-  readonly document?: string | object | undefined;
-  readonly name?: string | undefined;
-};
-
-/** Checks a document against a schema; what is wrong is a Fault "invalid" that names the place. */
-export type ReadDocument = <S extends z.ZodType>(document: string | object, schema: S) => z.output<S>;
-
-export function planRequest({ command, document, name }: SubmitRequest, wishes: Wishes, read: ReadDocument): Order {
-  if ((command === undefined) === (document === undefined))
-    throw new Fault("invalid", "submit job", { why: "send a command or a document, one of them" });
-  const given = command === undefined ? (document ?? {}) : (commandJob(command, name) as object);
-  const job = read(given, ShellJob);
-  return planSubmit(name === undefined ? job : { ...job, name }, wishes);
-}
+export const openShell = ({ place, stored }: Pick<DoorPorts, "place" | "stored">): OpenDoor => ({
+  labels: [taskLabel, planLabel],
+  printed: { [door]: shellPrinted(stored.blobs) },
+  ...(place && { runners: shellRunners(place), planners: shellPlanners }),
+});

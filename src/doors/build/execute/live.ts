@@ -13,7 +13,7 @@ import type { ReadRequest, ReadResponse } from "#wire/generated/google/bytestrea
 import { readFailure } from "#doors/build/builds/failure-text.ts";
 import { buildsDoor } from "#doors/build/builds/plan-build.ts";
 import { needToFollow } from "#doors/build/caller.ts";
-import { storeOf, type BuildCall, type BuildPorts } from "#doors/build/door.ts";
+import { storeOf, type BuildCall, type BuildPorts } from "#doors/build/call.ts";
 import type { ExecutionPorts } from "./execution-ports.ts";
 import { operationName, type StreamName } from "./operation-names.ts";
 import type { OperationsService } from "./operations.ts";
