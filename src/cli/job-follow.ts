@@ -1,5 +1,5 @@
 /** Shows a job, or what its tasks print, until it has ended; goes on through restarts of the node. */
-import { followJob, logsOfJob, type JobFollowed } from "#api/jobs.ts";
+import { followJob, logsOfJob, showJob, type JobFollowed } from "#api/jobs.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import type { ExitCode, World } from "#door/command.ts";
 import type { z } from "zod";
@@ -49,7 +49,8 @@ export async function followToEnd(
   const isEnd = (event: Followed): boolean => event.kind === "state" && event.ended;
   return await untilInterrupted<ExitCode>(
     async (signal) => {
-      await followed(open, { show, isEnd, signal, waits: () => world.note(waiting) });
+      const isComplete = async (): Promise<boolean> => false;
+      await followed(open, { show, isEnd, isComplete, signal, waits: () => world.note(waiting) });
       return phase === "SUCCEEDED" ? 0 : 1;
     },
     ({ note }) => {
@@ -86,8 +87,13 @@ export async function showLogs(
     });
   const show = (event: Extract<Followed, { kind: "output" }>): void =>
     json ? world.out(JSON.stringify({ jobId, ...event })) : printer.print(event);
+  const isComplete = async (): Promise<boolean> => {
+    if (!follow) return true;
+    const { endedAt } = await apiOf(values, world.env, "read logs")(showJob, { params: { job: jobId } });
+    return endedAt !== undefined;
+  };
   const run = async (signal: AbortSignal): Promise<ExitCode> => {
-    await followed(open, { show, signal, waits: () => world.note(waiting) });
+    await followed(open, { show, isComplete, signal, waits: follow ? () => world.note(waiting) : undefined });
     printer.end();
     return 0;
   };
@@ -103,17 +109,19 @@ const waiting = "no node answers; waiting for one to come back";
 type Feed<T> = AsyncIterable<{ readonly id?: string; readonly data: T }>;
 type Following<T> = {
   readonly show: (event: T) => void;
-  /** Whether nothing comes after it; left out: the end of the answer is the end. */
+  /** Whether nothing comes after it. */
   readonly isEnd?: (event: T) => boolean;
+  /** Asked when an answer ends: a node that stops ends its answers, too. */
+  readonly isComplete: () => Promise<boolean>;
   readonly signal: AbortSignal;
-  /** Called when it has to wait for a node. */
-  readonly waits: () => void;
+  /** Called when it has to wait for a node; left out: it does not wait. */
+  readonly waits?: (() => void) | undefined;
 };
 
 /** A connection that is lost is opened again where it ended, as long as a node may come back. */
 async function followed<T>(
   open: (lastEventId: string | undefined, signal: AbortSignal) => Promise<Feed<T>>,
-  { show, isEnd, signal, waits }: Following<T>,
+  { show, isEnd, isComplete, signal, waits }: Following<T>,
 ): Promise<void> {
   let lastEventId: string | undefined;
   for (let lostMono: number | undefined; ;) {
@@ -124,15 +132,16 @@ async function followed<T>(
         show(data);
         if (isEnd?.(data) === true) return;
       }
-      if (!isEnd) return;
+      if (await isComplete()) return;
       throw new Fault("unavailable", "follow job", { why: "the node ended the answer before the job ended" });
     } catch (error) {
       signal.throwIfAborted();
       const isLost = isFault(error, "unavailable") || isBroken(error);
-      if (lostMono === undefined && isLost) waits();
+      if (!isLost || !waits) throw error;
+      if (lostMono === undefined) waits();
       lostMono ??= performance.now();
       const forMs = lastEventId === undefined ? patienceMs.unheard : patienceMs.heard;
-      if (!isLost || performance.now() - lostMono > forMs) throw error;
+      if (performance.now() - lostMono > forMs) throw error;
     }
     await new Promise((resolve) => setTimeout(resolve, againMs));
   }
