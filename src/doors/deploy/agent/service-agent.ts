@@ -240,7 +240,7 @@ export class ServiceAgent {
     const wanted = [this.#goal?.goal.manifest, this.#goal?.goal.stable, this.#memory.good];
     return new Set(
       wanted.filter(
-        (digest) => digest != null && names.has(basename(versionFolder(this.#versions, digest))),
+        (digest): digest is string => isText(digest) && names.has(basename(versionFolder(this.#versions, digest))),
       ) as string[],
     );
   }
