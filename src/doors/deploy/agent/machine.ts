@@ -2,7 +2,7 @@
  * What an agent does next, from what it knows. Pure: the loop in agent.ts carries it out and asks again.
  *
  * AG1 Bytes are fetched ahead; a version is activated only on a goal that names this machine.
- * AG2 A version that failed here is not tried again by this goal, whatever else happens (a reboot, a new agent).
+ * AG2 A version that failed here is not tried again by the same release, whatever else happens (a reboot, a new agent).
  * AG3 While a halt stands, nothing is activated. What runs goes on.
  * AG4 A machine outside the share keeps what runs; one that runs nothing takes the last version that ended well.
  */
@@ -17,7 +17,7 @@ export type Knowledge = {
   readonly staged: ReadonlySet<string>;
   /** The manifest that runs. */
   readonly running: string | undefined;
-  /** What failed here, as `<goal version>:<manifest>`. */
+  /** What failed here, as `<release>:<manifest>`. */
   readonly failed: ReadonlySet<string>;
 };
 
@@ -30,7 +30,7 @@ export function nextStep(known: Knowledge): Step {
   const { goal, staged, running } = known;
   if (!goal) return { kind: "idle", why: "no goal yet" };
   const wanted = wantedManifest(known, goal);
-  if (goal.kind === "halt") return { kind: "idle", why: "halted" };
+  if (goal.halted) return { kind: "idle", why: "halted" };
   if (wanted !== undefined && wanted !== running) {
     if (known.failed.has(failureKey(goal, wanted))) return { kind: "idle", why: "this version failed here" };
     return staged.has(wanted) ? { kind: "activate", manifest: wanted } : { kind: "stage", manifest: wanted };
@@ -51,4 +51,4 @@ function wantedManifest({ machine, running }: Knowledge, goal: Goal): string | u
 export const isNamed = (machine: string, { sharePpm, named, release }: Goal): boolean =>
   named.includes(machine) || isInShare(machine, release, sharePpm);
 
-export const failureKey = ({ version }: Goal, manifest: string): string => `${version}:${manifest}`;
+export const failureKey = ({ release }: Goal, manifest: string): string => `${release}:${manifest}`;

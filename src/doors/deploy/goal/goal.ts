@@ -23,11 +23,15 @@ export const Goal = z.strictObject({
   version: z.int().min(1),
   /** Null for the first entry of the chain. */
   previous: Hash.nullable(),
-  kind: z.enum(["release", "rollback", "halt"]),
+  kind: z.enum(["release", "rollback"]),
+  /** Nothing is activated while it stands; what runs goes on. */
+  halted: z.boolean(),
   /** The job that wants it. */
   release: z.string().min(1).max(200),
   /** The signed manifest to run; null where there is none to go back to. */
   manifest: DigestText.nullable(),
+  /** Labels that a machine must all have for the service to be its business. */
+  labels: z.array(z.string().max(201)).max(100),
   /** The manifest of the last release that ended well, for new machines outside the share; null before the first. */
   stable: DigestText.nullable(),
   /** Machines whose place (membership.ts) is below this run the manifest; the others keep what they have. */

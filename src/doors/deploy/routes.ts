@@ -1,0 +1,101 @@
+/** Serves /v1/deploy. Thin: every decision is made in plan.ts, goal/ and health/. */
+import type { Digest } from "#base/digest.ts";
+import { isDigest } from "#base/digest.ts";
+import { Fault } from "#base/fault.ts";
+import type { BlobStore } from "#blobs/store.ts";
+import { route, type Route } from "#http/route.ts";
+import type { WorkClient } from "#shard/client/client.ts";
+import * as endpoints from "./endpoints.ts";
+import type { FleetDesk, Machine } from "./fleet/desk.ts";
+import { isTarget, type Fleet } from "./fleet/fleet.ts";
+import type { GoalStore } from "./fleet/goals.ts";
+import { planRelease, planRollback } from "./plan.ts";
+import type { Signed, Signer } from "./signing/signing.ts";
+
+export type RoutePorts = {
+  readonly client: WorkClient;
+  readonly goals: GoalStore;
+  readonly desk: FleetDesk;
+  readonly fleet: Fleet;
+  readonly blobs: BlobStore;
+  readonly signer: Signer;
+};
+
+export const deployRoutes = (ports: RoutePorts): readonly Route[] => [...agentRoutes(ports), ...peopleRoutes(ports)];
+
+const agentRoutes = ({ desk, blobs, signer }: RoutePorts): readonly Route[] => [
+  route(endpoints.listKeys, () => ({ body: { keys: [signer.publicPem] } })),
+  route(endpoints.attachMachine, ({ params, query, signal }) => ({
+    body: goalEvents(desk.attach(machineOf(params, query), signal)),
+  })),
+  route(endpoints.reportMachine, ({ params, query, body }) => {
+    desk.report(machineOf(params, query), { machine: params.machine, ...body });
+    return undefined;
+  }),
+  route(endpoints.readBlob, ({ params }) => {
+    if (!isDigest(params.digest)) throw new Fault("invalid", "read blob", { digest: params.digest });
+    return { body: blobs.read(params.digest as Digest) };
+  }),
+];
+
+const peopleRoutes = ({ client, goals, desk, fleet }: RoutePorts): readonly Route[] => [
+  route(endpoints.startRelease, async ({ body, tenant }) => {
+    const { jobId } = await client.submit(planRelease(body, { tenant }));
+    return { status: 202, body: { job: jobId } };
+  }),
+  route(endpoints.startRollback, async ({ params, body, tenant }) => {
+    const { jobId } = await client.submit(planRollback({ ...params, ...body, tenant }));
+    return { status: 202, body: { job: jobId } };
+  }),
+  route(endpoints.listMachines, async () => ({
+    body: {
+      machines: (await fleet.machines()).map((seen) => ({
+        ...seen,
+        labels: [...seen.labels],
+        reports: [...seen.reports],
+      })),
+    },
+  })),
+  route(endpoints.showService, async ({ params, query }) => {
+    const machines = await fleet.machines();
+    const regions = [];
+    for (const region of query.regions.split(",").filter((each) => each !== "")) {
+      const at = { ...params, region };
+      const goal = (await goals.head(at))?.goal;
+      if (!goal) continue;
+      const { version, kind, halted, release, wave, sharePpm, manifest, labels } = goal;
+      const mine = machines.filter((machine) => isTarget(machine, { regions: [region], labels }));
+      const running = mine.filter(({ reports }) =>
+        reports.some((report) => report.service === params.service && report.running === manifest),
+      );
+      const stable = (await goals.stable(at))?.manifest ?? null;
+      const counts = { machines: mine.length, running: running.length };
+      regions.push({ region, version, kind, halted, release, wave, sharePpm, manifest, stable, ...counts });
+    }
+    return { body: { regions } };
+  }),
+  route(endpoints.haltService, async ({ params, body }) => {
+    for (const region of body.regions) {
+      const at = { ...params, region };
+      const head = await goals.head(at);
+      if (!head || head.goal.halted === body.halted) continue;
+      const { format: _f, service: _s, region: _r, version: _v, previous: _p, ...same } = head.goal;
+      desk.wake(await goals.append(at, head, { ...same, halted: body.halted }));
+    }
+    return undefined;
+  }),
+  route(endpoints.approveWave, async ({ params, body, caller }) => {
+    const name = body.reject ? "reject" : "approve";
+    await client.signal(params.job, `wave-${body.wave}`, { name, payload: caller.principal?.name ?? "" });
+    return undefined;
+  }),
+];
+
+const machineOf = (
+  { machine }: { readonly machine: string },
+  { region, labels }: { readonly region: string; readonly labels: string },
+): Machine => ({ machine, region, labels: labels.split(",").filter((label) => label !== "") });
+
+async function* goalEvents(goals: AsyncIterable<Signed>) {
+  for await (const data of goals) yield { data };
+}
