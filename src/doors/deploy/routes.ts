@@ -1,5 +1,4 @@
 /** Serves /v1/deploy. Thin: every decision is made in plan.ts, goal/ and health/. */
-import type { Digest } from "#base/digest.ts";
 import { isDigest } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
@@ -34,7 +33,7 @@ const agentRoutes = ({ desk, blobs, signer }: RoutePorts): readonly Route[] => [
   }),
   route(endpoints.readBlob, ({ params }) => {
     if (!isDigest(params.digest)) throw new Fault("invalid", "read blob", { digest: params.digest });
-    return { body: blobs.read(params.digest as Digest) };
+    return { body: blobs.read(params.digest) };
   }),
 ];
 
@@ -86,7 +85,7 @@ const peopleRoutes = ({ client, goals, desk, fleet }: RoutePorts): readonly Rout
   }),
   route(endpoints.approveWave, async ({ params, body, caller }) => {
     const name = body.reject ? "reject" : "approve";
-    await client.signal(params.job, `wave-${body.wave}`, { name, payload: caller.principal?.name ?? "" });
+    await client.signal(params.job, `wave-${body.wave}`, { name, payload: caller.principal.name });
     return undefined;
   }),
 ];

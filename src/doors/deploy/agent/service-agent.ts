@@ -46,6 +46,11 @@ export type ServicePorts = {
 type Remembered = { readonly good?: string; readonly failed: readonly string[] };
 
 const failuresMax = 100;
+/** Good answers in a row, this far apart at least, that make a new process healthy. */
+const answersMin = 2;
+const settleMs = 250;
+/** A process that ends sooner than this after its start is in a crash loop, whatever its probe said meanwhile. */
+const steadyMs = 10_000;
 
 const isText = (value: string | null | undefined): value is string => typeof value === "string";
 
@@ -57,6 +62,8 @@ export class ServiceAgent {
   #status: ServiceStatus;
   #restartAtMs = 0;
   #restarts = 0;
+  #startedMonoMs = 0;
+  #loopUntilMs = 0;
 
   private constructor(ports: ServicePorts, process: ServiceProcess, goal: SignedGoal | undefined, memory: Remembered) {
     this.#ports = ports;
@@ -155,19 +162,24 @@ export class ServiceAgent {
     } catch (error) {
       return (error as Error).message;
     }
-    const deadlineMs = this.#ports.clock.monotonicMs() + run.withinMs;
+    const startedMonoMs = this.#ports.clock.monotonicMs();
+    const deadlineMs = startedMonoMs + run.withinMs;
+    this.#startedMonoMs = startedMonoMs;
     let said = "";
+    let answers = 0;
     for (;;) {
       if (!this.#process.isAlive) return `it ended by itself${said === "" ? "" : `; last probe: ${said}`}`;
       if (run.probe !== null) {
         const answer = await probe(run.probe, folder);
-        // An old process that still holds the port must not answer for the new one: it was ended before.
-        if (answer.ok && this.#process.isAlive) return undefined;
+        // Twice in a row, and alive in between: a process that answers once and ends is not healthy. The old process
+        // cannot answer for the new one, since it was ended before.
+        answers = answer.ok && this.#process.isAlive ? answers + 1 : 0;
+        if (answers >= answersMin) return undefined;
         ({ said } = answer);
       }
       if (this.#ports.clock.monotonicMs() >= deadlineMs)
         return run.probe === null ? undefined : `no healthy answer within ${run.withinMs} ms; last: ${said}`;
-      await pause(run.everyMs);
+      await pause(Math.max(run.everyMs, answers > 0 ? settleMs : 0));
     }
   }
 
@@ -177,11 +189,15 @@ export class ServiceAgent {
     const { good } = this.#memory;
     if (good === undefined || this.#process.isAlive) return;
     if (this.#ports.clock.monotonicMs() < this.#restartAtMs) return;
-    this.#restarts += 1;
+    const aliveMs = this.#ports.clock.monotonicMs() - this.#startedMonoMs;
+    const isLoop = this.#startedMonoMs > 0 && aliveMs < steadyMs;
+    this.#restarts = isLoop ? this.#restarts + 1 : 0;
+    if (isLoop) this.#loopUntilMs = this.#ports.clock.monotonicMs() + 2 * steadyMs;
     this.#restartAtMs = this.#ports.clock.monotonicMs() + Math.min(60_000, 500 * 2 ** Math.min(10, this.#restarts));
     const problem = await this.#runs(good, await this.#manifestOf(good));
-    if (problem === undefined) this.#restarts = 0;
-    this.#say(problem === undefined ? "healthy" : "failed", problem ?? "restarted");
+    if (problem !== undefined) this.#say("failed", problem);
+    else if (isLoop) this.#say("failed", `it ended by itself ${Math.round(aliveMs / 1_000)} s after its start`);
+    else this.#say("healthy", "restarted");
   }
 
   async #failed(next: Exclude<Step, { kind: "idle" }>, error: unknown): Promise<void> {
@@ -195,9 +211,11 @@ export class ServiceAgent {
     const { good } = this.#memory;
     const { state } = this.#status;
     const wants = this.#goal?.goal.manifest;
-    if (state === "failed" || state === "reverted") {
-      if (this.#status.goalVersion === (this.#goal?.goal.version ?? 0)) return this.#say(state, this.#status.why);
-    }
+    const isSameRelease = this.#status.release === (this.#goal?.goal.release ?? null);
+    const isLooping = this.#ports.clock.monotonicMs() < this.#loopUntilMs;
+    if (state === "reverted" && isSameRelease) return this.#say(state, this.#status.why);
+    if (state === "failed" && (isLooping || (isSameRelease && good !== wants)))
+      return this.#say(state, this.#status.why);
     if (good !== undefined && good === wants && this.#process.running === good) this.#say("healthy", why);
     else this.#say("idle", why);
   }
@@ -241,7 +259,7 @@ export class ServiceAgent {
     return new Set(
       wanted.filter(
         (digest): digest is string => isText(digest) && names.has(basename(versionFolder(this.#versions, digest))),
-      ) as string[],
+      ),
     );
   }
 
