@@ -1,5 +1,5 @@
 /** Rolls a manifest out to a share of the machines, and waits until their reports decide whether it is healthy. */
-import { Fault } from "#base/fault.ts";
+import { Fault, isFault } from "#base/fault.ts";
 import { sha256Digest } from "#blobs/sha256.ts";
 import type { RunContext, RunOutcome } from "#worker/runner.ts";
 import { isTarget, type Fleet } from "#doors/deploy/fleet/fleet.ts";
@@ -14,44 +14,55 @@ export type WavePorts = { readonly goals: GoalStore; readonly fleet: Fleet; read
 const lookEveryMs = 300;
 
 export const waveRunner =
-  ({ goals, fleet, desk }: WavePorts) =>
+  (ports: WavePorts) =>
   async (context: RunContext): Promise<RunOutcome> => {
-    const spec = JSON.parse(context.task.spec) as WaveSpec;
-    const release = context.task.jobId;
-    const wave = spec.service.waves[spec.wave];
-    if (!wave) throw new Fault("invalid", "roll out wave", { wave: spec.wave, why: "the service has no such wave" });
-    const targets = (await fleet.machines()).filter((machine) => isTarget(machine, spec.service.targets));
-    const names = targets.map(({ machine }) => machine);
-    const members = membersOf(names, release, wave.share);
-    let activatedAtMs = 0;
-    for (const region of spec.service.targets.regions) {
-      const head = await activate({ service: spec.service.service, region }, spec, release, members, goals);
-      desk.wake(head);
-      activatedAtMs = Math.max(activatedAtMs, head.entry.atMs);
-    }
-    let last: Verdict | undefined;
-    for (;;) {
-      const seen = (await fleet.machines()).filter((machine) => isTarget(machine, spec.service.targets));
-      const nowMs = context.clock.wallMs();
-      const verdict = judge(
-        {
-          members: membersOf([...new Set([...names, ...seen.map(({ machine }) => machine)])], release, wave.share),
-          manifest: spec.manifest,
-          activatedAtMs,
-          nowMs,
-          limits: spec.service.health,
-          bakeMs: wave.bake,
-        },
-        reportsOf(seen, spec.service.service, nowMs),
-      );
-      if (verdict.why !== last?.why)
-        context.report({ step: spec.wave + 1, name: verdict.why.slice(0, 200), status: "progress" });
-      last = verdict;
-      if (verdict.verdict === "healthy") return passed(spec, release, verdict, seen);
-      if (verdict.verdict === "unhealthy") return { kind: "failed", reason: "user-failure", message: verdict.why };
-      await context.clock.sleep(lookEveryMs, context.signal);
+    try {
+      return await rollOut(context, ports);
+    } catch (error) {
+      // A halt, or a newer goal of another release: a second attempt would find the same.
+      if (isFault(error, "invalid") || isFault(error, "stale"))
+        return { kind: "failed", reason: "user-failure", message: error.message };
+      throw error;
     }
   };
+
+async function rollOut(context: RunContext, { goals, fleet, desk }: WavePorts): Promise<RunOutcome> {
+  const spec = JSON.parse(context.task.spec) as WaveSpec;
+  const release = context.task.jobId;
+  const wave = spec.service.waves[spec.wave];
+  if (!wave) throw new Fault("invalid", "roll out wave", { wave: spec.wave, why: "the service has no such wave" });
+  const targets = (await fleet.machines()).filter((machine) => isTarget(machine, spec.service.targets));
+  const names = targets.map(({ machine }) => machine);
+  const members = membersOf(names, release, wave.share);
+  let activatedAtMs = 0;
+  for (const region of spec.service.targets.regions) {
+    const head = await activate({ service: spec.service.service, region }, spec, release, members, goals);
+    desk.wake(head);
+    activatedAtMs = Math.max(activatedAtMs, head.entry.atMs);
+  }
+  let last: Verdict | undefined;
+  for (;;) {
+    const seen = (await fleet.machines()).filter((machine) => isTarget(machine, spec.service.targets));
+    const nowMs = context.clock.wallMs();
+    const verdict = judge(
+      {
+        members: membersOf([...new Set([...names, ...seen.map(({ machine }) => machine)])], release, wave.share),
+        manifest: spec.manifest,
+        activatedAtMs,
+        nowMs,
+        limits: spec.service.health,
+        bakeMs: wave.bake,
+      },
+      reportsOf(seen, spec.service.service, nowMs),
+    );
+    if (verdict.why !== last?.why)
+      context.report({ step: spec.wave + 1, name: verdict.why.slice(0, 200), status: "progress" });
+    last = verdict;
+    if (verdict.verdict === "healthy") return passed(spec, release, verdict, seen);
+    if (verdict.verdict === "unhealthy") return { kind: "failed", reason: "user-failure", message: verdict.why };
+    await context.clock.sleep(lookEveryMs, context.signal);
+  }
+}
 
 /** Writes the wave's goal, once: a second attempt finds what the first one wrote. */
 async function activate(
