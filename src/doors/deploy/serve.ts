@@ -15,9 +15,9 @@ import type { DeploySettings } from "./config.ts";
 
 export async function openDeploy(ports: DoorPorts, { signingKey }: DeploySettings): Promise<OpenDoor> {
   const { stored, clock, client, node, peers, place, dataFolder } = ports;
-  const { blobs, index } = stored;
+  const { store, index } = stored;
   const signer = await openSigner(join(dataFolder, "deploy"), signingKey);
-  const goals = new GoalStore({ index, blobs, signer, clock });
+  const goals = new GoalStore({ index, store, signer, clock });
   const desk = new FleetDesk(goals, clock);
   const fleet = fleetOf(node, desk, peers);
   const running = { goals, desk, fleet };
@@ -25,7 +25,7 @@ export async function openDeploy(ports: DoorPorts, { signingKey }: DeploySetting
     labels: [taskLabel, planLabel],
     ...(place && {
       runners: {
-        [kinds.build]: buildRunner({ place, blobs, goals, signer }),
+        [kinds.build]: buildRunner({ place, store, goals, signer }),
         [kinds.wave]: waveRunner(running),
         [kinds.finish]: finishRunner(running),
         [kinds.rollback]: rollbackRunner(running),
@@ -33,6 +33,6 @@ export async function openDeploy(ports: DoorPorts, { signingKey }: DeploySetting
       planners: { [kinds.planWave]: planWave, [kinds.planFinish]: planFinish },
     }),
     calls: { [seenMethod]: () => Promise.resolve(desk.seen()) },
-    routes: deployRoutes({ client, blobs, signer, ...running }),
+    routes: deployRoutes({ client, store, signer, ...running }),
   };
 }

@@ -14,7 +14,7 @@ import type { AgentLink } from "./link.ts";
 import { ServiceAgent, type ServiceStatus } from "./service-agent.ts";
 
 export type AgentPorts = {
-  readonly machine: Machine;
+  readonly machine: Omit<Machine, "tenant">;
   /** The agent's folder: one below it for each service. */
   readonly root: string;
   readonly link: AgentLink;

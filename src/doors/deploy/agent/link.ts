@@ -19,7 +19,7 @@ export type AgentLink = {
 const manifestBytesMax = 64 * 1024 * 1024;
 const reportMsMax = 10_000;
 
-export function agentLink(fetch: Fetch, { machine, region, labels }: Machine): AgentLink {
+export function agentLink(fetch: Fetch, { machine, region, labels }: Omit<Machine, "tenant">): AgentLink {
   const query = { region, labels: labels.join(",") };
   const params = { machine };
   async function* segment(digest: Digest): AsyncGenerator<Uint8Array> {

@@ -8,7 +8,12 @@ import type { MachineReport } from "#doors/deploy/health/judge.ts";
 import type { Signed } from "#doors/deploy/signing/signing.ts";
 import type { GoalStore, Head } from "./goals.ts";
 
-export type Machine = { readonly machine: string; readonly region: string; readonly labels: readonly string[] };
+export type Machine = {
+  readonly tenant: string;
+  readonly machine: string;
+  readonly region: string;
+  readonly labels: readonly string[];
+};
 
 export type ServiceReport = Omit<MachineReport, "state" | "atMs"> & {
   readonly state: MachineReport["state"] | "idle";
@@ -49,7 +54,7 @@ export class FleetDesk {
     try {
       while (!signal.aborted) {
         attached.seenAtMs = this.#clock.monotonicMs();
-        for (const head of await this.#goals.heads(machine.region)) {
+        for (const head of await this.#goals.heads(machine.tenant, machine.region)) {
           const { service, version, labels } = head.goal;
           if (!labels.every((label) => machine.labels.includes(label))) continue;
           if ((sent.get(service) ?? 0) >= version) continue;
@@ -80,7 +85,8 @@ export class FleetDesk {
     const nowMs = this.#clock.monotonicMs();
     for (const [name, { streams, seenAtMs }] of this.#machines)
       if (streams === 0 && nowMs - seenAtMs > forgottenAfterMs) this.#machines.delete(name);
-    return [...this.#machines.values()].map(({ machine, region, labels, reports }) => ({
+    return [...this.#machines.values()].map(({ tenant, machine, region, labels, reports }) => ({
+      tenant,
       machine,
       region,
       labels,
@@ -89,12 +95,14 @@ export class FleetDesk {
   }
 
   #attached(machine: Machine): Attached {
-    const known = this.#machines.get(machine.machine);
+    // One tenant's machine cannot take another's place, whatever it calls itself.
+    const key = JSON.stringify([machine.tenant, machine.machine]);
+    const known = this.#machines.get(key);
     if (known && known.region === machine.region && known.labels.join() === machine.labels.join()) return known;
     if (!known && this.#machines.size >= machinesMax)
       throw new Fault("exhausted", "attach machine", { machinesMax, wants: "another node of the region" });
     const attached = { ...machine, reports: new Map(), streams: 0, seenAtMs: this.#clock.monotonicMs() };
-    this.#machines.set(machine.machine, attached);
+    this.#machines.set(key, attached);
     return attached;
   }
 

@@ -8,7 +8,7 @@ const answerMsMax = 5_000;
 
 export type Fleet = {
   /** A machine that moved between nodes is listed once, as the node saw it that heard of it last. */
-  machines(): Promise<readonly Seen[]>;
+  machines(tenant: string): Promise<readonly Seen[]>;
 };
 
 export function fleetOf(node: string, desk: FleetDesk, peers: Peers): Fleet {
@@ -21,9 +21,10 @@ export function fleetOf(node: string, desk: FleetDesk, peers: Peers): Fleet {
     return answers.flatMap((answer) => (answer.status === "fulfilled" ? (answer.value as readonly Seen[]) : []));
   };
   return {
-    async machines() {
+    async machines(tenant) {
       const newest = new Map<string, Seen>();
       for (const seen of [...desk.seen(), ...(await others())]) {
+        if (seen.tenant !== tenant) continue;
         const known = newest.get(seen.machine);
         if (!known || lastAgoMs(seen) < lastAgoMs(known)) newest.set(seen.machine, seen);
       }

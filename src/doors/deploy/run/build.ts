@@ -1,6 +1,6 @@
 /** Builds a commit: a fresh clone, the service's command, its output packed and signed. The same SHA packs the same. */
 import { join } from "node:path";
-import type { BlobStore } from "#blobs/store.ts";
+import type { Store } from "#blobs/store.ts";
 import { leasesOf } from "#worker/holding.ts";
 import type { RunContext, RunOutcome } from "#worker/runner.ts";
 import type { WorkPlace } from "#door/ports.ts";
@@ -13,7 +13,7 @@ import { pack } from "./pack.ts";
 
 export type BuildPorts = {
   readonly place: WorkPlace;
-  readonly blobs: BlobStore;
+  readonly store: Store;
   readonly goals: GoalStore;
   readonly signer: Signer;
 };
@@ -22,9 +22,11 @@ const outputBytesMax = 1024 * 1024;
 const keptMs = 30 * 24 * 3_600_000;
 
 export const buildRunner =
-  ({ place, blobs, goals, signer }: BuildPorts) =>
+  ({ place, store, goals, signer }: BuildPorts) =>
   async (context: RunContext): Promise<RunOutcome> => {
     const { service, sha, repository } = JSON.parse(context.task.spec) as BuildSpec;
+    const { tenant } = context.task;
+    const { blobs } = store.forTenant(tenant);
     await using scratch = await place.scratch(context.task.taskId);
     const source = join(scratch.path, "source");
     const run = (command: readonly string[], cwd: string) => runStep(command, cwd, scratch.path, context, place);
@@ -44,7 +46,7 @@ export const buildRunner =
       ...packed,
     });
     const manifest = parseManifest(text); // what agents would refuse must not be signed
-    const digest = await goals.write(JSON.stringify(signer.sign("manifest", text)));
+    const digest = await goals.write(tenant, JSON.stringify(signer.sign("manifest", text)));
     const segments = [...new Set(packed.files.flatMap((file) => file.segments))];
     await blobs.pin(segments, keptMs);
     const result: BuildResult = { manifest: digest, sizeBytes: manifestSizeBytes(manifest) };

@@ -16,14 +16,16 @@ export const finishRunner =
   (ports: FinishPorts) =>
   async (context: RunContext): Promise<RunOutcome> => {
     const spec = JSON.parse(context.task.spec) as FinishSpec;
+    const { tenant } = context.task;
     if (spec.outcome === "kept") {
-      for (const region of spec.regions) await ports.goals.setStable({ service: spec.service, region }, spec.manifest);
+      for (const region of spec.regions)
+        await ports.goals.setStable({ tenant, service: spec.service, region }, spec.manifest);
       return done({ outcome: "kept", manifest: spec.manifest });
     }
     if (spec.rollback === "manual") return done({ outcome: "left", why: spec.why });
     let rolledBack = 0;
     for (const region of spec.regions) {
-      const at = { service: spec.service, region };
+      const at = { tenant, service: spec.service, region };
       const head = await ports.goals.head(at);
       // Another release has taken over, or this one never got as far as this region.
       if (!head || head.goal.release !== context.task.jobId) continue;
@@ -39,8 +41,9 @@ export const rollbackRunner =
   (ports: FinishPorts) =>
   async (context: RunContext): Promise<RunOutcome> => {
     const spec = JSON.parse(context.task.spec) as RollbackSpec;
+    const { tenant } = context.task;
     for (const region of spec.regions) {
-      const at = { service: spec.service, region };
+      const at = { tenant, service: spec.service, region };
       const head = await ports.goals.head(at);
       const stable = await ports.goals.stable(at);
       if (!head || !stable) continue;
@@ -83,16 +86,16 @@ async function goBack(
 /** Waits until the machines answer with what their goal says, within a bound. */
 async function machinesBack(
   { service, regions }: RollbackSpec,
-  { clock, signal }: RunContext,
+  { task: { tenant }, clock, signal }: RunContext,
   { goals, fleet }: FinishPorts,
 ): Promise<{ readonly machines: number; readonly back: number }> {
   const deadlineMs = clock.monotonicMs() + backMsMax;
   for (;;) {
     let [machines, back] = [0, 0];
     for (const region of regions) {
-      const goal = (await goals.head({ service, region }))?.goal;
+      const goal = (await goals.head({ tenant, service, region }))?.goal;
       if (goal?.kind !== "rollback" || goal.manifest === null) continue;
-      for (const seen of await fleet.machines()) {
+      for (const seen of await fleet.machines(tenant)) {
         if (!isTarget(seen, { regions: [region], labels: goal.labels })) continue;
         machines += 1;
         if (seen.reports.some((report) => report.service === service && report.running === goal.manifest)) back += 1;

@@ -28,21 +28,21 @@ export const waveRunner =
 
 async function rollOut(context: RunContext, { goals, fleet, desk }: WavePorts): Promise<RunOutcome> {
   const spec = JSON.parse(context.task.spec) as WaveSpec;
-  const release = context.task.jobId;
+  const { jobId: release, tenant } = context.task;
   const wave = spec.service.waves[spec.wave];
   if (!wave) throw new Fault("invalid", "roll out wave", { wave: spec.wave, why: "the service has no such wave" });
-  const targets = (await fleet.machines()).filter((machine) => isTarget(machine, spec.service.targets));
+  const targets = (await fleet.machines(tenant)).filter((machine) => isTarget(machine, spec.service.targets));
   const names = targets.map(({ machine }) => machine);
   const members = membersOf(names, release, wave.share);
   let activatedAtMs = 0;
   for (const region of spec.service.targets.regions) {
-    const head = await activate({ service: spec.service.service, region }, spec, release, members, goals);
+    const head = await activate({ tenant, service: spec.service.service, region }, spec, release, members, goals);
     desk.wake(head);
     activatedAtMs = Math.max(activatedAtMs, head.entry.atMs);
   }
   let last: Verdict | undefined;
   for (;;) {
-    const seen = (await fleet.machines()).filter((machine) => isTarget(machine, spec.service.targets));
+    const seen = (await fleet.machines(tenant)).filter((machine) => isTarget(machine, spec.service.targets));
     const nowMs = context.clock.wallMs();
     const verdict = judge(
       {
@@ -75,7 +75,11 @@ async function activate(
   const head = await goals.head(at);
   if (head?.goal.kind === "release" && head.goal.release === release && head.goal.wave === wave) return head;
   if (head?.goal.halted)
-    throw new Fault("invalid", "roll out wave", { ...at, why: "the service is halted; resume it first" });
+    throw new Fault("invalid", "roll out wave", {
+      service: at.service,
+      region: at.region,
+      why: "the service is halted; resume it first",
+    });
   const sharePpm = service.waves[wave]?.share ?? 0;
   return await goals.append(at, head, {
     kind: "release",
