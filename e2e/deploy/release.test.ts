@@ -11,7 +11,10 @@ const machines = ["m1", "m2", "m3"];
 const service = `
 service: web
 build: { run: "mkdir out && cp server.mjs out/", output: out }
-run: { exec: [${JSON.stringify(process.execPath)}, server.mjs], probe: { exec: "true", within: 5s, every: 50ms }, drain: 1s }
+run:
+  exec: [${JSON.stringify(process.execPath)}, server.mjs]
+  probe: { exec: "true", within: 5s, every: 50ms }
+  drain: 1s
 targets: { labels: [role=web], regions: [eu] }
 waves: [ { share: "34%", bake: 500ms }, { share: "100%" } ]
 `;

@@ -14,7 +14,7 @@ export const agentRun = command({
     root: { type: "string", value: "FOLDER", about: "where versions are kept (./millrace-agent)" },
     trust: { type: "strings", value: "FILE", about: "a public key, as PEM; left out: the node's at the first start" },
   },
-  examples: ["MILLRACE_TOKEN=... millrace agent run --server https://eu.example:8980 --region eu --label role=web"],
+  examples: ["millrace agent run --server https://eu.example:8980 --region eu --label role=web"],
   async run({ values }, world) {
     if (values.region === undefined) {
       world.note("agent run: say where the machine is, for example: --region eu");

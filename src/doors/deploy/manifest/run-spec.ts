@@ -1,4 +1,4 @@
-/** How a machine runs a release. Part of the signed manifest: a changed command or probe is a release like any other. */
+/** How a machine runs a release. Part of the signed manifest: a new command or probe is a release like any other. */
 import { z } from "zod";
 import type { ServiceFile } from "#doors/deploy/service/service-file.ts";
 

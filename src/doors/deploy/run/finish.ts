@@ -60,7 +60,7 @@ export const rollbackRunner =
       : done({ outcome: "rolled-back", ...back });
   };
 
-/** A rollback is a newer goal that names an old manifest, for all machines at once: that version is known to be good. */
+/** A rollback is a newer goal that names an old manifest, for all machines at once: that version was good. */
 async function goBack(
   at: At,
   head: Head,
