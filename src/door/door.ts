@@ -65,6 +65,8 @@ export type Wishes = {
   readonly key?: string | undefined;
   /** Joins a live job with the same one. */
   readonly merge?: string | undefined;
+  /** Spreads jobs that nothing ties to others over shards. Left out: the door makes one up. */
+  readonly unique?: string | undefined;
 };
 
 export type JobDocuments = {
