@@ -37,6 +37,18 @@ describe("tidy", () => {
     noneOf(rest.flatMap((file) => linesWith(file, /#doors\//)));
   });
 
+  test("every hop that ARCHITECTURE.md describes is a function of the file it names", () => {
+    const rows = [...read("ARCHITECTURE.md").matchAll(/^\| \d+ \| `(src\/[^`]+)` \| ([^|]+) \|/gm)];
+    ok(rows.length > 15);
+    noneOf(
+      rows.flatMap(([, file = "", names = ""]) => {
+        if (!code.includes(file)) return [`ARCHITECTURE.md: there is no ${file}`];
+        const missing = [...names.matchAll(/`([^`]+)`/g)].filter(([, name = ""]) => !read(file).includes(name));
+        return missing.map(([, name]) => `ARCHITECTURE.md: ${file} has no ${name}`);
+      }),
+    );
+  });
+
   test("no folder for things without a home", () => {
     noneOf(code.filter((file) => /(^|\/)(utils?|helpers?|common|misc|shared|lib)\//.test(file)));
   });

@@ -1,4 +1,4 @@
-/** How methods are added to a server: each with a handler whose types are those of the messages that it is spoken in. */
+/** How methods are added to a server: each handler has the types of the messages that its method is spoken in. */
 import type { LaidMessage, LentMessage, OnlyMessage } from "#grpc/outgoing.ts";
 import type { GrpcServer } from "#grpc/server.ts";
 import type { ServerCall } from "#grpc/server-call.ts";
