@@ -7,8 +7,8 @@ const code = ourFiles("{bin,src,bench,e2e,tools,testing}/**/*.{ts,tsx,js}");
 const tests = code.filter((file) => file.endsWith(".test.ts"));
 const thisFile = "tools/tidy.test.ts"; // it names the things it forbids
 
-/** Programs and worker threads: started by path, imported by nobody. */
-const entries = new Set(["src/cli/main.ts", "src/sim/main.ts", "src/console/main.tsx"]);
+/** Programs and worker threads, started by path, and the description of a module that is made when bundling. */
+const entries = new Set(["src/cli/main.ts", "src/sim/main.ts", "src/console/main.tsx", "src/console/door-pages.d.ts"]);
 
 /** Tests that may sleep, each with the reason why waiting for a state is not possible there. */
 const sleepersAllowed: Readonly<Record<string, string>> = {
@@ -28,6 +28,25 @@ describe("tidy", () => {
   test("the kernel knows no dialect", () => {
     const dialects = /bazel|github|workflow|spark|docker/i;
     noneOf(code.filter((file) => file.startsWith("src/kernel/")).flatMap((file) => linesWith(file, dialects)));
+  });
+
+  test("no file of app or cli names a door, but for the list of doors", () => {
+    const isTest = (file: string): boolean => file.endsWith(".test.ts") || file.includes("/testing/");
+    const rest = code.filter((file) => /^src\/(app|cli)\//.test(file) && file !== "src/app/doors.ts" && !isTest(file));
+    ok(rest.length > 50);
+    noneOf(rest.flatMap((file) => linesWith(file, /#doors\//)));
+  });
+
+  test("every hop that ARCHITECTURE.md describes is a function of the file it names", () => {
+    const rows = [...read("ARCHITECTURE.md").matchAll(/^\| \d+ \| `(src\/[^`]+)` \| ([^|]+) \|/gm)];
+    ok(rows.length > 15);
+    noneOf(
+      rows.flatMap(([, file = "", names = ""]) => {
+        if (!code.includes(file)) return [`ARCHITECTURE.md: there is no ${file}`];
+        const missing = [...names.matchAll(/`([^`]+)`/g)].filter(([, name = ""]) => !read(file).includes(name));
+        return missing.map(([, name]) => `ARCHITECTURE.md: ${file} has no ${name}`);
+      }),
+    );
   });
 
   test("no folder for things without a home", () => {

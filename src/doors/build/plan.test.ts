@@ -16,7 +16,7 @@ import {
   parseStreamName,
   streamNameOf,
 } from "./execute/operation-names.ts";
-import { kernelPriority, planAction, planJoin, planOrder, readSpec, type Asked } from "./plan.ts";
+import { kernelPriority, planAction, planJoin, planOrder, readSpec, traceIn, type Asked } from "./plan.ts";
 import { noCommand } from "./testing/build.ts";
 
 const asked: Asked = {
@@ -41,6 +41,24 @@ const order = (more: Partial<Asked> = {}, action: Partial<Action> = {}, command:
     ),
     wishes,
   );
+
+describe("an action's trace", () => {
+  const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+  test("is the submission's, and no part of the spec", () => {
+    const spec = planAction(asked, noAction, { ...noCommand, arguments: ["true"] }, settings);
+    const made = planOrder(spec, { ...wishes, trace });
+    equal(made.trace, trace);
+    deepEqual({ ...made, trace: undefined }, { ...planOrder(spec, wishes), trace: undefined });
+  });
+
+  test("is found in specs that were recorded when it was a part of them", () => {
+    const { spec } = order();
+    equal(traceIn(spec), undefined);
+    equal(traceIn(JSON.stringify({ ...(JSON.parse(spec) as object), trace })), trace);
+    equal(traceIn(`"trace": no spec`), undefined);
+  });
+});
 
 type Case = {
   readonly name: string;

@@ -42,8 +42,6 @@ export type ActionSpec = {
   readonly principal: string;
   readonly target: string;
   readonly mnemonic: string;
-  /** The trace that it is recorded in, as W3C Trace Context has it. */
-  readonly trace?: string;
   /** Why it is run at all. */
   readonly because?: RanBecause;
 };
@@ -58,7 +56,6 @@ export type Asked = {
   /** Chosen by the caller: keeps apart what is not to be merged. */
   readonly unique: string;
   readonly because?: RanBecause | undefined;
-  readonly trace?: string | undefined;
 };
 
 /** Throws for what cannot be executed here. */
@@ -86,7 +83,6 @@ export function planAction(asked: Asked, action: Action, command: Command, setti
     target: (metadata?.targetId ?? "").slice(0, textLengthMax),
     mnemonic: (metadata?.actionMnemonic ?? "").slice(0, textLengthMax),
     ...(because && { because }),
-    ...(asked.trace !== undefined && { trace: asked.trace }),
   };
 }
 
@@ -125,11 +121,11 @@ const attemptsMax = 5;
 const aroundMs = 30 * 60_000;
 
 export type Wishes = { readonly tenant: string; readonly priority: number; readonly subscriber: string };
-/** Where it had better run, besides. */
-export type OrderWishes = Wishes & { readonly here?: string | undefined };
+/** Where it had better run, and the trace that it is recorded in, besides. */
+export type OrderWishes = Wishes & { readonly here?: string | undefined; readonly trace?: string | undefined };
 
 /** The same spec gives the same order, and who waits for its job can join that again. */
-export function planOrder(spec: ActionSpec, { tenant, priority, subscriber, here }: OrderWishes): Order {
+export function planOrder(spec: ActionSpec, { tenant, priority, subscriber, here, trace }: OrderWishes): Order {
   const { action, target, mnemonic, leaveGraceMs } = spec;
   const template = templateOf(spec);
   const text = JSON.stringify(spec);
@@ -141,6 +137,7 @@ export function planOrder(spec: ActionSpec, { tenant, priority, subscriber, here
       .slice(0, nameLengthMax),
     subscriber,
     leaveGraceMs,
+    ...(trace !== undefined && { trace }),
     priority: kernelPriority(priority),
     spec: text,
     deadlineMs: Math.min(deadlineMsMax, template.queueMs + attemptsMax * (template.attemptMs + template.backoffMsMax)),
@@ -218,4 +215,4 @@ export function readSpec(text: string): ActionSpec | undefined {
 
 /** Jobs that were recorded before submissions named their trace have it in here. */
 export const traceIn = (spec: string): string | undefined =>
-  spec.includes('"trace":') ? readSpec(spec)?.trace : undefined;
+  spec.includes('"trace":') ? (readSpec(spec) as { readonly trace?: string } | undefined)?.trace : undefined;

@@ -95,7 +95,7 @@ class ActionRun {
     this.#ports = ports;
     this.#spec = spec;
     const { blobs } = ports.store.forTenant(context.task.tenant);
-    this.#watched = ports.watch?.begin(context.task, spec.trace, blobs);
+    this.#watched = ports.watch?.begin(context.task, blobs);
     this.#blobs = withEmpty(this.#watched?.blobs ?? blobs);
     this.#times = new Times(context.clock, spec.queuedAtMs);
   }

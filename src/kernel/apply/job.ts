@@ -19,6 +19,7 @@ export function applyJobSubmitted(state: State, event: EventOf<"job-submitted">)
   job.mergeKey = event.mergeKey;
   job.lock = event.lock;
   job.reuse = event.reuse;
+  job.trace = event.trace;
   if (event.lock) job.phase = "WAITING";
   if (event.subscriber !== undefined) {
     const { leaveGraceMs = 0 } = event;

@@ -81,7 +81,7 @@ export function grantOf(claim: Claim): Grant {
   const { task } = claim;
   const { stage, template } = task;
   const { job } = stage;
-  return {
+  const grant: Grant = {
     task: task.no,
     token: claim.token,
     job: job.no,
@@ -101,6 +101,7 @@ export function grantOf(claim: Claim): Grant {
     effects: template.effects,
     outOfMemory: task.outOfMemory,
   };
+  return job.trace === undefined ? grant : { ...grant, trace: job.trace };
 }
 
 /** The live claim that the token stands for, or why it does not stand for one. A token is its executor's own. */

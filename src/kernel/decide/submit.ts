@@ -66,6 +66,7 @@ export function decideSubmit(state: State, submit: Submit, nowMs: number): Decis
   if (submit.leaveGraceMs !== undefined) submitted.leaveGraceMs = submit.leaveGraceMs;
   if (submit.lock !== undefined) submitted.lock = submit.lock;
   if (submit.reuse !== undefined && submit.reuse.length > 0) submitted.reuse = submit.reuse;
+  if (submit.trace !== undefined) submitted.trace = submit.trace;
   const events: Event[] = [submitted];
   if (submit.lock) {
     events.push({ kind: "lock-queued", job, stage: -1, at: nowMs });

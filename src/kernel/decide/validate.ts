@@ -90,6 +90,7 @@ export function wrongSubmit(submit: Submit, limits: Limits): Wrong {
     wrongOptional("requestKey", submit.requestKey, limits) ??
     wrongOptional("mergeKey", submit.mergeKey, limits) ??
     wrongOptional("subscriber", submit.subscriber, limits) ??
+    wrongOptional("trace", submit.trace, limits) ??
     wrongNames(submit) ??
     wrongWhole("priority", submit.priority, -100, 100) ??
     wrongWhole("leaveGraceMs", submit.leaveGraceMs ?? 0, 0, limits.durationMsMax) ??

@@ -66,12 +66,14 @@ type JobFacts = {
   readonly mergeKey?: string | undefined;
   readonly lock?: LockSpec | undefined;
   readonly reuse?: readonly Reuse[] | undefined;
+  readonly trace?: string | undefined;
 };
 
-export const bytesOfJobAlone = ({ name, spec, mergeKey, lock, reuse }: JobFacts): number =>
+export const bytesOfJobAlone = ({ name, spec, mergeKey, lock, reuse, trace }: JobFacts): number =>
   jobBytes +
   bytesOfText(name) +
   bytesOfText(spec) +
+  bytesOfText(trace) +
   // The key is kept once as it came, and once as it is looked for.
   (mergeKey === undefined ? 0 : 150 + 3 * bytesOfText(mergeKey)) +
   bytesOfLock(lock) +

@@ -32,6 +32,8 @@ export type Submit = {
   readonly lock?: LockSpec;
   readonly reuse?: readonly Reuse[];
   readonly reuseEvidence?: Evidence;
+  /** The trace that the job is recorded in, as W3C Trace Context writes it. */
+  readonly trace?: string;
   /** Set by the host: what the journal knows of the request key when memory has already let go of it. */
   readonly keyFound?: { readonly job: number; readonly payloadHash: string };
   /** Set by the host: long texts in it are kept in the store, and the references to them are the host's own. */

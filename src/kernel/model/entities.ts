@@ -114,6 +114,7 @@ export class Job {
   lock: LockSpec | undefined;
   audience: Audience | undefined;
   reuse: readonly Reuse[] | undefined;
+  trace: string | undefined;
   /** Results of its tasks that are not published yet, by task; undefined for none. */
   outbox: Map<number, Publication> | undefined;
   /** What the job will end as when all of it has stopped. */

@@ -60,6 +60,7 @@ export type Event =
       readonly deadlineAtMs: number;
       readonly lock?: LockSpec;
       readonly reuse?: readonly Reuse[];
+      readonly trace?: string;
       readonly at: number;
     }
   | {

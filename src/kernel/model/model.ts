@@ -159,6 +159,8 @@ export type Grant = {
   readonly effects: "pure" | "outside";
   /** How many attempts of the task ran out of memory. Undefined from an older shard, which does not count. */
   readonly outOfMemory?: number | undefined;
+  /** The trace that the job was submitted with; undefined: with none, or to an older shard. */
+  readonly trace?: string | undefined;
 };
 
 /** One claim as `renew` tells it back. */

@@ -1,6 +1,7 @@
-import { deepEqual, equal } from "node:assert/strict";
+import { deepEqual, equal, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { step } from "#kernel/step.ts";
+import { submitOf } from "#kernel/testing/commands.ts";
 import { specify, Transcript } from "#kernel/testing/transcript.ts";
 
 describe("K2: a claim is granted only for a ready attempt, and an attempt has one", () => {
@@ -53,6 +54,19 @@ describe("K2: a claim is granted only for a ready attempt, and an attempt has on
       t.say(`commit ada x${i}`);
     }
     equal(t.state.executor("ada").granted.length, 1);
+  });
+
+  test("a grant tells the trace that its job was submitted with", () => {
+    const t = new Transcript();
+    const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    const submitted = t.do({ ...submitOf(["j", ":", "a[x]"]), trace });
+    ok(submitted.ok && submitted.events.some((event) => event.kind === "job-submitted" && event.trace === trace));
+    const asked = { executor: "ada", offers: [], prefer: [], count: 1, start: false, nonce: "n" };
+    const outcome = t.do({ kind: "reserve", ...asked });
+    ok(outcome.ok && "grants" in outcome.reply);
+    equal(outcome.reply.grants[0]?.trace, trace);
+    const tooLong = t.do({ ...submitOf(["i", ":", "a[x]"]), trace: "0".repeat(257) });
+    equal(tooLong.ok, false);
   });
 
   test("a grant says all that an executor needs", () => {

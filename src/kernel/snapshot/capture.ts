@@ -155,16 +155,17 @@ class Capturing implements Capture {
 
   #job(job: Job): void {
     const { no, tenant, door, name, phase, reason, priority, spec, submittedAtMs, deadlineAtMs, endedAtMs } = job;
-    const { mergeKey, lock, audience, reuse, cancelled, outbox, bytes, stagesOpen } = job;
+    const { mergeKey, lock, audience, reuse, trace, cancelled, outbox, bytes, stagesOpen } = job;
     const fixed = [no, tenant.name, door, name, spec, submittedAtMs, deadlineAtMs, job.stages.length];
     const rare =
-      mergeKey === undefined && !lock && !audience && !reuse && !cancelled && !outbox
+      mergeKey === undefined && !lock && !audience && !reuse && trace === undefined && !cancelled && !outbox
         ? null
         : {
             mergeKey,
             lock,
             audience: audience && { ...audience, subscribers: [...audience.subscribers] },
             reuse,
+            trace,
             cancelled,
             ...(outbox && { orphans: orphansOf(this.#state, job).map(orphanRow) }),
           };

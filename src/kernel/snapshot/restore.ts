@@ -142,8 +142,8 @@ export class Restorer {
     Object.assign(job, { phase, reason, endedAtMs, stagesOpen });
     job.stages = Array.from<Stage>({ length: stages });
     if (rare) {
-      const { mergeKey, lock, audience, reuse, cancelled, orphans = [] } = rare;
-      Object.assign(job, { mergeKey, lock, reuse, cancelled });
+      const { mergeKey, lock, audience, reuse, trace, cancelled, orphans = [] } = rare;
+      Object.assign(job, { mergeKey, lock, reuse, trace, cancelled });
       for (const [task, generation, result, committedAtMs, given] of orphans)
         file(state, { job, task, spec: given ?? "", generation, result, committedAtMs });
       if (audience) job.audience = { ...audience, subscribers: new Set(audience.subscribers) };

@@ -6,6 +6,7 @@ import { defaultLimits } from "#kernel/model/limits.ts";
 import { Restorer } from "./restore.ts";
 import type { State } from "#kernel/model/state.ts";
 import { step } from "#kernel/step.ts";
+import { submitOf } from "#kernel/testing/commands.ts";
 import { Transcript } from "#kernel/testing/transcript.ts";
 import { checkState } from "#kernel/testing/check.ts";
 import { factsOf, snapshotOf } from "#kernel/testing/facts.ts";
@@ -54,6 +55,18 @@ describe("snapshots", () => {
     deepEqual(outOfMemory(back), outOfMemory(t.state));
     deepEqual(new Set(outOfMemory(back)), new Set([0, 1]));
     deepEqual(snapshotOf(back).join(), snapshotOf(readBack(snapshotOf(back))).join());
+  });
+
+  test("hold the trace that a job was submitted with", () => {
+    const t = new Transcript();
+    t.do({ ...submitOf(["j", ":", "a[x]"]), trace: "00-trace" });
+    t.say("submit i : a[y]");
+    const back = readBack(snapshotOf(t.state));
+    deepEqual(
+      [...back.jobs.values()].map(({ trace }) => trace),
+      ["00-trace", undefined],
+    );
+    deepEqual(checkState(back), []);
   });
 
   test("are of the moment they began, whatever is done while they are written", () => {

@@ -181,7 +181,7 @@ export class Chance {
       deadlineMs: random.pick([5_000, 60_000, 600_000]),
       ...(key === undefined ? {} : { requestKey: key }),
       ...(merge === undefined ? {} : { mergeKey: merge }),
-      ...(by === undefined ? {} : { subscriber: by, leaveGraceMs: random.below(3) * 500 }),
+      ...(by === undefined ? {} : { subscriber: by, leaveGraceMs: random.below(3) * 500, trace: `00-${by}` }),
       ...(lock === undefined ? {} : { lock }),
       ...(random.chance(0.2) ? { reuse, reuseEvidence: { digests: [digestOf("d")], pinnedForMs: 1 } } : {}),
     };

@@ -73,6 +73,22 @@ describe("the log's encoding", () => {
     deepEqual(goldenOf("batch-v2-publish"), eventsOf("v2"));
   });
 
+  test("a trace comes back, in a form that programs from before it can read", () => {
+    const facts = { job: 1, firstTask: 1, tenant: "t", door: "shell", name: "j", payloadHash: hash, priority: 0 };
+    const event: Event = {
+      kind: "job-submitted",
+      ...facts,
+      spec: "",
+      stages: [stage],
+      deadlineAtMs: 9,
+      trace: "00",
+      at: 1,
+    };
+    const encoded = encodeEvents([event]);
+    deepEqual(decodeEvents(encoded), [event]);
+    ok(Buffer.from(encoded).includes(JSON.stringify(event)), "as JSON, of which they leave out what they do not know");
+  });
+
   test("a stage and a template like the one before are told in a bit", () => {
     const submitted = (job: number): Event => ({
       kind: "job-submitted",

@@ -182,7 +182,8 @@ export class EventWriter {
   }
 
   #submitted(event: EventOf<"job-submitted">): boolean {
-    if (event.lock !== undefined || event.reuse !== undefined) return false;
+    // As JSON, a trace is read by older programs, too: they leave out what they do not know.
+    if (event.lock !== undefined || event.reuse !== undefined || event.trace !== undefined) return false;
     const { key, keyUntilMs, mergeKey, subscriber, leaveGraceMs, tenant, door, stages } = event;
     if ((key === undefined) !== (keyUntilMs === undefined)) return false;
     const bytes = this.#bytes;

@@ -123,4 +123,5 @@ export const grant: Arbitrary<model.Grant> = record({
   attemptMs: ms,
   effects,
   outOfMemory: fc.option(small, { nil: undefined }),
+  trace: fc.option(text, { nil: undefined }),
 });

@@ -55,6 +55,7 @@ const commandBodies: { readonly [K in ClientKind]: Arbitrary<Body<K>> } = {
       mergeKey: text,
       joinOnly: fc.constant(true),
       subscriber: text,
+      trace: text,
       leaveGraceMs: ms,
       lock,
       reuse: fc.array(record({ stage: text, key: text, spec: text, result }), { minLength: 1, maxLength: 3 }),

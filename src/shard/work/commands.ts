@@ -187,7 +187,7 @@ const noEvidence = { digests: [], pinnedForMs: 0 } as const;
 
 function readSubmit(request: wire.SubmitRequest): Omit<CommandOf<"submit">, "kind"> {
   const { tenant, door, name, payloadHash, priority, spec, deadlineMs } = request;
-  const { requestKey, mergeKey, subscriber, leaveGraceMs, lock, reuse, joinOnly } = request;
+  const { requestKey, mergeKey, subscriber, leaveGraceMs, lock, reuse, joinOnly, trace } = request;
   return {
     tenant,
     door,
@@ -203,6 +203,7 @@ function readSubmit(request: wire.SubmitRequest): Omit<CommandOf<"submit">, "kin
     ...given({ subscriber }),
     ...given({ leaveGraceMs }),
     ...given({ lock }),
+    ...given({ trace }),
     ...(reuse.length === 0 ? {} : { reuse: each("reuse", reuse, readReuse) }),
   };
 }

@@ -109,7 +109,7 @@ export class ExecutionService {
     const { principal, tenant } = call.caller;
     const { action, command } = await wholeAction(asked.action, asked.fn, blobs, trees.forTenant(tenant));
     const nowMs = this.#ports.clock.wallMs();
-    const about = { ...asked, principal, metadata: call.metadata, nowMs, unique: randomUUID(), trace: call.trace };
+    const about = { ...asked, principal, metadata: call.metadata, nowMs, unique: randomUUID() };
     return planAction(about, action, command, settings);
   }
 
@@ -146,7 +146,8 @@ export class ExecutionService {
     const { here } = this.#execution;
     try {
       // Not let go of with the call: whoever is gone by now counts until it has left, and only the answer says what.
-      return (await this.#execution.client.submit(planOrder(spec, { ...wishes, here }), { again })).jobId;
+      return (await this.#execution.client.submit(planOrder(spec, { ...wishes, here, trace: call.trace }), { again }))
+        .jobId;
     } catch (error) {
       if (response) return response;
       throw refusalOfWork(error);

@@ -51,7 +51,7 @@ export function readSubmit(from: Reader, end: number, beside: Beside): Submit {
   return more === undefined ? submit : { ...submit, ...more };
 }
 
-type MoreFields = "mergeKey" | "joinOnly" | "subscriber" | "leaveGraceMs" | "lock";
+type MoreFields = "mergeKey" | "joinOnly" | "subscriber" | "leaveGraceMs" | "lock" | "trace";
 type More = Partial<Mutable<Pick<Submit, MoreFields>>> & { reuse?: Reuse[] };
 
 /** Fields that are seldom given, and what nobody knows. */
@@ -59,6 +59,7 @@ function readMore(from: Reader, tag: number, more: More): void {
   if (tag === 58) more.mergeKey = from.string();
   else if (tag === 66) more.subscriber = from.string();
   else if (tag === 72) more.leaveGraceMs = from.int64();
+  else if (tag === 138) more.trace = from.string();
   else if (tag === 114) more.lock = once(from, wire.LockSpec, more.lock);
   else if (tag === 122) {
     const stop = from.enter();

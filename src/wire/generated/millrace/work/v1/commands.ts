@@ -50,6 +50,8 @@ export type SubmitRequest = {
    * deadline_ms, lock and reuse unset; a shard that does not know this field refuses a submission without stages.
    */
   readonly joinOnly: boolean;
+  /** The trace that the job is recorded in, as W3C Trace Context writes it. At most 256 characters. */
+  readonly trace?: string | undefined;
 };
 
 export const SubmitRequest: Message<SubmitRequest> = {
@@ -109,6 +111,9 @@ export const SubmitRequest: Message<SubmitRequest> = {
     if (message.joinOnly) {
       to.bool(128, message.joinOnly);
     }
+    if (message.trace !== undefined) {
+      to.string(138, message.trace);
+    }
   },
   read(from, end, before) {
     let shard = before === undefined ? 0 : before.shard;
@@ -127,6 +132,7 @@ export const SubmitRequest: Message<SubmitRequest> = {
     let lock = before?.lock;
     const reuse: Reuse[] = before === undefined ? [] : (before.reuse as Reuse[]);
     let joinOnly = before === undefined ? false : before.joinOnly;
+    let trace = before?.trace;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -200,11 +206,15 @@ export const SubmitRequest: Message<SubmitRequest> = {
           joinOnly = from.bool();
           break;
         }
+        case 138: {
+          trace = from.string();
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { shard, tenant, door, name, requestKey, payloadHash, mergeKey, subscriber, leaveGraceMs, priority, spec, stages, deadlineMs, lock, reuse, joinOnly };
+    return { shard, tenant, door, name, requestKey, payloadHash, mergeKey, subscriber, leaveGraceMs, priority, spec, stages, deadlineMs, lock, reuse, joinOnly, trace };
   },
 };
 

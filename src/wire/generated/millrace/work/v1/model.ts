@@ -1166,6 +1166,8 @@ export type Grant = {
   readonly effects: number;
   /** How many attempts at the task ran out of memory. Absent from a node of an older version, which does not count them. */
   readonly outOfMemory?: number | undefined;
+  /** The trace that the job was submitted with. Absent from a node of an older version. */
+  readonly trace?: string | undefined;
 };
 
 export const Grant: Message<Grant> = {
@@ -1225,6 +1227,9 @@ export const Grant: Message<Grant> = {
     if (message.outOfMemory !== undefined) {
       to.int32(144, message.outOfMemory);
     }
+    if (message.trace !== undefined) {
+      to.string(154, message.trace);
+    }
   },
   read(from, end, before) {
     let task = before === undefined ? 0 : before.task;
@@ -1245,6 +1250,7 @@ export const Grant: Message<Grant> = {
     let attemptMs = before === undefined ? 0 : before.attemptMs;
     let effects = before === undefined ? 0 : before.effects;
     let outOfMemory = before?.outOfMemory;
+    let trace = before?.trace;
     while (from.pos < end) {
       const tag = from.tag();
       switch (tag) {
@@ -1320,11 +1326,15 @@ export const Grant: Message<Grant> = {
           outOfMemory = from.int32();
           break;
         }
+        case 154: {
+          trace = from.string();
+          break;
+        }
         default:
           from.skip(tag);
       }
     }
-    return { task, token, job, stage, stageName, tenant, door, kind, key, spec, planning, generation, attempt, leaseMs, graceMs, attemptMs, effects, outOfMemory };
+    return { task, token, job, stage, stageName, tenant, door, kind, key, spec, planning, generation, attempt, leaseMs, graceMs, attemptMs, effects, outOfMemory, trace };
   },
 };
 
