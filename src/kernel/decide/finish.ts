@@ -1,4 +1,4 @@
-/** How an attempt ends: with a result under guard, or with a typed reason. */
+/** How an attempt ends: with a committed result, or with a typed failure reason. */
 import { hash32 } from "#base/random.ts";
 import { blames } from "#kernel/apply/task.ts";
 import type { CommandOf, Tokened } from "#kernel/model/command.ts";
@@ -20,7 +20,7 @@ export function decideCommit(state: State, command: CommandOf<"commit">, nowMs: 
   const found = findClaim(state, command);
   if (!found.claim) {
     const { task } = found;
-    // The answer to the first commit may have been lost on its way.
+    // The reply to the first commit may have been lost: repeat it.
     if (task?.result && task.resultToken === command.token && sameResult(task.result, command.result))
       return accept({ committed: true, generation: task.generation });
     if (task && wasCancelled(task, command)) return accept({ committed: false, generation: task.generation });
@@ -34,7 +34,7 @@ export function decideCommit(state: State, command: CommandOf<"commit">, nowMs: 
     return accept({ committed: false, generation: task.generation }, [
       endAttempt(claim, { outcome: "cancelled", reason: "cancelled", message: "", next: whenCancelling(task), nowMs }),
     ]);
-  // K3: only with every blob pinned, and not after the pin's time.
+  // K3: every blob must be pinned, and the pin must not have expired.
   const unproven = wrongEvidence(command.result.digests, command.evidence);
   if (unproven) return reject(unproven);
   const { job } = task.stage;
@@ -46,10 +46,10 @@ export function decideCommit(state: State, command: CommandOf<"commit">, nowMs: 
   ]);
 }
 
-/** A job whose results take more memory than a job may have fails (K9): with each retry it would be the same. */
+/** A job whose results need more memory than one job may use fails (K9): every retry would have the same outcome. */
 function outgrown(claim: Claim, nowMs: number): Decision {
   const { task } = claim;
-  const reason = "its results take more memory than a job may have: name bytes by digest, or make smaller jobs of it";
+  const reason = "its results need more memory than one job may use: name bytes by digest, or split the job";
   return accept({ committed: false, generation: task.generation }, [
     { kind: "job-cancelling", job: task.stage.job.no, phase: "FAILED", reason, at: nowMs },
     endAttempt(claim, { outcome: "cancelled", reason: "cancelled", message: "", next: whenCancelling(task), nowMs }),
@@ -88,14 +88,14 @@ export function decideFail(state: State, command: CommandOf<"fail">, nowMs: numb
   return failAttempt(state, found.claim, { ...command, message, outcome: "failed", nowMs });
 }
 
-/** Cut rather than refused: an executor that fails has nobody to write it a shorter message. */
+/** Cut the message instead of refusing the command: a failing executor has no way to shorten it. */
 function shortened(message: string, lengthMax: number): string {
   if (message.length <= lengthMax) return message;
   // Copied through JSON: a slice would keep the whole text in memory.
   return JSON.parse(JSON.stringify(`${message.slice(0, lengthMax - 3).toWellFormed()}...`)) as string;
 }
 
-/** A claim without a say is done with: nothing changes but that locks need not wait for it any more. */
+/** The end of a void claim changes only one thing: locks no longer wait for it. */
 function goneOr(state: State, command: Tokened, nowMs: number): Decision | undefined {
   const claim = state.executors.get(command.executor)?.claims.get(command.token);
   if (!claim?.void) return undefined;
@@ -150,12 +150,12 @@ function whatNext(
   const mine = reason === "user-failure" || reason === "timed-out";
   if (task.attempts >= template.attemptsMax || (mine && template.retryOn !== "any")) return { do: "fail" };
   const atMs = nowMs + backoffMs(template, task, claim.token);
-  // One that timed out may go on until its lease ends; work that changes the world never runs twice at once (K2).
+  // A timed-out attempt may run on until its lease ends; work with outside effects never runs twice at once (K2).
   const mayRun = outcome === "timed-out" && template.effects === "outside";
   return { do: "retry", atMs: mayRun ? Math.max(atMs, claim.expiresAtMs) : atMs };
 }
 
-/** Doubles with each attempt; the jitter comes from the token, so that it is the same whoever computes it. */
+/** Doubles with each attempt. The jitter is derived from the token, so that every replay computes the same delay. */
 export function backoffMs(template: TaskTemplate, task: Task, token: number): number {
   const full = Math.min(template.backoffMsMax, template.backoffMs * 2 ** Math.min(task.attempts - 1, 30));
   return Math.round(full * (0.5 + hash32(`${task.no}:${token}`) / 2 ** 33));
@@ -181,7 +181,10 @@ export const endAttempt = (
   at: given.nowMs,
 });
 
-/** The bytes of a committed result are lost: its task is done again, and who was to consume it is planned anew. */
+/**
+ * The bytes of a committed result are lost: the task runs again, and the stages that consume the result are planned
+ * again.
+ */
 export function decideInvalidate(state: State, command: CommandOf<"invalidate">, nowMs: number): Decision {
   const task = visibleTask(state, command);
   if (!task) return reject({ kind: "task-unknown", task: command.task });
@@ -202,7 +205,7 @@ export function decideInvalidate(state: State, command: CommandOf<"invalidate">,
   if (task.phase !== "SUCCEEDED" || task === stage.planning)
     return reject({ kind: "task-phase", task: task.no, phase: task.phase, wanted: "SUCCEEDED, to be invalidated" });
   if (isStageOver(stage) && stage.shape.lock)
-    return reject({ kind: "invalid", path: "task", why: "its stage has given its lock back" });
+    return reject({ kind: "invalid", path: "task", why: "its stage has released its lock" });
   const events: Event[] = [];
   if (isStageOver(stage)) {
     events.push(reopened(stage, "RUNNING", 0, nowMs));

@@ -1,4 +1,7 @@
-/** Planning is claimed work: whoever holds the claim says what the stage's tasks are, once per generation (K5). */
+/**
+ * Planning is claimed work: the executor that holds the claim says what the stage's tasks are, once per generation
+ * (K5).
+ */
 import type { CommandOf } from "#kernel/model/command.ts";
 import { findClaim, wasCancelled } from "./claim.ts";
 import { accept, type Decision, reject } from "./decision.ts";
@@ -21,7 +24,7 @@ export function decideRecordPlan(state: State, command: CommandOf<"record-plan">
   const found = findClaim(state, command);
   if (!found.claim) {
     const { task } = found;
-    // The first recorded plan wins; whoever comes later is told which it was.
+    // The first recorded plan wins; later planners get that plan as their answer.
     if (task && task === task.stage.planning && task.phase === "SUCCEEDED")
       return accept({ recorded: task.resultToken === command.token, plan: recordedKind(task.stage) });
     if (task?.phase === "WAITING" && task.resultToken === command.token)
@@ -68,13 +71,13 @@ function planEvents(state: State, task: Task, command: CommandOf<"record-plan">,
         signals: plan.signals,
         at: nowMs,
       };
-      // The signal may have come while the planner was thinking: then it is asked again at once.
+      // If the signal arrived while the planner was working, it is called again at once.
       return alreadyCame(stage, plan.signals) ? [waiting, { kind: "plan-woken", task: task.no, at: nowMs }] : [waiting];
     }
   }
 }
 
-/** Signals that came after the plan's claim was granted are not in what the planner has seen. */
+/** Whether signals arrived after the planning claim was granted: the planner has not seen those. */
 function alreadyCame(stage: Stage, names: readonly string[]): boolean {
   const { signals = [], seen = 0 } = stage.gate ?? {};
   return signals.slice(seen).some(({ name }) => names.includes(name));
@@ -136,7 +139,7 @@ export function decideSignal(state: State, command: CommandOf<"signal">, nowMs: 
   const full = noRoomForMore(state, job, bytesOfSignal(signal), "new");
   if (full) return reject(full);
   const events: Event[] = [
-    // Field by field: what else a caller may have put into the signal must not get into the log.
+    // Copied field by field: extra fields of the caller's signal must not get into the log.
     { kind: "signalled", job: job.no, stage: stage.index, id, name, payload, at: nowMs },
   ];
   const { planning } = stage;

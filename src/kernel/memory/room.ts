@@ -1,4 +1,4 @@
-/** Whether there is room for more: refuses before the shard is in trouble, never after. */
+/** Checks for free memory: refuses new work before the shard is in trouble. */
 import type { Submit } from "#kernel/model/command.ts";
 import type { Job } from "#kernel/model/entities.ts";
 import type { Plan, Result, StageSpec } from "#kernel/model/model.ts";
@@ -33,13 +33,13 @@ export function noRoomForJob(state: State, submit: Submit): Rejection | undefine
   if (!memory.hasRoom(submit.tenant, bytes, "new")) return outOfMemory(state, submit.tenant);
   if (limits.tenantBytesMax > 0 && memory.heldBy(submit.tenant) + bytes > limits.tenantBytesMax)
     return outOfMemory(state, submit.tenant);
-  // A tenant may have as many as are left for all others.
+  // A tenant may have at most as many classes as are left for all others.
   if ((tenant?.queues.size ?? 0) >= limits.classesMax - state.ready.classes && submit.stages.some(isNewClassIn(state)))
     return { kind: "shard-full", what: "requirement classes", retryAfterMs };
   return undefined;
 }
 
-/** For something more of a job that was taken in: `new` if a caller adds to it, `due` if its own work does. */
+/** Whether an accepted job may grow: `new` if a caller adds to it, `due` if its own work does. */
 export function noRoomForMore(state: State, job: Job, bytes: number, kind: "new" | "due"): Rejection | undefined {
   return state.memory.hasRoom(job.tenant.name, bytes, kind) ? undefined : outOfMemory(state, job.tenant.name);
 }
@@ -53,8 +53,8 @@ export function noRoomForPlan(state: State, job: Job, plan: Plan): Rejection | u
 }
 
 /**
- * A small result always has room: its task made way for it, and when no result is taken no job ends, and no memory
- * comes free.
+ * A small result is always accepted: its task's memory becomes free, and if no result were accepted, no job would end
+ * and no memory would become free.
  */
 const smallResultBytes = 1_024;
 
@@ -63,7 +63,7 @@ export function noRoomForResult(state: State, job: Job, result: Result): Rejecti
   return bytes <= smallResultBytes ? undefined : noRoomForMore(state, job, bytes, "due");
 }
 
-/** Whether the job takes more memory than one job may, now that it has this result as well. */
+/** Whether the job, with this result, uses more memory than one job may. */
 export function outgrows(state: State, job: Job, result: Result): boolean {
   const bytes = bytesOfResult(result);
   return bytes > smallResultBytes && job.bytes + bytes > 2 * state.memory.jobBytesMax;
