@@ -18,7 +18,7 @@ type Asked = {
   fail(error: Error): void;
 };
 
-/** A router whose every answer the test gives. */
+/** A router whose answers the test gives. */
 function scripted(): { readonly router: Router; readonly asked: Asked[] } {
   const asked: Asked[] = [];
   const router: Router = {
@@ -44,7 +44,7 @@ const tasksOf = (request: ShardRequest | undefined): readonly number[] =>
       : [];
 
 describe("commands for one shard", () => {
-  test("are asked at once while few are under way, and together with others afterwards", async () => {
+  test("are sent at once while few are in flight, and together with others afterwards", async () => {
     const { router, asked } = scripted();
     const ask = gathering(router, 2);
     const replies = [1, 2, 3, 4, 5].map((task) => ask(7, start(task)));
@@ -63,7 +63,7 @@ describe("commands for one shard", () => {
     );
   });
 
-  test("are refused each for itself", async () => {
+  test("are rejected one by one", async () => {
     const { router, asked } = scripted();
     const ask = gathering(router, 1);
     const first = ask(0, start(1));
@@ -78,7 +78,7 @@ describe("commands for one shard", () => {
     await rejects(bad, (error) => isRejected(error, "task-unknown"));
   });
 
-  test("fail together when their request does, and the next ones are asked all the same", async () => {
+  test("fail together when their request fails, and the next ones are still sent", async () => {
     const { router, asked } = scripted();
     const ask = gathering(router, 1);
     const all = [ask(0, start(1)), ask(0, start(2)), ask(0, start(3))];
@@ -95,7 +95,7 @@ describe("commands for one shard", () => {
     equal((await next).leaseMs, 4);
   });
 
-  test("that may take different times, or are called off apart, do not go together", async () => {
+  test("with different deadlines or abort signals do not share a request", async () => {
     const { router, asked } = scripted();
     const ask = gathering(router, 1);
     const { signal } = new AbortController();
@@ -115,7 +115,7 @@ describe("commands for one shard", () => {
     await Promise.all(others);
   });
 
-  test("that name very many blobs go by themselves, so that the message is not too large", async () => {
+  test("that name very many blobs are sent alone, so that the message is not too large", async () => {
     const { router, asked } = scripted();
     const ask = gathering(router, 1);
     const commit = (task: number, count: number): CommandOf<"commit"> => ({

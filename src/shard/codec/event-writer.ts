@@ -1,8 +1,8 @@
 /**
- * Writes events down as they are applied, so that a batch is ready the moment it is closed: see event-code.ts.
+ * Encodes events as they are applied, so that a batch is ready the moment it is closed: see event-code.ts.
  *
- * What is not exactly as foreseen (a number that is none, a field of another type) goes as JSON, which has the last
- * word on what can be written at all.
+ * An event with an unexpected value (not a number, a field of another type) is written as JSON, which decides whether
+ * it can be written at all.
  */
 import { isSameList, isSameTemplate } from "#kernel/apply/job.ts";
 import type { Event, EventOf } from "#kernel/model/event.ts";
@@ -15,7 +15,7 @@ export class EventWriter {
   #before = new code.Before();
   #count = 0;
   #error: unknown;
-  /** How many events of the batch cannot be written down. */
+  /** How many events of the batch cannot be encoded. */
   unwritable = 0;
 
   add(event: Event): void {
@@ -37,7 +37,7 @@ export class EventWriter {
     }
   }
 
-  /** The batch; the next one begins. Throws when one of its events cannot be written down. */
+  /** Returns the batch and starts the next one. Throws when one of its events cannot be encoded. */
   finish(): Uint8Array {
     const isWhole = this.unwritable === 0;
     const payload = this.#bytes.take(code.version, this.#count);
@@ -48,7 +48,7 @@ export class EventWriter {
     return payload;
   }
 
-  /** False for what has no code. */
+  /** False for events without a code. */
   #tries(event: Event): boolean {
     try {
       switch (event.kind) {
@@ -77,7 +77,7 @@ export class EventWriter {
           return false;
       }
     } catch {
-      return false; // as for a field that is not there, or one that throws when it is read
+      return false; // for a missing field, or one that throws when it is read
     }
   }
 

@@ -1,14 +1,14 @@
-/** Who waits for an answer of a shard's. */
+/** Callers that wait for a shard's answer. */
 import type { Load } from "./load.ts";
 import type { HostedShard } from "./shard.ts";
 import type { Said, ShardResponse } from "#shard/transport/protocol.ts";
 
 export type Asker = { settle(response: ShardResponse): void };
 
-/** For what the host does of its own accord. */
+/** For commands of the host itself: the answer is discarded. */
 export const nobody: Asker = { settle() {} };
 
-/** One request that was taken in, counted until it is answered. One object, for there may be 100,000 a second. */
+/** One accepted request, counted until it is answered. A single object, because there may be 100,000 a second. */
 export class Asking implements Asker {
   readonly #load: Load;
   readonly #shard: HostedShard;
@@ -28,14 +28,17 @@ export class Asking implements Asker {
     this.#resolve(response);
   }
 
-  /** From here on it is another's to bound how many there are: one that is held. */
+  /** Stops counting the request here: held requests have a limit of their own. */
   uncount(): void {
     if (this.#counted) this.#load.leave(this.#shard, this.#weightBytes);
     this.#counted = false;
   }
 }
 
-/** Many commands in one request: answered when each of them is, or with the first that cannot be. */
+/**
+ * Several commands in one request: answered when each of them is, or with the first answer that is neither reply nor
+ * rejection.
+ */
 export class AskingMany {
   readonly #asking: Asker;
   readonly #said: (Said | undefined)[];
@@ -54,7 +57,7 @@ export class AskingMany {
   settle(index: number, response: ShardResponse): void {
     if (this.#left === 0) return;
     if (response.kind !== "reply" && response.kind !== "rejected") {
-      // The others may be done or not: like any command they may be said again.
+      // The other commands may or may not have been done; like every command they may be repeated.
       this.#left = 0;
       return this.#asking.settle(response);
     }

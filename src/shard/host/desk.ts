@@ -1,6 +1,6 @@
 /**
- * Where commands and queries are decided against a shard's memory, at once, and their answers parked in its open
- * batch. Executors that there is no work for are held, and tried again when there is.
+ * Decides commands and queries against a shard's memory, at once, and parks their answers in the open batch. Executors
+ * without matching work are held, and tried again when there is work.
  */
 import type { Clock } from "#base/clock.ts";
 import { answer } from "#kernel/read/answer.ts";
@@ -23,20 +23,20 @@ export type DeskPorts = {
   readonly tickMs: number;
   readonly load: Load;
   readonly touch: (shard: HostedShard) => void;
-  /** Applying went wrong: the shard's memory is no longer what its log says. */
+  /** `apply` failed: the shard's memory no longer matches its log. */
   readonly broke: (shard: HostedShard, command: Command, error: unknown, asker: Asker) => void;
   readonly overloaded: () => ShardResponse;
-  /** Something is full: a command is refused for it. */
+  /** A limit is reached: a command is refused for it. */
   readonly refused: (shard: HostedShard, rejection: Rejection) => void;
-  /** There is new work, and nobody who waits at the shard has taken it. */
+  /** There is new work, and no executor that waits at this shard has taken it. */
   readonly unclaimed: (shard: HostedShard, work: UnclaimedWork) => void;
   readonly report: (doing: string, error: unknown) => void;
 };
 
-/** What it takes to do it, how much there is, and the executor that is near it, where one is. */
+/** The labels it requires, how much there is, and the affinity hint, if it has one. */
 export type UnclaimedWork = Pick<ReadyClass, "requires" | "ready"> & { readonly affinity?: string | undefined };
 
-/** For a reserve that may be held: for how long. */
+/** For a reserve request that may be held: for how long. */
 export type Hold = { readonly forMs: number; readonly asking: Asking; readonly signal: AbortSignal | undefined };
 
 export class Desk {
@@ -66,17 +66,17 @@ export class Desk {
     }
   }
 
-  /** A refusal waits for its batch like any other answer. */
+  /** A rejection waits for its batch like any other answer. */
   reject(shard: HostedShard, asker: Asker, rejection: Rejection): void {
     this.#park(shard, asker, refusal(rejection));
   }
 
-  /** Lets time pass, and answers those who have waited long enough. */
+  /** Lets time pass, and answers held requests whose time is over. */
   tick(shard: HostedShard, byMono: number): void {
     const mono = this.#ports.clock.monotonicMs();
     if (shard.tickDueMono <= byMono) this.execute(shard, { kind: "tick" }, nobody);
     for (const waiter of shard.waiters.expired(mono))
-      // The last try: with nothing to grant it is answered so.
+      // The last try: answers that there is no work if none can be granted.
       if (shard.phase !== "gone") this.execute(shard, waiter.command, waiter);
       else waiter.settle(this.#ports.overloaded());
   }
@@ -93,7 +93,7 @@ export class Desk {
         if (changed || !hold || (reply as Replies["reserve"]).grants.length > 0) break;
         return this.#hold(shard, command, hold);
       case "renew":
-        // Hearing that a claim is lost an executor stops its work: as grave as a refusal.
+        // An executor that hears that a claim is lost stops its work: as serious as a rejection.
         if ((reply as Replies["renew"]).lost.length > 0) shard.open.needsConfirm = true;
         break;
       case "tick":
@@ -141,11 +141,13 @@ export class Desk {
     if (!load.hold(weightBytes)) return asking.settle(overloaded());
     if (!shard.waiters.add(command, held, clock.monotonicMs() + forMs)) return held.settle(overloaded());
     signal?.addEventListener("abort", leave, { once: true });
-    // Held requests have a bound of their own.
+    // Held requests have a limit of their own.
     asking.uncount();
   }
 
-  /** There is new work: tries those who wait for such, in turn. What they leave is told to others. */
+  /**
+   * There is new work: offers it to the executors that wait for it, in turn. What is left is announced to other nodes.
+   */
   #wake(shard: HostedShard): void {
     const { state, waiters } = shard;
     const woken = [...state.woken];
@@ -154,11 +156,11 @@ export class Desk {
       if (waiters.size > 0 && !this.#offer(shard, readyClass)) return;
       if (readyClass.ready > 0) this.#ports.unclaimed(shard, readyClass);
     }
-    // Whatever the grants woke has just been looked at.
+    // The classes woken by these grants have just been handled.
     state.woken.clear();
   }
 
-  /** False when the shard broke over it. */
+  /** False if the shard broke. */
   #offer(shard: HostedShard, readyClass: ReadyClass): boolean {
     const turn = shard.waiters.turn(readyClass.requires);
     while (readyClass.ready > 0) {
@@ -174,7 +176,7 @@ export class Desk {
     return true;
   }
 
-  /** False when there is no work for this one after all. */
+  /** False if there is no work for this executor after all. */
   #serve(shard: HostedShard, waiter: Waiter): boolean {
     const { unwritable } = shard.writer;
     const outcome = this.#decide(shard, waiter.command);

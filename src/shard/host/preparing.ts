@@ -8,7 +8,7 @@ export type PreparedPorts = {
   failed(asker: Asker, error: unknown): void;
 };
 
-/** A command on its way through the preparer, and who waits for it. */
+/** A command that the preparer works on, and the caller that waits for it. */
 export class Preparing implements Prepared {
   readonly #ports: PreparedPorts;
   readonly #shard: HostedShard;

@@ -1,4 +1,4 @@
-/** Everything that may be said over the work protocol, at random: for the tests of its translation. */
+/** Random requests and responses of the work protocol: for the tests of its translation. */
 import fc, { type Arbitrary } from "fast-check";
 import type { CommandOf } from "#kernel/model/command.ts";
 import type * as model from "#kernel/model/model.ts";

@@ -1,4 +1,4 @@
-/** Puts long texts back into what a shard answers: nobody outside its owner knows that they were kept elsewhere. */
+/** Puts long texts back into a shard's answers: only the shard's owner knows that they are stored separately. */
 import type { ShardId } from "#base/ids.ts";
 import type { Command } from "#kernel/model/command.ts";
 import type { Grant } from "#kernel/model/model.ts";
@@ -8,7 +8,7 @@ import type { LargeTexts } from "./large-texts.ts";
 import type { Said, ShardRequest, ShardResponse, WatchMessage } from "#shard/transport/protocol.ts";
 import { mapAnswer, mapGrants, mapMessage } from "./text-places.ts";
 
-/** A claim that was granted, and cannot be handed out. */
+/** A claim that was granted, but whose input cannot be read. */
 export type LostInput = {
   readonly executor: string;
   readonly task: number;
@@ -25,7 +25,7 @@ export class WholeTexts {
     this.#lost = lost;
   }
 
-  /** Whether its answer may hold texts: most do not, and are not looked at. */
+  /** Whether the answer may contain texts: most do not, and are not inspected. */
   mayHold(request: ShardRequest): boolean {
     if (request.kind === "query") return request.query?.kind === "job" || request.query?.kind === "plan-inputs";
     if (request.kind === "command") return isReserve(request.command);
@@ -41,7 +41,7 @@ export class WholeTexts {
     return this.#allSaid(shard, commands, response);
   }
 
-  /** Of a text that is gone the reference is shown. */
+  /** For a lost text the reference is shown. */
   async *messages(messages: AsyncIterable<WatchMessage>): AsyncGenerator<WatchMessage> {
     for await (const message of messages) {
       const { map } = await this.#texts.readAll((see) => void mapMessage(message, see));
@@ -55,7 +55,7 @@ export class WholeTexts {
   ): Promise<ShardResponse> {
     const { answer, stamp } = response;
     const { map, lost } = await this.#texts.readAll((see) => void mapAnswer(query, answer, see));
-    // People may look at what is left of a job; nobody may plan on it.
+    // People may look at what is left of a job, but a planner must not plan on it.
     const [gone] = lost.keys();
     if (gone !== undefined && query.kind === "plan-inputs")
       return { kind: "rejected", stamp, rejection: { kind: "evidence-missing", digest: digestReferredTo(gone) ?? "" } };

@@ -58,7 +58,7 @@ export function writePlan(plan: kernel.Plan): wire.Plan {
     case "wait":
       return { plan: { kind: "wait", value: plan } };
     default:
-      return {}; // whoever reads it says that it is missing
+      return {}; // the receiver reports that it is missing
   }
 }
 

@@ -1,5 +1,5 @@
 /**
- * The kernel's words as numbers of the work protocol and back, and what is said when a message makes no sense.
+ * The kernel's string constants as enum numbers of the work protocol and back, and the Faults for invalid messages.
  * Part of the translation between `protocol.ts` and `proto/millrace/work/v1`: pure, no sockets.
  */
 import { Fault, isFault } from "#base/fault.ts";
@@ -26,7 +26,7 @@ import {
 } from "#wire/generated/millrace/work/v1/model.ts";
 
 type Words<W extends string> = {
-  /** 0, "unspecified", for a word that is none: whoever receives it says where it stands. */
+  /** 0, "unspecified", for an unknown constant: the receiver then reports the field. */
   numberOf(word: W): number;
   wordOf(number: number): W | undefined;
 };
@@ -108,7 +108,7 @@ export const planKinds = words<Plan["kind"]>({
   wait: PlanKind.PLAN_KIND_WAIT,
 });
 
-/** `path` leads to the field, in the names that protobuf's JSON has. */
+/** `path` leads to the field, in the names of protobuf's JSON. */
 export function refuse(path: string, why: string): never {
   throw new Fault("invalid", "read message", { path, why });
 }
@@ -118,7 +118,7 @@ export const noSuch = (path: string): never => refuse(path, "must be one of the 
 
 export const must = <T>(value: T | undefined, path: string): T => value ?? refuse(path, "must be there");
 
-/** Reads a part; what is wrong with it is told of the whole. Paths are put together only when there is need of them. */
+/** Reads a part and puts its complaints under `path`. Paths are built only when there is a complaint. */
 export function within<T>(path: string, read: () => T): T {
   try {
     return read();
@@ -127,7 +127,7 @@ export function within<T>(path: string, read: () => T): T {
   }
 }
 
-/** Reads a part that must be there. */
+/** Reads a required part. */
 export function readPart<W, K>(path: string, part: W | undefined, read: (part: W) => K): K {
   const there = must(part, path);
   return within(path, () => read(there));

@@ -1,4 +1,4 @@
-/** What executors say all the time, straight from the wire, without the generated messages between. */
+/** The most frequent executor commands, decoded from the wire directly, without the generated messages in between. */
 import type { CommandOf } from "#kernel/model/command.ts";
 import type { Evidence, Result, Step } from "#kernel/model/model.ts";
 import type { Reader } from "#wire/reader.ts";
@@ -7,10 +7,10 @@ import { added, nothing } from "#base/short-list.ts";
 import { unusual } from "#shard/work/unusual.ts";
 import { stepStatuses } from "#shard/work/words.ts";
 
-/** What a request says beside its command. */
+/** Fields of a request besides its command. */
 export type Beside = { shard: number; waitMs: number | undefined };
 
-/** The host's own word, which it puts in the place of this (K3). */
+/** The host replaces this with its own evidence (K3). */
 const noEvidence: Evidence = { digests: [], pinnedForMs: 0 };
 
 export function readReserve(from: Reader, end: number, beside: Beside): CommandOf<"reserve"> {

@@ -1,6 +1,6 @@
 /**
- * Requests of the work protocol as a server reads them: the commands that are sent most go straight from the wire to
- * the kernel's words. Whatever is not as nearly all are, or wrong, is read again by way of the generated messages
+ * Requests of the work protocol as a server decodes them: the most frequent commands go from the wire directly to the
+ * kernel's types. An unusual or invalid request is decoded again through the generated messages
  * (`WorkCall.readRequest`), which say what it means, or what is wrong with it.
  */
 import { isFault } from "#base/fault.ts";
@@ -36,7 +36,7 @@ const plainTags: readonly (ReadPlain | undefined)[] = Object.assign([], {
   74: readCommit,
 });
 
-/** What the server reads for the call. `refused` makes an error of what is wrong with a message that can be read. */
+/** What the server reads for the call. `refused` makes the error for a message that can be decoded but is invalid. */
 export function requestMessage(call: WorkCall, refused: (error: unknown) => unknown): Message<ShardRequest> {
   const { request } = call.method;
   const plain = plainRequests.get(request.typeName);
@@ -104,7 +104,7 @@ function readBatch(from: Reader, end: number): ShardRequest {
   return shard < 0 ? unusual() : { kind: "commands", shard, commands };
 }
 
-/** One of many. That it may name the batch's shard again is left to those who know which that is. */
+/** One command of a batch. It may repeat the batch's shard; the caller, which knows the shard, checks that. */
 function readOne(from: Reader, end: number, beside: Beside): Command {
   const start = from.pos;
   const read = start < end ? plainTags[from.tag()] : undefined;
@@ -115,6 +115,6 @@ function readOne(from: Reader, end: number, beside: Beside): Command {
   const stop = from.enter();
   const command = read(from, stop, beside);
   from.leave(stop);
-  // Where more follows, the message's end is missed, and that is unusual too.
+  // If more bytes follow, the end of the message is missed, and that is unusual too.
   return beside.shard === 0 ? command : unusual();
 }
