@@ -12,7 +12,7 @@ import type { PlanSpec, Signal, StageSpec, TaskSet } from "#kernel/model/model.t
 export type Submitter = { readonly name: string; readonly isOperator: boolean };
 
 /** Tasks to run, or a stage to plan. */
-export type AskedWork = { readonly tasks: TaskSet } | { readonly plan: PlanSpec };
+export type RequestedWork = { readonly tasks: TaskSet } | { readonly plan: PlanSpec };
 
 /** Why the request is refused, for people; undefined if it is allowed. */
 export type Refusal = string | undefined;
@@ -28,7 +28,7 @@ export type DoorKinds = {
   /** Checks a caller that submits or joins a job of this door, whatever the job contains. */
   readonly job: (by: Submitter) => Refusal;
   /** For each kind of task and of plan, the check of a caller that requests it. */
-  readonly kinds: Readonly<Record<string, (work: AskedWork, by: Submitter) => Refusal>>;
+  readonly kinds: Readonly<Record<string, (work: RequestedWork, by: Submitter) => Refusal>>;
   readonly signal: (signal: Signal, by: Submitter) => Refusal;
 };
 
@@ -92,7 +92,7 @@ export class KindTable {
     return this.refuseWork(tasks.template.kind, { tasks }, by);
   }
 
-  refuseWork(kind: string, work: AskedWork, by: Submitter): Refusal {
+  refuseWork(kind: string, work: RequestedWork, by: Submitter): Refusal {
     const owner = this.#doorOf.get(kind);
     if (owner) return owner.kinds[kind]?.(work, by);
     if (!shape.test(kind)) return `${JSON.stringify(kind.slice(0, 100))} is not a kind of work; ${free}`;

@@ -5,17 +5,17 @@
 import { Fault } from "#base/fault.ts";
 import type { JobRow } from "#base/history-rows.ts";
 
-export type JobsPlace = Pick<JobRow, "submittedAtMs" | "shard" | "job">;
+export type JobPosition = Pick<JobRow, "submittedAtMs" | "shard" | "job">;
 
 export const jobsPageMax = 1000;
 
-export const newestFirst = (a: JobsPlace, b: JobsPlace): number =>
+export const newestFirst = (a: JobPosition, b: JobPosition): number =>
   b.submittedAtMs - a.submittedAtMs || b.shard - a.shard || b.job - a.job;
 
-export const encodeCursor = ({ submittedAtMs, shard, job }: JobsPlace): string =>
+export const encodeCursor = ({ submittedAtMs, shard, job }: JobPosition): string =>
   Buffer.from(`h2.${submittedAtMs}.${shard}.${job}`).toString("base64url");
 
-export function decodeCursor(cursor: string): JobsPlace {
+export function decodeCursor(cursor: string): JobPosition {
   const bad = new Fault("invalid", "list jobs", { why: "not a cursor of this list" });
   if (cursor.length > 100) throw bad;
   const match = /^h2\.(-?\d{1,16}(?:\.\d{1,17})?)\.(\d{1,10})\.(\d{1,16})$/.exec(
@@ -31,7 +31,7 @@ export function decodeCursor(cursor: string): JobsPlace {
 export function jobsPlace(query: {
   readonly limit: number;
   readonly cursor?: string | undefined;
-}): JobsPlace | undefined {
+}): JobPosition | undefined {
   if (!Number.isInteger(query.limit) || query.limit < 1 || query.limit > jobsPageMax)
     throw new Fault("invalid", "list jobs", { limit: query.limit, limitMax: jobsPageMax });
   return query.cursor === undefined ? undefined : decodeCursor(query.cursor);

@@ -97,7 +97,7 @@ export const planEndsAtMs = (task: Task): number =>
   task === task.stage.planning ? task.stage.startedAtMs + task.template.queueMs : Number.POSITIVE_INFINITY;
 
 /** Moves the next held tasks of a stage into the ready queue, as many as its parallelMax allows. */
-export function letGo(state: State, stage: Stage, atMs: number): void {
+export function queueHeldTasks(state: State, stage: Stage, atMs: number): void {
   beforeChange(state, stage);
   const { parallelMax } = stage.shape;
   while (stage.nextHeld < stage.tasks.length && (parallelMax === 0 || stage.active < parallelMax)) {
@@ -126,7 +126,7 @@ export function endTask(state: State, task: Task, phase: "SUCCEEDED" | "FAILED" 
   if (phase === "SUCCEEDED") stage.done += 1;
   if (phase === "FAILED") stage.failed += 1;
   if (wasActive) stage.active -= 1;
-  if (stage.phase === "RUNNING" && !stage.cancelled) letGo(state, stage, atMs);
+  if (stage.phase === "RUNNING" && !stage.cancelled) queueHeldTasks(state, stage, atMs);
 }
 
 /** Removes the claim: its executor has stopped working on it, or its lease is over. */

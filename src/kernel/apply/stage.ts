@@ -9,7 +9,7 @@ import {
   fileGivingUp,
   isStageOver,
   isTaskOver,
-  letGo,
+  queueHeldTasks,
   lockMayBeFree,
   reweigh,
   setReason,
@@ -57,7 +57,7 @@ export function applyStagePlanned(state: State, event: EventOf<"stage-planned">)
 
 function run(state: State, stage: Stage, at: number): void {
   stage.phase = "RUNNING";
-  letGo(state, stage, at);
+  queueHeldTasks(state, stage, at);
   state.unsettled.add(stage);
 }
 

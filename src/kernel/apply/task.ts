@@ -130,7 +130,7 @@ export function applyAttemptEnded(state: State, event: EventOf<"attempt-ended">)
     message: event.message,
     retryInMs: event.next.do === "retry" ? event.next.atMs - event.at : undefined,
   });
-  if (blames(event)) claim.executor.failures += 1;
+  if (blamesExecutor(event)) claim.executor.failures += 1;
   if (event.outcome === "released") task.attempts -= 1;
   if (ranOutOfMemory(event)) task.outOfMemory += 1;
   // An attempt that timed out may still be running: its token is void, but locks wait until it has stopped.
@@ -145,7 +145,7 @@ export function applyAttemptEnded(state: State, event: EventOf<"attempt-ended">)
 }
 
 /** Failures that point to a broken executor rather than to the work. */
-export const blames = (event: { readonly reason: string; readonly outcome: string }): boolean =>
+export const blamesExecutor = (event: { readonly reason: string; readonly outcome: string }): boolean =>
   event.reason === "executor-lost" || event.reason === "out-of-memory";
 
 /** False if the attempt was being cancelled: then its memory use has no consequences. */

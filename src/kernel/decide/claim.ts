@@ -6,7 +6,7 @@ import type { EventOf, Next } from "#kernel/model/event.ts";
 import type { Grant, HeldClaim, Step } from "#kernel/model/model.ts";
 import type { Rejection } from "#kernel/model/rejection.ts";
 import { limitAtMsOf, slotsOf } from "#kernel/apply/moves.ts";
-import { noRoomForMore } from "#kernel/memory/room.ts";
+import { noMemoryForMore } from "#kernel/memory/free-memory.ts";
 import type { State } from "#kernel/model/state.ts";
 import { wrongChoice, wrongLabels, wrongList, wrongSteps, wrongText, wrongTexts, wrongWhole } from "./validate.ts";
 import { visibleTask } from "#kernel/read/visible.ts";
@@ -29,7 +29,7 @@ export function wrongReserve(state: State, command: Reserve, nowMs: number): Rej
   if (!executor && state.executors.size >= limits.executorsMax)
     return { kind: "shard-full", what: "executors", retryAfterMs: limits.retryAfterMs };
   // Always accept a few executors: without executors no work ends, and no memory becomes free.
-  if (!executor && state.executors.size >= limits.executorsAlways && !state.memory.hasRoomForAll(0))
+  if (!executor && state.executors.size >= limits.executorsAlways && !state.memory.fitsAll(0))
     return { kind: "shard-full", what: "memory", retryAfterMs: limits.retryAfterMs };
   if (executor?.drained && executor.drained.untilMs > nowMs)
     return { kind: "executor-drained", executor: executor.id, reason: executor.drained.reason };
@@ -214,7 +214,7 @@ export function decideReport(state: State, command: CommandOf<"report">, nowMs: 
   const { stepsPerTaskMax } = state.limits;
   if (known.length + news.length > stepsPerTaskMax)
     return reject({ kind: "limit", what: "steps", limit: stepsPerTaskMax, got: known.length + news.length });
-  const full = noRoomForMore(state, task.stage.job, bytesOfSteps(news), "due");
+  const full = noMemoryForMore(state, task.stage.job, bytesOfSteps(news), "due");
   if (full) return reject(full);
   return accept({ steps: known.length + news.length }, [
     { kind: "reported", task: task.no, token: command.token, steps: news, at: nowMs },

@@ -1,6 +1,6 @@
 /** How an attempt ends: with a committed result, or with a typed failure reason. */
 import { hash32 } from "#base/random.ts";
-import { blames } from "#kernel/apply/task.ts";
+import { blamesExecutor } from "#kernel/apply/task.ts";
 import type { CommandOf, Tokened } from "#kernel/model/command.ts";
 import { endedBy, findClaim, wasCancelled, whenCancelling } from "./claim.ts";
 import { wrongEvidence } from "./submit.ts";
@@ -9,7 +9,7 @@ import type { Claim, Stage, Task } from "#kernel/model/entities.ts";
 import type { AttemptOutcome, Event, Next } from "#kernel/model/event.ts";
 import type { FailReason, Result, TaskTemplate } from "#kernel/model/model.ts";
 import { isJobOver, isStageOver } from "#kernel/apply/moves.ts";
-import { noRoomForResult, outgrows } from "#kernel/memory/room.ts";
+import { noMemoryForResult, outgrows } from "#kernel/memory/free-memory.ts";
 import type { State } from "#kernel/model/state.ts";
 import { within, wrongChoice, wrongResult, wrongText } from "./validate.ts";
 import { visibleTask } from "#kernel/read/visible.ts";
@@ -24,7 +24,7 @@ export function decideCommit(state: State, command: CommandOf<"commit">, nowMs: 
     if (task?.result && task.resultToken === command.token && sameResult(task.result, command.result))
       return accept({ committed: true, generation: task.generation });
     if (task && wasCancelled(task, command)) return accept({ committed: false, generation: task.generation });
-    return goneOr(state, command, nowMs) ?? reject(found.why);
+    return endVoidClaimOr(state, command, nowMs) ?? reject(found.why);
   }
   const { claim } = found;
   const { task } = claim;
@@ -39,7 +39,7 @@ export function decideCommit(state: State, command: CommandOf<"commit">, nowMs: 
   if (unproven) return reject(unproven);
   const { job } = task.stage;
   if (outgrows(state, job, command.result)) return outgrown(claim, nowMs);
-  const full = noRoomForResult(state, job, command.result);
+  const full = noMemoryForResult(state, job, command.result);
   if (full) return reject(full);
   return accept({ committed: true, generation: task.generation }, [
     { kind: "committed", task: task.no, token: command.token, result: command.result, at: nowMs },
@@ -82,7 +82,7 @@ export function decideFail(state: State, command: CommandOf<"fail">, nowMs: numb
     const last = endedBy(found.task, command);
     if (last && last.outcome !== "expired" && last.outcome !== "timed-out")
       return accept({ retryInMs: last.retryInMs });
-    return goneOr(state, command, nowMs) ?? reject(found.why);
+    return endVoidClaimOr(state, command, nowMs) ?? reject(found.why);
   }
   const message = shortened(command.message, state.limits.messageLengthMax);
   return failAttempt(state, found.claim, { ...command, message, outcome: "failed", nowMs });
@@ -96,7 +96,7 @@ function shortened(message: string, lengthMax: number): string {
 }
 
 /** The end of a void claim changes only one thing: locks no longer wait for it. */
-function goneOr(state: State, command: Tokened, nowMs: number): Decision | undefined {
+function endVoidClaimOr(state: State, command: Tokened, nowMs: number): Decision | undefined {
   const claim = state.executors.get(command.executor)?.claims.get(command.token);
   if (!claim?.void) return undefined;
   const gone: Event = {
@@ -127,7 +127,7 @@ export function failAttempt(
   const { executor } = claim;
   const { executorFailuresMax, executorDrainMs } = state.limits;
   const isDrained = executor.drained !== undefined && executor.drained.untilMs > nowMs;
-  if (blames(given) && executor.failures + 1 >= executorFailuresMax && !isDrained)
+  if (blamesExecutor(given) && executor.failures + 1 >= executorFailuresMax && !isDrained)
     events.push({
       kind: "executor-drained",
       executor: executor.id,

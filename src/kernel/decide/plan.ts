@@ -9,7 +9,7 @@ import type { Stage, Task } from "#kernel/model/entities.ts";
 import type { Event } from "#kernel/model/event.ts";
 import type { Plan } from "#kernel/model/model.ts";
 import { isJobOver } from "#kernel/apply/moves.ts";
-import { noRoomForMore, noRoomForPlan } from "#kernel/memory/room.ts";
+import { noMemoryForMore, noMemoryForPlan } from "#kernel/memory/free-memory.ts";
 import { reusable } from "#kernel/apply/settle.ts";
 import type { State } from "#kernel/model/state.ts";
 import { wrongPlanReferences, wrongSignalReference } from "#kernel/model/text-reference.ts";
@@ -38,7 +38,7 @@ export function decideRecordPlan(state: State, command: CommandOf<"record-plan">
     return reject({ kind: "invalid", path: "task", why: "the task is not planning, commit a result" });
   if (task.phase === "CANCELLING")
     return accept({ recorded: false, plan: command.plan.kind }, [cancelled(task, command.token, nowMs)]);
-  const full = noRoomForPlan(state, stage.job, command.plan);
+  const full = noMemoryForPlan(state, stage.job, command.plan);
   if (full) return reject(full);
   return accept({ recorded: true, plan: command.plan.kind }, planEvents(state, task, command, nowMs));
 }
@@ -136,7 +136,7 @@ export function decideSignal(state: State, command: CommandOf<"signal">, nowMs: 
   const count = (stage.gate?.signals.length ?? 0) + 1;
   if (count > signalsPerStageMax)
     return reject({ kind: "limit", what: "signals", limit: signalsPerStageMax, got: count });
-  const full = noRoomForMore(state, job, bytesOfSignal(signal), "new");
+  const full = noMemoryForMore(state, job, bytesOfSignal(signal), "new");
   if (full) return reject(full);
   const events: Event[] = [
     // Copied field by field: extra fields of the caller's signal must not get into the log.

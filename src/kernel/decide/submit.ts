@@ -8,7 +8,7 @@ import { displacements } from "#kernel/apply/settle-locks.ts";
 import { isJobOver } from "#kernel/apply/moves.ts";
 import type { Evidence } from "#kernel/model/model.ts";
 import type { Rejection } from "#kernel/model/rejection.ts";
-import { noRoomForJob, noRoomForMore } from "#kernel/memory/room.ts";
+import { noMemoryForJob, noMemoryForMore } from "#kernel/memory/free-memory.ts";
 import type { State } from "#kernel/model/state.ts";
 import { wrongReferences } from "#kernel/model/text-reference.ts";
 import { wrongSubmit } from "./validate.ts";
@@ -32,7 +32,7 @@ export function decideSubmit(state: State, submit: Submit, nowMs: number): Decis
   const merged = mergeTarget(state, submit);
   if (merged) return join(state, merged, submit, { key, keyUntilMs, nowMs });
   if (submit.joinOnly) return reject({ kind: "nothing-to-join", mergeKey: submit.mergeKey ?? "" });
-  const full = noRoomForJob(state, submit);
+  const full = noMemoryForJob(state, submit);
   if (full) return reject(full);
   const unproven =
     submit.reuse &&
@@ -110,7 +110,7 @@ function join(
   if (size >= subscribersMax && !isSubscribed(job, submit))
     return reject({ kind: "limit", what: "subscribers", limit: subscribersMax, got: subscribersMax + 1 });
   const full = isNewSubscriber(job, submit)
-    ? noRoomForMore(state, job, bytesOfSubscriber(submit.subscriber ?? ""), "new")
+    ? noMemoryForMore(state, job, bytesOfSubscriber(submit.subscriber ?? ""), "new")
     : undefined;
   if (full) return reject(full);
   return accept({ job: job.no, created: false, merged: true }, [

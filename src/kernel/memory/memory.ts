@@ -56,13 +56,13 @@ export class Memory {
   /**
    * Whether the tenant may hold this many bytes more. `kind`: "new" work, or "due", which follows from accepted work.
    */
-  hasRoom(tenant: string, bytes: number, kind: "new" | "due"): boolean {
+  fits(tenant: string, bytes: number, kind: "new" | "due"): boolean {
     const max = kind === "new" ? this.bytesMax : this.bytesMax * hardShare;
     return this.heldBy(tenant) + bytes <= max - this.bytes - bytes;
   }
 
   /** The same for things that belong to no tenant, such as executors. */
-  hasRoomForAll(bytes: number): boolean {
+  fitsAll(bytes: number): boolean {
     return this.bytes + bytes <= this.bytesMax * hardShare;
   }
 }

@@ -68,7 +68,7 @@ describe("the work client", () => {
       ok(isRejected(error, "key-reused"));
       equal(
         error.message,
-        `submit: key-reused (the key "k" already belongs to job ${first.jobId}, whose request was another)`,
+        `submit: key-reused (the key "k" already belongs to job ${first.jobId}, which was a different request)`,
       );
       return true;
     });

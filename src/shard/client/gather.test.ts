@@ -4,7 +4,7 @@ import { Fault } from "#base/fault.ts";
 import { settle } from "#base/testing/manual-clock.ts";
 import type { CommandOf } from "#kernel/model/command.ts";
 import { gathering } from "./gather.ts";
-import type { Said, ShardRequest } from "#shard/transport/protocol.ts";
+import type { CommandOutcome, ShardRequest } from "#shard/transport/protocol.ts";
 import { isRejected } from "#shard/work/rejected.ts";
 import type { AskOptions, Router, Settled } from "#shard/router/router.ts";
 
@@ -35,7 +35,7 @@ function scripted(): { readonly router: Router; readonly asked: Asked[] } {
   return { router, asked };
 }
 
-const granted = (leaseMs: number): Said => ({ kind: "reply", stamp, reply: { leaseMs } });
+const granted = (leaseMs: number): CommandOutcome => ({ kind: "reply", stamp, reply: { leaseMs } });
 const tasksOf = (request: ShardRequest | undefined): readonly number[] =>
   request?.kind === "commands"
     ? request.commands.map((command) => (command as CommandOf<"start">).task)
@@ -72,7 +72,7 @@ describe("commands for one shard", () => {
     asked[0]?.answer(granted(1));
     await settle();
     await first;
-    const refused: Said = { kind: "rejected", stamp, rejection: { kind: "task-unknown", task: 3 } };
+    const refused: CommandOutcome = { kind: "rejected", stamp, rejection: { kind: "task-unknown", task: 3 } };
     asked[1]?.answer({ kind: "said", stamp, said: [granted(2), refused] });
     equal((await good).leaseMs, 2);
     await rejects(bad, (error) => isRejected(error, "task-unknown"));

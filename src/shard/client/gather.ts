@@ -7,7 +7,7 @@ import type { ShardId } from "#base/ids.ts";
 import type { Command } from "#kernel/model/command.ts";
 import type { Reply } from "#kernel/model/reply.ts";
 import { replyOf, type AskCommand } from "./ask.ts";
-import type { Said } from "#shard/transport/protocol.ts";
+import type { CommandOutcome } from "#shard/transport/protocol.ts";
 import { RejectedError } from "#shard/work/rejected.ts";
 import type { AskOptions, Router } from "#shard/router/router.ts";
 
@@ -77,7 +77,7 @@ class Gatherer {
     }
   }
 
-  async #ask(shard: ShardId, together: readonly Waiting[]): Promise<readonly (Said | undefined)[]> {
+  async #ask(shard: ShardId, together: readonly Waiting[]): Promise<readonly (CommandOutcome | undefined)[]> {
     const [first] = together;
     if (!first) return [];
     const { command, options } = first;

@@ -8,7 +8,7 @@ import { formatJob, type ShardId } from "#base/ids.ts";
 import type { JobPhase } from "#kernel/model/model.ts";
 import type { JobLine, Query } from "#kernel/read/query.ts";
 import type { JobRow } from "#base/history-rows.ts";
-import { decodeCursor, encodeCursor, newestFirst, type JobsPlace } from "#journal/history/cursor.ts";
+import { decodeCursor, encodeCursor, newestFirst, type JobPosition } from "#journal/history/cursor.ts";
 import type { Directory } from "./directory.ts";
 
 export type JobsQuery = {
@@ -49,7 +49,7 @@ type ListPorts = {
 };
 
 /** Where the last page stopped, and the lowest job numbers it has shown per shard: the next page starts there. */
-type Place = { readonly after?: string; readonly before?: Readonly<Record<string, number>> };
+type PageStart = { readonly after?: string; readonly before?: Readonly<Record<string, number>> };
 
 export const listLimitMax = 1_000;
 const shardsAtOnce = 16;
@@ -71,9 +71,9 @@ export async function listJobs(asked: JobsQuery, ports: ListPorts): Promise<JobP
 }
 
 /** With its sort position in the list. */
-type Found = JobsPlace & { readonly listed: ListedJob };
+type Found = JobPosition & { readonly listed: ListedJob };
 
-async function liveJobs(asked: JobsQuery, limit: number, place: Place, { directory, live }: ListPorts) {
+async function liveJobs(asked: JobsQuery, limit: number, place: PageStart, { directory, live }: ListPorts) {
   const { shards } = await directory.cluster();
   const after = place.after === undefined ? undefined : decodeCursor(place.after);
   const found: Found[] = [];
@@ -102,7 +102,7 @@ async function liveOf(
   shard: ShardId,
   asked: JobsQuery,
   limit: number,
-  place: { readonly after: JobsPlace | undefined; readonly before: number | undefined },
+  place: { readonly after: JobPosition | undefined; readonly before: number | undefined },
   live: ListPorts["live"],
 ): Promise<readonly JobLine[]> {
   const { phase } = asked;
@@ -121,7 +121,12 @@ async function liveOf(
   return found;
 }
 
-async function pastJobs({ tenant, door, phase }: JobsQuery, limit: number, { after }: Place, { directory }: ListPorts) {
+async function pastJobs(
+  { tenant, door, phase }: JobsQuery,
+  limit: number,
+  { after }: PageStart,
+  { directory }: ListPorts,
+) {
   return (await directory.history.jobs({ tenant, door, phase, limit, cursor: after })).jobs;
 }
 
@@ -136,9 +141,9 @@ function remembered({ shard, job, reason: _, ...row }: JobRow): Found {
   return { shard, job, submittedAtMs, listed: { jobId: formatJob(shard, job), live: false, ...row, ...unknown } };
 }
 
-const writePlace = (place: Place): string => Buffer.from(JSON.stringify(place)).toString("base64url");
+const writePlace = (place: PageStart): string => Buffer.from(JSON.stringify(place)).toString("base64url");
 
-function readPlace(cursor: string | undefined): Place {
+function readPlace(cursor: string | undefined): PageStart {
   if (cursor === undefined) return {};
   try {
     const { after, before } = JSON.parse(Buffer.from(cursor, "base64url").toString("utf8")) as Record<string, unknown>;

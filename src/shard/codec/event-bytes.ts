@@ -26,7 +26,7 @@ export class ByteWriter {
   /**
    * Makes sure that this many bytes can be written. Texts and digests call it themselves, with space for a few numbers.
    */
-  room(sizeBytes: number): void {
+  reserve(sizeBytes: number): void {
     if (this.pos + sizeBytes > this.#bytes.length) this.#grow(sizeBytes);
   }
 
@@ -83,7 +83,7 @@ export class ByteWriter {
       return;
     }
     const { length } = value;
-    this.room(length + 64);
+    this.reserve(length + 64);
     if (length === hashLength && this.#hash(value)) return;
     if (length > shortTextMax) return this.#longText(value);
     const start = this.pos;
@@ -103,7 +103,7 @@ export class ByteWriter {
 
   /** A digest as its size plus one and its hash; any other text as 0 and the text. */
   digest(value: string): void {
-    this.room(128);
+    this.reserve(128);
     const start = this.pos;
     const sizeBytes = plainSizeOf(value);
     if (sizeBytes >= 0) {
@@ -148,12 +148,12 @@ export class ByteWriter {
     const sizeBytes = Buffer.byteLength(value, "utf8");
     // A lone surrogate has no UTF-8 form, and every text must be read back exactly.
     if (sizeBytes !== value.length && !value.isWellFormed()) {
-      this.room(2 * value.length + 64);
+      this.reserve(2 * value.length + 64);
       this.varint(value.length * 8 + textKinds.utf16);
       this.pos += this.#bytes.write(value, this.pos, "utf16le");
       return;
     }
-    this.room(sizeBytes + 64);
+    this.reserve(sizeBytes + 64);
     this.varint(sizeBytes * 4 + (sizeBytes === value.length ? textKinds.ascii : textKinds.utf8));
     this.pos += this.#bytes.write(value, this.pos, sizeBytes === value.length ? "latin1" : "utf8");
   }

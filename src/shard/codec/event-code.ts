@@ -85,7 +85,7 @@ export const stepStatuses = [
 export type Shape = Pick<StageSpec, "name" | "needs" | "after" | "failFast" | "mayFail" | "parallelMax">;
 
 /** The values that the next event's differences refer to. */
-export class Before {
+export class PreviousValues {
   at = 0;
   job = 0;
   task = 0;

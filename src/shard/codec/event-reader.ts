@@ -13,7 +13,7 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 export class EventReader {
   readonly #bytes: ByteReader;
   readonly #ofJson: (json: string) => Event;
-  #before = new code.Before();
+  #before = new code.PreviousValues();
 
   /** `ofJson` reads an event that was written as JSON. */
   constructor(payload: Uint8Array, ofJson: (json: string) => Event) {
@@ -35,7 +35,7 @@ export class EventReader {
     const bytes = this.#bytes;
     switch (found) {
       case code.codes.json:
-        this.#before = new code.Before();
+        this.#before = new code.PreviousValues();
         return this.#ofJson(bytes.text());
       case code.codes.submitted:
         return this.#submitted();
@@ -165,7 +165,13 @@ export class EventReader {
     }
     const shape = before.shape ?? bytes.corrupt("a stage that refers to an earlier one, but there is none");
     const template = has(sameTemplate) ? before.template : (before.template = this.#template());
-    return { ...shape, tasks: this.#tasks(template ?? bytes.corrupt("tasks that refer to earlier ones, but there are none"), has(affinity)) };
+    return {
+      ...shape,
+      tasks: this.#tasks(
+        template ?? bytes.corrupt("tasks that refer to earlier ones, but there are none"),
+        has(affinity),
+      ),
+    };
   }
 
   #template(): TaskTemplate {

@@ -12,7 +12,7 @@ import { ByteWriter } from "./event-bytes.ts";
 
 export class EventWriter {
   readonly #bytes = new ByteWriter();
-  #before = new code.Before();
+  #before = new code.PreviousValues();
   #count = 0;
   #error: unknown;
   /** How many events of the batch cannot be encoded. */
@@ -22,13 +22,13 @@ export class EventWriter {
     const bytes = this.#bytes;
     const start = bytes.pos;
     this.#count += 1;
-    bytes.room(128);
+    bytes.reserve(128);
     if (this.#tries(event) && bytes.isSound) return;
     bytes.rewind(start);
-    this.#before = new code.Before();
+    this.#before = new code.PreviousValues();
     try {
       const json = JSON.stringify(event);
-      bytes.room(8);
+      bytes.reserve(8);
       bytes.byte(code.codes.json);
       bytes.text(json);
     } catch (error) {
@@ -41,7 +41,7 @@ export class EventWriter {
   finish(): Uint8Array {
     const isWhole = this.unwritable === 0;
     const payload = this.#bytes.take(code.version, this.#count);
-    this.#before = new code.Before();
+    this.#before = new code.PreviousValues();
     this.#count = 0;
     this.unwritable = 0;
     if (!isWhole) throw this.#error;
@@ -141,7 +141,7 @@ export class EventWriter {
     this.#claim(event);
     bytes.varint(event.steps.length);
     for (const { step, name, status } of event.steps) {
-      bytes.room(16);
+      bytes.reserve(16);
       bytes.varint(step);
       bytes.varint(code.stepStatuses.indexOf(status));
       bytes.text(name);
@@ -172,7 +172,7 @@ export class EventWriter {
     const bytes = this.#bytes;
     bytes.byte(code.codes.forgotten);
     bytes.varint(jobs.length);
-    bytes.room(10 * jobs.length);
+    bytes.reserve(10 * jobs.length);
     let last = 0;
     for (const job of jobs) {
       bytes.signed(job - last);
@@ -226,7 +226,7 @@ export class EventWriter {
     const isSameShape = before.shape !== undefined && sameShape(before.shape, stage);
     const isSameSet = before.template !== undefined && isSameTemplate(before.template, set.template);
     const hasAffinity = set.tasks.some(isChoosy);
-    bytes.room(64);
+    bytes.reserve(64);
     bytes.byte(
       (isSameShape ? bits.sameShape : 0) |
         (isSameSet ? bits.sameTemplate : 0) |
@@ -240,7 +240,7 @@ export class EventWriter {
       bytes.text(stage.name);
       bytes.varint(stage.parallelMax);
       bytes.varint(stage.needs.length);
-      bytes.room(10 * stage.needs.length);
+      bytes.reserve(10 * stage.needs.length);
       for (const need of stage.needs) bytes.varint(need);
     }
     if (!isSameSet) this.#template((before.template = set.template));
@@ -251,7 +251,7 @@ export class EventWriter {
   #template(template: TaskTemplate): void {
     const bytes = this.#bytes;
     const bits = code.templateBits;
-    bytes.room(100);
+    bytes.reserve(100);
     bytes.byte(
       bytes.choice(template.retryOn, "infrastructure", "any", bits.retryAny) |
         bytes.choice(template.effects, "pure", "outside", bits.outside) |
@@ -271,7 +271,7 @@ export class EventWriter {
 
   #tasks({ tasks }: TaskSet, hasAffinity: boolean): void {
     const bytes = this.#bytes;
-    bytes.room(16);
+    bytes.reserve(16);
     bytes.varint(tasks.length);
     for (let i = 0; i < tasks.length; i += 1) {
       const { key, spec, affinity } = tasks[i] as TaskPlan;

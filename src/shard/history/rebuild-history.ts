@@ -188,7 +188,12 @@ class Writer {
     // written.
     const found = await history.cursor(shard);
     if (found !== this.#cursor)
-      throw new Fault("stale", "rebuild history", { shard, why: "another node wrote history at the same time", cursor: this.#cursor, found });
+      throw new Fault("stale", "rebuild history", {
+        shard,
+        why: "another node wrote history at the same time",
+        cursor: this.#cursor,
+        found,
+      });
     await history.record(shard, { epoch, throughSeq }, rows);
     this.#cursor = throughSeq;
     this.written += countRows(rows);

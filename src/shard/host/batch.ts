@@ -5,13 +5,13 @@ import type { Answer } from "#kernel/read/query.ts";
 import type { Rejection } from "#kernel/model/rejection.ts";
 import type { Reply } from "#kernel/model/reply.ts";
 import type { RequestKey } from "#journal/journal.ts";
-import type { Asker } from "./asking.ts";
+import type { Requester } from "./pending-request.ts";
 import type { Stamp } from "#shard/transport/protocol.ts";
 
 /** An answer that is known but must wait until its batch is durable. */
-export type Parked = {
-  readonly asker: Asker;
-  readonly said: Unsaid;
+export type ParkedAnswer = {
+  readonly asker: Requester;
+  readonly said: UnstampedAnswer;
   /** Whether this request itself led to events; if not, it changed nothing. */
   readonly changed: boolean;
   /** One of its events cannot be encoded. */
@@ -19,7 +19,7 @@ export type Parked = {
 };
 
 /** A complete answer except for its stamp, which is set when the answer is sent. */
-export type Unsaid =
+export type UnstampedAnswer =
   | { readonly kind: "reply"; stamp: Stamp; readonly reply: Reply }
   | { readonly kind: "answer"; stamp: Stamp; readonly answer: Answer }
   | { readonly kind: "rejected"; stamp: Stamp; readonly rejection: Rejection };
@@ -32,7 +32,7 @@ export class OpenBatch {
   readonly jobs: (number | undefined)[] = [];
   readonly keys: RequestKey[] = [];
   readonly rows: Rows = noRows();
-  readonly parked: Parked[] = [];
+  readonly parked: ParkedAnswer[] = [];
   /** Run when the batch is closed: the state then equals the log up to this batch. */
   readonly atSeal: ((stamp: Stamp) => void)[] = [];
   /** Run when the batch is durable and may be made known. */
@@ -58,13 +58,13 @@ export type SealedBatch = {
   readonly sealedMono: number;
 } & Pick<OpenBatch, "events" | "jobs" | "keys" | "rows" | "parked" | "atRelease" | "atLoss" | "needsConfirm">;
 
-export function speak({ asker, said }: Parked, stamp: Stamp): void {
+export function sendAnswer({ asker, said }: ParkedAnswer, stamp: Stamp): void {
   said.stamp = stamp;
   asker.settle(said);
 }
 
 /** Rejections that say that something does not exist: only the shard's true owner may send them. */
-export function tellsAbsence(rejection: Rejection): boolean {
+export function saysNotFound(rejection: Rejection): boolean {
   switch (rejection.kind) {
     case "job-unknown":
     case "stage-unknown":

@@ -12,7 +12,7 @@ import type { Clock } from "#base/clock.ts";
 import { isFault } from "#base/fault.ts";
 import type { Batch, Journal } from "#journal/journal.ts";
 import { recordHash } from "#journal/record.ts";
-import { CommitRest, type Gathered } from "./commit-rest.ts";
+import { CommitDelay, type Gathered } from "./commit-delay.ts";
 import type { SealedBatch } from "./batch.ts";
 import type { HostedShard, LossReason } from "./shard.ts";
 import type { StoreClock } from "./kernel-clock.ts";
@@ -46,7 +46,7 @@ export class Committer {
   /** Shards whose open batch has only answers from memory, and shards whose batch needs the journal. */
   readonly #quick = new Set<HostedShard>();
   readonly #dirty = new Set<HostedShard>();
-  readonly #rest: CommitRest;
+  readonly #rest: CommitDelay;
   #scheduled = false;
   /** The append in progress. If all of its shards were given up it is forgotten: it may never return. */
   #round: Set<HostedShard> | undefined;
@@ -54,7 +54,7 @@ export class Committer {
 
   constructor(ports: CommitterPorts) {
     this.#ports = ports;
-    this.#rest = new CommitRest(ports.clock, () => this.#schedule());
+    this.#rest = new CommitDelay(ports.clock, () => this.#schedule());
   }
 
   /** Something was added to the shard's open batch. Requests that arrive in the same turn of the event loop join it. */

@@ -10,8 +10,8 @@ import type { ReadyClass } from "#kernel/ready/ready-queue.ts";
 import type { Rejection } from "#kernel/model/rejection.ts";
 import type { Replies } from "#kernel/model/reply.ts";
 import { step, type Outcome } from "#kernel/step.ts";
-import { type Asker, type Asking, nobody } from "./asking.ts";
-import { tellsAbsence, unstamped, type Unsaid } from "./batch.ts";
+import { type Requester, type PendingRequest, noRequester } from "./pending-request.ts";
+import { saysNotFound, unstamped, type UnstampedAnswer } from "./batch.ts";
 import type { Load } from "./load.ts";
 import type { HostedShard } from "./shard.ts";
 import { weigh } from "./weigh.ts";
@@ -24,7 +24,7 @@ export type DeskPorts = {
   readonly load: Load;
   readonly touch: (shard: HostedShard) => void;
   /** `apply` failed: the shard's memory no longer matches its log. */
-  readonly broke: (shard: HostedShard, command: Command, error: unknown, asker: Asker) => void;
+  readonly broke: (shard: HostedShard, command: Command, error: unknown, asker: Requester) => void;
   readonly overloaded: () => ShardResponse;
   /** A limit is reached: a command is refused for it. */
   readonly refused: (shard: HostedShard, rejection: Rejection) => void;
@@ -37,7 +37,11 @@ export type DeskPorts = {
 export type UnclaimedWork = Pick<ReadyClass, "requires" | "ready"> & { readonly affinity?: string | undefined };
 
 /** For a reserve request that may be held: for how long. */
-export type Hold = { readonly forMs: number; readonly asking: Asking; readonly signal: AbortSignal | undefined };
+export type Hold = {
+  readonly forMs: number;
+  readonly asking: PendingRequest;
+  readonly signal: AbortSignal | undefined;
+};
 
 export class Desk {
   readonly #ports: DeskPorts;
@@ -46,7 +50,7 @@ export class Desk {
     this.#ports = ports;
   }
 
-  execute(shard: HostedShard, command: Command, asker: Asker, hold?: Hold): void {
+  execute(shard: HostedShard, command: Command, asker: Requester, hold?: Hold): void {
     try {
       this.#step(shard, command, asker, hold);
     } catch (error) {
@@ -55,7 +59,7 @@ export class Desk {
     if (shard.state.woken.size > 0) this.#wake(shard);
   }
 
-  query(shard: HostedShard, query: Query, asker: Asker): void {
+  query(shard: HostedShard, query: Query, asker: Requester): void {
     try {
       const outcome = answer(shard.state, query, shard.nowMs());
       if (outcome.ok) this.#park(shard, asker, { kind: "answer", stamp: unstamped, answer: outcome.answer });
@@ -67,21 +71,21 @@ export class Desk {
   }
 
   /** A rejection waits for its batch like any other answer. */
-  reject(shard: HostedShard, asker: Asker, rejection: Rejection): void {
+  reject(shard: HostedShard, asker: Requester, rejection: Rejection): void {
     this.#park(shard, asker, refusal(rejection));
   }
 
   /** Lets time pass, and answers held requests whose time is over. */
   tick(shard: HostedShard, byMono: number): void {
     const mono = this.#ports.clock.monotonicMs();
-    if (shard.tickDueMono <= byMono) this.execute(shard, { kind: "tick" }, nobody);
+    if (shard.tickDueMono <= byMono) this.execute(shard, { kind: "tick" }, noRequester);
     for (const waiter of shard.waiters.expired(mono))
       // The last try: answers that there is no work if none can be granted.
       if (shard.phase !== "gone") this.execute(shard, waiter.command, waiter);
       else waiter.settle(this.#ports.overloaded());
   }
 
-  #step(shard: HostedShard, command: Command, asker: Asker, hold: Hold | undefined): void {
+  #step(shard: HostedShard, command: Command, asker: Requester, hold: Hold | undefined): void {
     const { unwritable } = shard.writer;
     const outcome = this.#decide(shard, command);
     const changed = outcome.changes > 0;
@@ -109,14 +113,14 @@ export class Desk {
     return step(shard.state, command, shard.nowMs(), shard.absorber);
   }
 
-  #park(shard: HostedShard, asker: Asker, said: Unsaid, changed = false, spoilt = false): void {
+  #park(shard: HostedShard, asker: Requester, said: UnstampedAnswer, changed = false, spoilt = false): void {
     if (said.kind === "rejected") this.#noteRefusal(shard, said.rejection);
     shard.open.parked.push({ asker, said, changed, spoilt });
     this.#ports.touch(shard);
   }
 
   #noteRefusal(shard: HostedShard, rejection: Rejection): void {
-    if (tellsAbsence(rejection)) shard.open.needsConfirm = true;
+    if (saysNotFound(rejection)) shard.open.needsConfirm = true;
     if (rejection.kind === "shard-full" || rejection.kind === "queue-full") this.#ports.refused(shard, rejection);
   }
 
@@ -128,7 +132,7 @@ export class Desk {
   #hold(shard: HostedShard, command: CommandOf<"reserve">, { forMs, asking, signal }: Hold): void {
     const { clock, load, overloaded } = this.#ports;
     const weightBytes = weigh(command);
-    const held: Asker = {
+    const held: Requester = {
       settle(response) {
         signal?.removeEventListener("abort", leave);
         load.release(weightBytes);
@@ -188,13 +192,15 @@ export class Desk {
     }
     shard.waiters.remove(waiter);
     const spoilt = shard.writer.unwritable > unwritable;
-    const said: Unsaid = ok ? { kind: "reply", stamp: unstamped, reply: outcome.reply } : refusal(outcome.rejection);
+    const said: UnstampedAnswer = ok
+      ? { kind: "reply", stamp: unstamped, reply: outcome.reply }
+      : refusal(outcome.rejection);
     this.#park(shard, waiter, said, changed, spoilt);
     return true;
   }
 }
 
-const refusal = (rejection: Rejection): Unsaid => ({ kind: "rejected", stamp: unstamped, rejection });
+const refusal = (rejection: Rejection): UnstampedAnswer => ({ kind: "rejected", stamp: unstamped, rejection });
 
 export const broken = (error: unknown): Rejection => ({
   kind: "broken",

@@ -118,7 +118,7 @@ describe("an append that fails", () => {
     equal((await a.ask(submit())).kind, "reply");
   });
 
-  test("unknown outcome, and the tail cannot be read: callers hear "unknown", and the shard is given up", async () => {
+  test('unknown outcome, and the tail cannot be read: callers hear "unknown", and the shard is given up', async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
     a.journal.fail("append", "lost");

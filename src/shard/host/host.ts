@@ -13,8 +13,8 @@ import { Memory } from "#kernel/memory/memory.ts";
 import type { Rejection } from "#kernel/model/rejection.ts";
 import type { Reply } from "#kernel/model/reply.ts";
 import type { Epoch, Journal, NodeId } from "#journal/journal.ts";
-import { Asking, AskingMany, nobody, type Asker } from "./asking.ts";
-import { speak, type SealedBatch } from "./batch.ts";
+import { PendingRequest, PendingCommands, noRequester, type Requester } from "./pending-request.ts";
+import { sendAnswer, type SealedBatch } from "./batch.ts";
 import { Committer } from "./committer.ts";
 import { broken, Desk, type Hold, type UnclaimedWork } from "./desk.ts";
 import { Load } from "./load.ts";
@@ -32,7 +32,7 @@ import { KernelClock, type StoreClock } from "./kernel-clock.ts";
 import type { LargeTexts } from "#shard/texts/large-texts.ts";
 import { isInternal, type ShardRequest, type ShardResponse, type ShardService } from "#shard/transport/protocol.ts";
 import type { WatchMessage, WatchRequest } from "#shard/transport/protocol.ts";
-import { hasTexts } from "#shard/texts/text-places.ts";
+import { hasTexts } from "#shard/texts/text-fields.ts";
 import { WatchMemory } from "#shard/watch/watch-memory.ts";
 import type { DurableEvents } from "#shard/watch/watchers.ts";
 
@@ -184,7 +184,7 @@ export class ShardHost implements ShardService {
       });
       const failed = (): void => reject(new Fault("stale", "take over shard", { shard: hosting.shard }));
       shard.open.atLoss.push(failed);
-      const asker: Asker = {
+      const asker: Requester = {
         settle({ kind }) {
           tookOver = kind === "reply";
           if (!tookOver) failed();
@@ -219,7 +219,7 @@ export class ShardHost implements ShardService {
     if (!shard || request.kind === "take") return resolve(this.#elsewhere(request.shard));
     const weightBytes = weighRequest(request);
     if (signal?.aborted || !this.#load.admit(shard, weightBytes)) return resolve(this.#overloaded());
-    const asking = new Asking(this.#load, shard, weightBytes, resolve);
+    const asking = new PendingRequest(this.#load, shard, weightBytes, resolve);
     switch (request.kind) {
       case "query":
         return this.#desk.query(shard, request.query, asking);
@@ -232,17 +232,17 @@ export class ShardHost implements ShardService {
     }
   }
 
-  #commands(shard: HostedShard, commands: readonly Command[], asking: Asking): void {
+  #commands(shard: HostedShard, commands: readonly Command[], asking: PendingRequest): void {
     const { commandsMax } = this.#settings;
     if (!Array.isArray(commands) || commands.length === 0 || commands.length > commandsMax) {
       const why = `must be a list of 1 to ${commandsMax}`;
       return this.#desk.reject(shard, asking, { kind: "invalid", path: "commands", why });
     }
-    const many = new AskingMany(asking, commands.length);
+    const many = new PendingCommands(asking, commands.length);
     for (let i = 0; i < commands.length; i += 1) this.#command(shard, commands[i] as Command, many.at(i));
   }
 
-  #command(shard: HostedShard, command: Command, asker: Asker, hold?: Hold): void {
+  #command(shard: HostedShard, command: Command, asker: Requester, hold?: Hold): void {
     if (shard.phase !== "serving") return asker.settle(this.#elsewhere(shard.shard));
     try {
       const refusal = this.#refusal(shard, command);
@@ -255,7 +255,8 @@ export class ShardHost implements ShardService {
   }
 
   #refusal(shard: HostedShard, command: Command): Rejection | undefined {
-    if (isInternal(command.kind)) return { kind: "invalid", path: "kind", why: "only the shard's own host may send this command" };
+    if (isInternal(command.kind))
+      return { kind: "invalid", path: "kind", why: "only the shard's own host may send this command" };
     if (this.#poisons.has(command)) return { kind: "broken", why: "the same command broke the shard before" };
     // A submission that only joins adds no work.
     if (command.kind !== "submit" || command.joinOnly) return undefined;
@@ -272,12 +273,12 @@ export class ShardHost implements ShardService {
     if (!shard) return;
     this.#ports.report(`read the spec of a task of shard ${shardId}`, why);
     const message = `its spec is not in the store: ${why instanceof Error ? why.message : String(why)}`;
-    this.#desk.execute(shard, { kind: "fail", executor, task, token, reason: "input-lost", message }, nobody);
+    this.#desk.execute(shard, { kind: "fail", executor, task, token, reason: "input-lost", message }, noRequester);
   }
 
   #release(shard: HostedShard, batch: SealedBatch): void {
     const { stamp, events, jobs, weightBytes } = batch;
-    for (const parked of batch.parked) speak(parked, stamp);
+    for (const parked of batch.parked) sendAnswer(parked, stamp);
     if (batch.payload) {
       shard.watchers.publish({ stamp, events, jobs, sizeBytes: weightBytes });
       for (const observer of this.#observers) observer.durable?.(shard, batch);
@@ -285,7 +286,7 @@ export class ShardHost implements ShardService {
     for (const run of batch.atRelease) run(stamp);
   }
 
-  #broke(shard: HostedShard, command: Command, error: unknown, asker: Asker): void {
+  #broke(shard: HostedShard, command: Command, error: unknown, asker: Requester): void {
     this.#ports.report(`shard ${shard.shard} broke on ${kindOf(command)}: it is rebuilt from its log`, error);
     this.#poisons.add(command);
     asker.settle({ kind: "rejected", stamp: shard.stamp, rejection: broken(error) });

@@ -4,12 +4,12 @@ import { describe, test } from "node:test";
 import { settle } from "#base/testing/manual-clock.ts";
 import type { Command } from "#kernel/model/command.ts";
 import { commit, Rig, submit, type TestNode } from "#shard/testing/host.ts";
-import type { Said, ShardResponse } from "#shard/transport/protocol.ts";
+import type { CommandOutcome, ShardResponse } from "#shard/transport/protocol.ts";
 
 const askMany = (node: TestNode, commands: readonly Command[]): Promise<ShardResponse> =>
   node.node.request({ kind: "commands", shard: 0, commands });
 
-const saidOf = (response: ShardResponse): readonly Said[] => {
+const saidOf = (response: ShardResponse): readonly CommandOutcome[] => {
   if (response.kind !== "said") throw new Error(`not said: ${JSON.stringify(response)}`);
   return response.said;
 };
@@ -72,7 +72,7 @@ describe("many commands in one request", () => {
     equal((await a.ask(submit())).kind, "reply");
   });
 
-  test("are answered "unknown" if the owner loses the shard before they are durable", async () => {
+  test('are answered "unknown" if the owner loses the shard before they are durable', async () => {
     const a = await (await new Rig().node()).serving();
     a.journal.fail("append", "late");
     const asked = askMany(a, [submit(), submit()]);

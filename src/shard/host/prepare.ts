@@ -15,7 +15,7 @@ import { visibleTask } from "#kernel/read/visible.ts";
 import type { Journal, RequestKey } from "#journal/journal.ts";
 import type { HostedShard } from "./shard.ts";
 import type { LargeTexts } from "#shard/texts/large-texts.ts";
-import type { TextCommand } from "#shard/texts/text-places.ts";
+import type { TextCommand } from "#shard/texts/text-fields.ts";
 
 /**
  * Where to look for and pin the blobs that a tenant's results name. `whose` "tenant": only among the tenant's own blobs
@@ -37,8 +37,8 @@ export type PreparePorts = {
 const noEvidence: Evidence = { digests: [], pinnedForMs: 0 };
 
 export class Preparer {
-  readonly #pins = new WeakMap<Pick<BlobStore, "pin">, Turn<readonly Digest[], Evidence>>();
-  readonly #keys = new Map<HostedShard, Turn<string, RequestKey | undefined>>();
+  readonly #pins = new WeakMap<Pick<BlobStore, "pin">, TurnBatch<readonly Digest[], Evidence>>();
+  readonly #keys = new Map<HostedShard, TurnBatch<string, RequestKey | undefined>>();
   readonly #ports: PreparePorts;
 
   constructor(ports: PreparePorts) {
@@ -73,10 +73,10 @@ export class Preparer {
     this.#pinsOf(tenant, command.tenant === undefined ? "any" : "tenant").ask(digests, new EvidentCommit(command, on));
   }
 
-  #pinsOf(tenant: string, whose: "tenant" | "any"): Turn<readonly Digest[], Evidence> {
+  #pinsOf(tenant: string, whose: "tenant" | "any"): TurnBatch<readonly Digest[], Evidence> {
     const blobs = this.#ports.pins(tenant, whose);
     let turn = this.#pins.get(blobs);
-    if (!turn) this.#pins.set(blobs, (turn = new Turn((asked) => this.#pin(blobs, asked))));
+    if (!turn) this.#pins.set(blobs, (turn = new TurnBatch((asked) => this.#pin(blobs, asked))));
     return turn;
   }
 
@@ -127,10 +127,10 @@ export class Preparer {
     return this.#kept(evident);
   }
 
-  #keysOf(shard: HostedShard): Turn<string, RequestKey | undefined> {
+  #keysOf(shard: HostedShard): TurnBatch<string, RequestKey | undefined> {
     let turn = this.#keys.get(shard);
     if (!turn) {
-      turn = new Turn(async (keys) => {
+      turn = new TurnBatch(async (keys) => {
         const found = await this.#ports.journal.findKeys(shard.shard, [...new Set(keys)], shard.nowMs());
         const byKey = new Map(found.map((row) => [row.key, row]));
         return keys.map((key) => byKey.get(key));
@@ -213,10 +213,10 @@ const lettingGo = ({ state, forgets }: HostedShard): string => `${state.keysElse
 /** The kernel's request key in a form that every database can store: without control characters. */
 export const journalKeyOf = (key: string): string => JSON.stringify(key);
 
-type When<A> = { ready(answer: A): void; failed(error: unknown): void };
-export type Prepared = When<Command>;
+type AnswerHandler<A> = { ready(answer: A): void; failed(error: unknown): void };
+export type Prepared = AnswerHandler<Command>;
 
-class EvidentCommit implements When<Evidence> {
+class EvidentCommit implements AnswerHandler<Evidence> {
   readonly #command: CommandOf<"commit">;
   readonly #on: Prepared;
 
@@ -235,16 +235,16 @@ class EvidentCommit implements When<Evidence> {
 }
 
 /** Collects the requests of one turn of the event loop and answers them with one call. */
-class Turn<Q, A> {
+class TurnBatch<Q, A> {
   readonly #answer: (asked: readonly Q[]) => Promise<readonly A[]>;
   #questions: Q[] = [];
-  #askers: When<A>[] = [];
+  #askers: AnswerHandler<A>[] = [];
 
   constructor(answer: (asked: readonly Q[]) => Promise<readonly A[]>) {
     this.#answer = answer;
   }
 
-  ask(question: Q, when: When<A>): void {
+  ask(question: Q, when: AnswerHandler<A>): void {
     this.#questions.push(question);
     this.#askers.push(when);
     if (this.#askers.length === 1) queueMicrotask(() => void this.#run());
@@ -266,5 +266,5 @@ class Turn<Q, A> {
   }
 }
 
-const later = <Q, A>(turn: Turn<Q, A>, question: Q): Promise<A> =>
+const later = <Q, A>(turn: TurnBatch<Q, A>, question: Q): Promise<A> =>
   new Promise((ready, failed) => turn.ask(question, { ready, failed }));

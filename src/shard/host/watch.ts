@@ -78,9 +78,9 @@ function begin(ports: WatchPorts, shard: HostedShard, watcher: Watcher, after: S
   ports.touch(shard);
 }
 
-type Seen = { readonly ok: true; readonly view: JobView } | { readonly ok: false; readonly rejection: Rejection };
+type FirstView = { readonly ok: true; readonly view: JobView } | { readonly ok: false; readonly rejection: Rejection };
 
-function look(shard: HostedShard, { job, tenant }: WatchRequest, tasksMax?: number): Seen {
+function look(shard: HostedShard, { job, tenant }: WatchRequest, tasksMax?: number): FirstView {
   const query = {
     kind: "job",
     job,

@@ -185,7 +185,7 @@ describe("the keeper", () => {
     equal((await b.grants()).length, 4);
   });
 
-  test("a successor reads no other log between its "ready" and the shard's arrival", async () => {
+  test('a successor reads no other log between its "ready" and the shard\'s arrival', async () => {
     const rig = new Rig();
     const a = await (await rig.node("a", { cluster, keeper: { moveEveryMs: 1_000_000 } })).serving(all);
     const long = [submit({ tasks: 5_000 }), submit()]; // in two batches, the first a slice by itself

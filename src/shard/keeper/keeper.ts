@@ -16,7 +16,7 @@ import { Bell } from "./bell.ts";
 import { HandOvers } from "./hand-over.ts";
 import { Holdings, type Holding } from "./holdings.ts";
 import { inParallel } from "./lanes.ts";
-import { patient } from "./patience.ts";
+import { withTimeouts } from "./timeouts.ts";
 import type { KeeperPorts } from "./ports.ts";
 import { ReadAhead } from "./read-ahead.ts";
 import { toTake, toTakeSoon } from "./share.ts";
@@ -54,7 +54,7 @@ export class Keeper {
 
   constructor(given: KeeperPorts) {
     const { clock, settings, node, replay, report } = given;
-    const journal = patient(given.journal, clock, settings.leaseMs);
+    const journal = withTimeouts(given.journal, clock, settings.leaseMs);
     const ports = { ...given, journal };
     this.#ports = ports;
     this.#view = new ClusterView(journal, node, clock, report);

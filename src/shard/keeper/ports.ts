@@ -4,7 +4,7 @@ import type { ShardId } from "#base/ids.ts";
 import type { Random } from "#base/random.ts";
 import type { NodeId, NodeRow } from "#journal/journal.ts";
 import type { Hosting, LossReason } from "#shard/host/shard.ts";
-import type { KeeperJournal } from "./patience.ts";
+import type { KeeperJournal } from "./timeouts.ts";
 import type { Replay } from "./replay.ts";
 import type { KeeperSettings } from "./settings.ts";
 import type { Turns } from "./turns.ts";

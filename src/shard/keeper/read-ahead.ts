@@ -4,7 +4,7 @@ import { Fault, isFault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
 import type { Journal, Seq } from "#journal/journal.ts";
 import type { Replay } from "./replay.ts";
-import type { Place } from "./turns.ts";
+import type { QueuePosition } from "./turns.ts";
 
 export type ReadAheadPorts = {
   readonly clock: Clock;
@@ -21,11 +21,11 @@ const readingMax = 2;
  * "announced": another node says that it will hand the shard over. "taking": it is free, and this node is about to
  * acquire it. "guessed": its owner is late; gives way to the other two.
  */
-export type Reason = "announced" | "taking" | "guessed";
+export type ReadAheadReason = "announced" | "taking" | "guessed";
 
 type Prepared = {
   readonly replay: Promise<Replay>;
-  readonly reason: Reason;
+  readonly reason: ReadAheadReason;
   /** A finished read is dropped after this time; one still in progress is kept. */
   untilMono: number;
 };
@@ -56,7 +56,7 @@ export class ReadAhead {
   }
 
   /** Reads the shard's log to its end, or continues an earlier read. */
-  async prepare(shard: ShardId, reason: Reason, place: Place = "in line"): Promise<void> {
+  async prepare(shard: ShardId, reason: ReadAheadReason, place: QueuePosition = "in line"): Promise<void> {
     this.#tidy();
     const before = this.#prepared.get(shard);
     if (!before && reason !== "taking") this.#makeRoom(shard);
@@ -103,7 +103,7 @@ export class ReadAhead {
     this.#prepared.delete(guessed);
   }
 
-  async #readToTail(shard: ShardId, before: Promise<Replay> | undefined, place: Place): Promise<Replay> {
+  async #readToTail(shard: ShardId, before: Promise<Replay> | undefined, place: QueuePosition): Promise<Replay> {
     const known = await before?.catch(() => undefined);
     // The other readers may be paused for this very one, which goes first.
     while (place === "in line" && this.#reading >= readingMax)
@@ -123,7 +123,7 @@ export class ReadAhead {
 }
 
 /** False if the log was trimmed in the meantime: start again from a newer snapshot. */
-async function isReadTo(replay: Replay, seq: Seq, place: Place): Promise<boolean> {
+async function isReadTo(replay: Replay, seq: Seq, place: QueuePosition): Promise<boolean> {
   try {
     await replay.readTo(seq, place);
     return true;

@@ -14,9 +14,9 @@ import { createState, type State } from "#kernel/model/state.ts";
 import type { Journal, LogRecord, Seq } from "#journal/journal.ts";
 import { decodeEvents, weightOf } from "#shard/codec/codec.ts";
 import { decodeTexts } from "#shard/codec/snapshot.ts";
-import type { Place, Slice, Turns } from "./turns.ts";
+import type { QueuePosition, Slice, Turns } from "./turns.ts";
 import type { LargeTexts } from "#shard/texts/large-texts.ts";
-import { mapEvents, type MapText } from "#shard/texts/text-places.ts";
+import { mapEvents, type MapText } from "#shard/texts/text-fields.ts";
 import type { DurableEvents } from "#shard/watch/watchers.ts";
 
 export type ReplayPorts = {
@@ -84,7 +84,7 @@ export class Replay {
   }
 
   /** Reads on to batch `seq`, which the journal says exists. */
-  async readTo(seq: Seq, place: Place = "in line"): Promise<void> {
+  async readTo(seq: Seq, place: QueuePosition = "in line"): Promise<void> {
     const { shard } = this;
     if (seq < this.seq) throw new Fault("corrupt", "replay", { shard, why: "the log ends before the snapshot", seq });
     if (seq === this.seq) return;

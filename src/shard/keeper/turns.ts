@@ -67,11 +67,11 @@ export class Slice {
   }
 
   /** Resolves when the next slice may begin: in queue order, or at once for a log that others wait for. */
-  async next(place: Place): Promise<void> {
+  async next(place: QueuePosition): Promise<void> {
     this.#bytes = 0;
     this.#ms = 0;
     await (place === "in line" ? this.#turns.next() : this.#clock.sleep(0));
   }
 }
 
-export type Place = "in line" | "first";
+export type QueuePosition = "in line" | "first";

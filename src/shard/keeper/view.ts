@@ -2,7 +2,7 @@
 import type { Clock } from "#base/clock.ts";
 import type { ShardId } from "#base/ids.ts";
 import type { NodeId, NodeSeen, Ownership } from "#journal/journal.ts";
-import type { KeeperJournal } from "./patience.ts";
+import type { KeeperJournal } from "./timeouts.ts";
 import type { Standing } from "./share.ts";
 
 const raiseEvery = 8;

@@ -174,7 +174,7 @@ describe("the shard's owner publishes committed results", () => {
     equal(await phaseOf(a, 1), "SUCCEEDED");
   });
 
-  test("U2: if the log could not record "done", recording is retried, publishing is not", async () => {
+  test('U2: if the log could not record "done", recording is retried, publishing is not', async () => {
     const rig = new Rig();
     const board = new Board();
     const a = await (await rig.node("a", { publisher: board.publisher })).serving();

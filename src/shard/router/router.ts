@@ -140,7 +140,7 @@ class OwnerRouter implements Router {
     });
   }
 
-  async #try(request: ShardRequest, untilMs: number, signal: AbortSignal | undefined): Promise<Tried> {
+  async #try(request: ShardRequest, untilMs: number, signal: AbortSignal | undefined): Promise<TryResult> {
     const { clock } = this.#ports;
     const { doubtMs } = this.#options;
     const { shard } = request;
@@ -188,7 +188,7 @@ class OwnerRouter implements Router {
     return transport.request(to, request, limited.signal);
   }
 
-  #judge(shard: ShardId, to: Address, response: ShardResponse, asOf: Stamp | undefined): Tried {
+  #judge(shard: ShardId, to: Address, response: ShardResponse, asOf: Stamp | undefined): TryResult {
     switch (response.kind) {
       case "not-owner":
         return { to, again: "not the owner", hinted: this.#owners.correct(shard, to, response.hint) };
@@ -221,7 +221,7 @@ export const isOlder = (a: Stamp, b: Stamp): boolean => a.epoch < b.epoch || (a.
 export const isWorthRetrying = ({ code }: Fault): boolean =>
   code === "unavailable" || code === "unknown-outcome" || code === "exhausted" || code === "stale";
 
-type Tried = {
+type TryResult = {
   readonly to: Address;
   readonly settled?: Settled;
   /** Why it has to be tried again. */
@@ -239,12 +239,12 @@ export function nameOf(request: ShardRequest): string {
 }
 
 class TryLog {
-  #last: Tried | undefined;
+  #last: TryResult | undefined;
   #asked = new Set<Address>();
   #unknown = false;
   size = 0;
 
-  add(tried: Tried): void {
+  add(tried: TryResult): void {
     this.size += 1;
     this.#last = tried;
     this.#unknown ||= tried.unknown ?? false;

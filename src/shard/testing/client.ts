@@ -13,7 +13,7 @@ import type { Cluster, Ownership } from "#journal/journal.ts";
 import { createClient, type WorkClient } from "#shard/client/client.ts";
 import type { Directory } from "#shard/client/directory.ts";
 import type {
-  Said,
+  CommandOutcome,
   ShardRequest,
   ShardResponse,
   ShardService,
@@ -99,7 +99,7 @@ export class TestShard implements ShardService {
     return { epoch: 1, seq: this.#seq };
   }
 
-  #do(command: Command): Said {
+  #do(command: Command): CommandOutcome {
     // A host vouches for blobs; here every blob is assumed to exist.
     const evident =
       command.kind === "commit"

@@ -5,7 +5,7 @@ import type * as model from "#kernel/model/model.ts";
 import type { Answers, JobView, Query, TaskView, Why } from "#kernel/read/query.ts";
 import type { Rejection, RejectionKind } from "#kernel/model/rejection.ts";
 import type { Replies } from "#kernel/model/reply.ts";
-import type { Said, ShardRequest, ShardResponse } from "#shard/transport/protocol.ts";
+import type { CommandOutcome, ShardRequest, ShardResponse } from "#shard/transport/protocol.ts";
 import type { ClientKind } from "#shard/work/commands.ts";
 import { rejectionTable } from "#shard/work/rejections.ts";
 import {
@@ -258,7 +258,7 @@ export const clientKinds = Object.keys(commandBodies) as ClientKind[];
 export const queryKinds = Object.keys(queryBodies) as QueryKind[];
 export const commandOf = (kind: ClientKind) =>
   (commandBodies[kind] as Arbitrary<object>).map((body) => ({ kind, ...body }) as CommandOf<ClientKind>);
-export const replyTo = (kind: ClientKind): Arbitrary<Said> =>
+export const replyTo = (kind: ClientKind): Arbitrary<CommandOutcome> =>
   fc.oneof(
     { arbitrary: record({ kind: fc.constant("reply" as const), stamp, reply: replies[kind] }), weight: 3 },
     rejected,

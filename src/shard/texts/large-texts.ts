@@ -9,7 +9,7 @@ import type { BlobStore } from "#blobs/store.ts";
 import { wholeBlob } from "#blobs/whole-blob.ts";
 import type { Submit } from "#kernel/model/command.ts";
 import { digestReferredTo, isReference, referenceTo } from "#kernel/model/text-reference.ts";
-import { mapCommand, type MapText, type TextCommand } from "./text-places.ts";
+import { mapCommand, type MapText, type TextCommand } from "./text-fields.ts";
 
 export type LargeTextsPorts = {
   readonly blobs: BlobStore;

@@ -5,8 +5,8 @@ import type { Grant } from "#kernel/model/model.ts";
 import type { Replies } from "#kernel/model/reply.ts";
 import { digestReferredTo } from "#kernel/model/text-reference.ts";
 import type { LargeTexts } from "./large-texts.ts";
-import type { Said, ShardRequest, ShardResponse, WatchMessage } from "#shard/transport/protocol.ts";
-import { mapAnswer, mapGrants, mapMessage } from "./text-places.ts";
+import type { CommandOutcome, ShardRequest, ShardResponse, WatchMessage } from "#shard/transport/protocol.ts";
+import { mapAnswer, mapGrants, mapMessage } from "./text-fields.ts";
 
 /** A claim that was granted, but whose input cannot be read. */
 export type LostInput = {
@@ -67,12 +67,12 @@ export class WholeTexts {
     commands: readonly Command[],
     response: Extract<ShardResponse, { kind: "said" }>,
   ): Promise<ShardResponse> {
-    const said: Said[] = [];
+    const said: CommandOutcome[] = [];
     for (const [i, one] of response.said.entries()) said.push(await this.#said(shard, commands[i] as Command, one));
     return { ...response, said };
   }
 
-  #said(shard: ShardId, command: Command, said: Said): Said | Promise<Said> {
+  #said(shard: ShardId, command: Command, said: CommandOutcome): CommandOutcome | Promise<CommandOutcome> {
     if (!isReserve(command) || said.kind !== "reply") return said;
     const { grants } = said.reply as Replies["reserve"];
     if (!grants.some(({ spec }) => digestReferredTo(spec) !== undefined)) return said;

@@ -31,14 +31,14 @@ export type WorkServing<P> = {
 export type Narrow<P> = {
   request(principal: P, request: ShardRequest): ShardRequest;
   /** Lookups that must be made before the request is passed on. */
-  first(principal: P, request: ShardRequest): readonly First[];
+  first(principal: P, request: ShardRequest): readonly Lookup[];
   watch(principal: P, request: WatchRequest): WatchRequest;
   /** Throws if the caller may not see which node owns which shard. */
   map(principal: P): void;
 };
 
 /** `check` throws if the caller may not do this to what was found. */
-export type First = { readonly request: ShardRequest; readonly check: (answer: Answer) => void };
+export type Lookup = { readonly request: ShardRequest; readonly check: (answer: Answer) => void };
 
 export function serveWork<P>(server: GrpcServer<P>, serving: WorkServing<P>): void {
   for (const call of workCalls) {
@@ -76,11 +76,11 @@ function handlerOf<P>(work: WorkCall, serving: WorkServing<P>): AnyHandler<P> {
   };
 }
 
-const nothing: readonly First[] = [];
+const nothing: readonly Lookup[] = [];
 
 /** If nothing is found, the request itself is refused later; if the lookup fails, the request is not passed on. */
 async function inTurn(
-  first: readonly First[],
+  first: readonly Lookup[],
   request: ShardRequest,
   service: ShardService,
   signal: AbortSignal,

@@ -123,7 +123,7 @@ test("lookups come before the request, and it reaches the shard only if they pas
   await opened.close();
 });
 
-test("rejections and "not done" answers arrive unchanged", async () => {
+test('rejections and "not done" answers arrive unchanged', async () => {
   const opened = await listening({
     service: service({
       request: async ({ shard }) =>

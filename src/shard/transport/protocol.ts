@@ -42,15 +42,15 @@ export type ShardRequest =
   | { readonly kind: "take"; readonly shard: ShardId; readonly when: "prepare" | "now" };
 
 /** The outcome of one command. */
-export type Said =
+export type CommandOutcome =
   | { readonly kind: "reply"; readonly stamp: Stamp; readonly reply: Reply }
   | { readonly kind: "rejected"; readonly stamp: Stamp; readonly rejection: Rejection };
 
 export type ShardResponse =
-  | Said
+  | CommandOutcome
   | { readonly kind: "answer"; readonly stamp: Stamp; readonly answer: Answer }
   /** The outcomes of several commands, one for each; with the oldest stamp of them. */
-  | { readonly kind: "said"; readonly stamp: Stamp; readonly said: readonly Said[] }
+  | { readonly kind: "said"; readonly stamp: Stamp; readonly said: readonly CommandOutcome[] }
   /** Ask another node: `hint` is where this node believes the owner to be. Nothing was done. */
   | { readonly kind: "not-owner"; readonly shard: ShardId; readonly hint: string | undefined }
   /** Nothing was done; try again after the time. */

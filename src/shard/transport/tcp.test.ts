@@ -209,7 +209,7 @@ test("a socket file left by a crash is replaced; one in use is not", async () =>
     const living = make();
     await living.listen(service({}));
     equal((await stat(path)).mode & 0o777, 0o600);
-    await rejects(make().listen(service({})), /somebody listens there/);
+    await rejects(make().listen(service({})), /another process listens there/);
     await living.close();
   } finally {
     await rm(folder, { recursive: true });

@@ -1,7 +1,7 @@
 import { deepEqual } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { ManualClock } from "#base/testing/manual-clock.ts";
-import { ReadyDesk, type ReadyShard, type Room } from "./ready-desk.ts";
+import { ReadyDesk, type ReadyShard, type FreeSlots } from "./ready-desk.ts";
 import { testCluster } from "#shard/testing/client.ts";
 import type { Order } from "#shard/client/client.ts";
 
@@ -51,7 +51,7 @@ async function scene() {
   const told: string[] = [];
   const never = new AbortController().signal;
   const wait = (executor: string, free: number, offers: readonly string[] = [], signal = never): void => {
-    const room: Room = { executor, offers, free };
+    const room: FreeSlots = { executor, offers, free };
     const note = (ready: readonly ReadyShard[]): void => void told.push(`${executor} ${ready.map(([s]) => s).join()}`);
     void desk.wait(room, 1_000, signal).then(note);
   };

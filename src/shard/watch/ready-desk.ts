@@ -11,7 +11,7 @@ import type { State } from "#kernel/model/state.ts";
 import type { UnclaimedWork } from "#shard/host/desk.ts";
 
 /** A worker, what it offers, and how many more attempts it can run. */
-export type Room = { readonly executor: string; readonly offers: readonly string[]; readonly free: number };
+export type FreeSlots = { readonly executor: string; readonly offers: readonly string[]; readonly free: number };
 
 /** A shard with work for the worker, and the weights of the tenants that have some. */
 export type ReadyShard = readonly [shard: ShardId, weight: number];
@@ -26,7 +26,11 @@ const waitMsMax = 60_000;
 /** How long the workers that were told have to claim, before others are told as well. */
 const againMs = 30;
 
-type Waiter = { readonly room: Room; readonly offers: ReadonlySet<string>; tell(ready: readonly ReadyShard[]): void };
+type Waiter = {
+  readonly room: FreeSlots;
+  readonly offers: ReadonlySet<string>;
+  tell(ready: readonly ReadyShard[]): void;
+};
 
 export class ReadyDesk {
   readonly #ports: ReadyPorts;
@@ -41,7 +45,7 @@ export class ReadyDesk {
    * The shards with work for the worker: at once if there are some, else as soon as there are, or none when the time is
    * up.
    */
-  wait(room: Room, waitMs: number, signal: AbortSignal): Promise<readonly ReadyShard[]> {
+  wait(room: FreeSlots, waitMs: number, signal: AbortSignal): Promise<readonly ReadyShard[]> {
     const offers = room.offers.toSorted();
     const now = this.#readyFor(offers);
     if (now.length > 0 || waitMs <= 0 || signal.aborted || this.#waiters.size >= waitersMax)

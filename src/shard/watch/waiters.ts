@@ -3,16 +3,16 @@
  * labels form a group; groups, and the executors within them, take turns. An executor near the work goes first.
  */
 import type { CommandOf } from "#kernel/model/command.ts";
-import type { Asker } from "#shard/host/asking.ts";
+import type { Requester } from "#shard/host/pending-request.ts";
 import type { ShardResponse } from "#shard/transport/protocol.ts";
 
 type Reserve = CommandOf<"reserve">;
 
 /** One request, though it may have arrived more than once: all senders get the same answer. */
-export class Waiter implements Asker {
+export class Waiter implements Requester {
   readonly command: Reserve;
   readonly group: Group;
-  readonly askers: Asker[] = [];
+  readonly askers: Requester[] = [];
   untilMono = Number.NEGATIVE_INFINITY;
 
   constructor(command: Reserve, group: Group) {
@@ -48,7 +48,7 @@ export class Waiters {
   }
 
   /** False when there are too many. */
-  add(command: Reserve, asker: Asker, untilMono: number): boolean {
+  add(command: Reserve, asker: Requester, untilMono: number): boolean {
     let waiter = this.#byNonce.get(nonceOf(command));
     if (!waiter) {
       if (this.size >= this.#max) return false;
@@ -67,7 +67,7 @@ export class Waiters {
   }
 
   /** A sender has disconnected; when the last one has, the request is withdrawn. */
-  leave(command: Reserve, asker: Asker): boolean {
+  leave(command: Reserve, asker: Requester): boolean {
     const waiter = this.#byNonce.get(nonceOf(command));
     const at = waiter?.askers.indexOf(asker) ?? -1;
     if (!waiter || at === -1) return false;

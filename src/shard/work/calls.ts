@@ -12,12 +12,18 @@ import type { Method } from "#wire/message.ts";
 import type * as commands from "#wire/generated/millrace/work/v1/commands.ts";
 import type { TakeRequest, TakeResponse } from "#wire/generated/millrace/work/v1/queries.ts";
 import { Peer, Work } from "#wire/generated/millrace/work/v1/work.ts";
-import { isInternal, type Said, type ShardRequest, type ShardResponse, type Stamp } from "#shard/transport/protocol.ts";
+import {
+  isInternal,
+  type CommandOutcome,
+  type ShardRequest,
+  type ShardResponse,
+  type Stamp,
+} from "#shard/transport/protocol.ts";
 import { commandTable, type ClientKind, type FieldOf } from "./commands.ts";
 import { queryTable, type QueryKind } from "./queries.ts";
 import { responseOfStatus, statusOfNotDone, statusOfRejection, type Status } from "./rejections.ts";
 import { readStamp, replyTable } from "./replies.ts";
-import { each, refuse, within } from "./words.ts";
+import { each, refuse, within } from "./enums.ts";
 
 /** One method of the protocol that concerns a shard, for servers and clients alike. */
 export type WorkCall = {
@@ -97,12 +103,12 @@ function commandCall(kind: ClientKind): WorkCall {
   };
 }
 
-const writeReply = (kind: ClientKind, { stamp, reply }: Extract<Said, { kind: "reply" }>): Unknown => ({
+const writeReply = (kind: ClientKind, { stamp, reply }: Extract<CommandOutcome, { kind: "reply" }>): Unknown => ({
   ...repliesOf(kind).write(reply),
   stamp,
 });
 
-const readReply = (kind: ClientKind, message: unknown): Said => ({
+const readReply = (kind: ClientKind, message: unknown): CommandOutcome => ({
   kind: "reply",
   stamp: stampOf(message),
   reply: repliesOf(kind).read(message) as Replies[ClientKind],
@@ -175,7 +181,7 @@ export function readCommand(shard: number, { command }: commands.Command): Comma
   return { kind, ...within(command.kind, () => entryOf(kind).read(command.value)) } as Command;
 }
 
-function readOutcome(asked: Command, { outcome }: commands.Outcome): Said {
+function readOutcome(asked: Command, { outcome }: commands.Outcome): CommandOutcome {
   const kind = clientKind(asked);
   if (outcome?.kind === "refused") {
     const response = responseOfStatus(outcome.value);

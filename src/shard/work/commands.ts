@@ -9,7 +9,7 @@ import { Admin, Peer, Work } from "#wire/generated/millrace/work/v1/work.ts";
 import type { internalKinds } from "#shard/transport/protocol.ts";
 import { startOf } from "./plain/claims.ts";
 import { readPlan, readResult, readReuse, readStages, readSteps, writePlan, writeStage, writeSteps } from "./model.ts";
-import { each, failReasons, must, noSuch, readPart } from "./words.ts";
+import { each, failReasons, must, noSuch, readPart } from "./enums.ts";
 
 /** Commands that may come from outside. */
 export type ClientKind = Exclude<CommandKind, (typeof internalKinds)[number]>;

@@ -5,7 +5,7 @@ import type * as wire from "#wire/generated/millrace/work/v1/queries.ts";
 import { Work } from "#wire/generated/millrace/work/v1/work.ts";
 import { given } from "./commands.ts";
 import * as views from "./views.ts";
-import { each, readPart } from "./words.ts";
+import { each, readPart } from "./enums.ts";
 
 export type QueryKind = Query["kind"];
 type QueryOf<K extends QueryKind> = Extract<Query, { kind: K }>;

@@ -3,7 +3,7 @@ import type { Replies } from "#kernel/model/reply.ts";
 import type { Stamp } from "#shard/transport/protocol.ts";
 import type { ClientKind, ResponseOf } from "./commands.ts";
 import { readGrant, writeGrant } from "./model.ts";
-import { jobPhases, noSuch, planKinds } from "./words.ts";
+import { jobPhases, noSuch, planKinds } from "./enums.ts";
 
 type Entry<K extends ClientKind> = {
   /** The sender adds the stamp. */

@@ -2,7 +2,7 @@
 import type * as kernel from "#kernel/read/query.ts";
 import type * as wire from "#wire/generated/millrace/work/v1/view.ts";
 import { readResult, readSteps, writeSteps } from "./model.ts";
-import { each, failReasons, jobPhases, noSuch, refuse, stagePhases, taskPhases } from "./words.ts";
+import { each, failReasons, jobPhases, noSuch, refuse, stagePhases, taskPhases } from "./enums.ts";
 
 export const writeTask = (task: kernel.TaskView): wire.TaskView => ({
   ...task,

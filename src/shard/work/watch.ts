@@ -9,7 +9,7 @@ import { given } from "./commands.ts";
 import { statusOfRejection, type Status } from "./rejections.ts";
 import { readStamp } from "./replies.ts";
 import { readJob, writeJob } from "./views.ts";
-import { each, readPart, refuse } from "./words.ts";
+import { each, readPart, refuse } from "./enums.ts";
 
 export const writeWatch = (request: WatchRequest): wire.WatchRequest => request;
 

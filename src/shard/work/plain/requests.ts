@@ -11,11 +11,11 @@ import type { Reader } from "#wire/reader.ts";
 import type { ShardRequest } from "#shard/transport/protocol.ts";
 import { readCommand, type WorkCall } from "#shard/work/calls.ts";
 import { commandTable, type ClientKind } from "#shard/work/commands.ts";
-import { readCommit, readRenew, readReport, readReserve, readStart, type Beside } from "./claims.ts";
+import { readCommit, readRenew, readReport, readReserve, readStart, type RequestFields } from "./claims.ts";
 import { readSubmit } from "./submit.ts";
 import { unusual } from "#shard/work/unusual.ts";
 
-type ReadPlain = (from: Reader, end: number, beside: Beside) => Command;
+type ReadPlain = (from: Reader, end: number, beside: RequestFields) => Command;
 
 const plainKinds: Readonly<Partial<Record<ClientKind, ReadPlain>>> = {
   submit: readSubmit,
@@ -80,7 +80,7 @@ const plainRequests: ReadonlyMap<string, ReadRequest> = new Map([
 
 function commandRequest(read: ReadPlain): ReadRequest {
   return (from, end) => {
-    const beside: Beside = { shard: 0, waitMs: undefined };
+    const beside: RequestFields = { shard: 0, waitMs: undefined };
     const command = read(from, end, beside);
     const { shard, waitMs } = beside;
     if (shard < 0) return unusual();
@@ -90,7 +90,7 @@ function commandRequest(read: ReadPlain): ReadRequest {
 
 function readBatch(from: Reader, end: number): ShardRequest {
   const commands: Command[] = [];
-  const beside: Beside = { shard: 0, waitMs: undefined };
+  const beside: RequestFields = { shard: 0, waitMs: undefined };
   let shard = 0;
   while (from.pos < end) {
     const tag = from.tag();
@@ -105,7 +105,7 @@ function readBatch(from: Reader, end: number): ShardRequest {
 }
 
 /** One command of a batch. It may repeat the batch's shard; the caller, which knows the shard, checks that. */
-function readOne(from: Reader, end: number, beside: Beside): Command {
+function readOne(from: Reader, end: number, beside: RequestFields): Command {
   const start = from.pos;
   const read = start < end ? plainTags[from.tag()] : undefined;
   if (read === undefined) {

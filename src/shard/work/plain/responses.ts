@@ -8,12 +8,12 @@ import { Status } from "#wire/generated/google/rpc/status.ts";
 import { Stamp as StampMessage } from "#wire/generated/millrace/work/v1/model.ts";
 import type { Message } from "#wire/message.ts";
 import type { Writer } from "#wire/writer.ts";
-import type { Said, ShardRequest, ShardResponse, Stamp } from "#shard/transport/protocol.ts";
+import type { CommandOutcome, ShardRequest, ShardResponse, Stamp } from "#shard/transport/protocol.ts";
 import type { WorkCall } from "#shard/work/calls.ts";
 import { commandTable, type ClientKind } from "#shard/work/commands.ts";
 import { statusOfRejection } from "#shard/work/rejections.ts";
 import { replyTable } from "#shard/work/replies.ts";
-import { effects } from "#shard/work/words.ts";
+import { effects } from "#shard/work/enums.ts";
 
 /** What the server writes for the call: the shard's response, or a generated message. */
 export const responseMessage = ({ method: { response } }: WorkCall): Message<unknown> => ({
@@ -31,7 +31,7 @@ abstract class PlainAnswer {
   abstract write(to: Writer): void;
 }
 
-type Reply = Extract<Said, { kind: "reply" }>;
+type Reply = Extract<CommandOutcome, { kind: "reply" }>;
 
 class ReplyAnswer extends PlainAnswer {
   readonly #kind: ClientKind;
@@ -67,7 +67,7 @@ class BatchAnswer extends PlainAnswer {
     let refused = 0;
     writeStamp(stamp, to);
     for (let i = 0; i < said.length; i += 1) {
-      const one = said[i] as Said;
+      const one = said[i] as CommandOutcome;
       const start = to.open(18);
       if (one.kind === "reply") writeOutcome(commands[i]?.kind as ClientKind, one, to);
       else writeRefused(this.#refusals[refused++] as Status, to);
@@ -78,7 +78,7 @@ class BatchAnswer extends PlainAnswer {
 
 const none: readonly Status[] = [];
 
-function refusalsOf(shard: number, said: readonly Said[]): readonly Status[] {
+function refusalsOf(shard: number, said: readonly CommandOutcome[]): readonly Status[] {
   let refusals: Status[] | undefined;
   for (const one of said)
     if (one.kind === "rejected") (refusals ??= []).push(statusOfRejection(shard, one.rejection, one.stamp));

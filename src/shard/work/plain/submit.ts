@@ -8,15 +8,15 @@ import * as wire from "#wire/generated/millrace/work/v1/model.ts";
 import type { Message } from "#wire/message.ts";
 import type { Reader } from "#wire/reader.ts";
 import { readReuse } from "#shard/work/model.ts";
-import type { Beside } from "./claims.ts";
+import type { RequestFields } from "./claims.ts";
 import { knownTexts, readTemplate } from "./template.ts";
 import { added, nothing } from "#base/short-list.ts";
 import { unusual } from "#shard/work/unusual.ts";
-import { afters } from "#shard/work/words.ts";
+import { afters } from "#shard/work/enums.ts";
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
-export function readSubmit(from: Reader, end: number, beside: Beside): Submit {
+export function readSubmit(from: Reader, end: number, beside: RequestFields): Submit {
   let stages: readonly StageSpec[] = nothing;
   let more: More | undefined;
   let requestKey: string | undefined;

@@ -10,7 +10,7 @@ import { KnownTexts } from "#wire/known-texts.ts";
 import type { Reader } from "#wire/reader.ts";
 import { added, nothing } from "#base/short-list.ts";
 import { unusual } from "#shard/work/unusual.ts";
-import { effects, retryOns } from "#shard/work/words.ts";
+import { effects, retryOns } from "#shard/work/enums.ts";
 
 const places = 256;
 const bytesMax = 1_024;

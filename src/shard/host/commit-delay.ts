@@ -16,7 +16,7 @@ const recordsEnough = 32;
 /** Contents of the next append: records, and the callers that wait for it to return. */
 export type Gathered = { readonly records: number; readonly waiting: number };
 
-export class CommitRest {
+export class CommitDelay {
   readonly #clock: Clock;
   /** Called when the pause is over and something may be waiting. */
   readonly #over: () => void;

@@ -1,15 +1,15 @@
 /** Callers that wait for a shard's answer. */
 import type { Load } from "./load.ts";
 import type { HostedShard } from "./shard.ts";
-import type { Said, ShardResponse } from "#shard/transport/protocol.ts";
+import type { CommandOutcome, ShardResponse } from "#shard/transport/protocol.ts";
 
-export type Asker = { settle(response: ShardResponse): void };
+export type Requester = { settle(response: ShardResponse): void };
 
 /** For commands of the host itself: the answer is discarded. */
-export const nobody: Asker = { settle() {} };
+export const noRequester: Requester = { settle() {} };
 
 /** One accepted request, counted until it is answered. A single object, because there may be 100,000 a second. */
-export class Asking implements Asker {
+export class PendingRequest implements Requester {
   readonly #load: Load;
   readonly #shard: HostedShard;
   readonly #weightBytes: number;
@@ -39,18 +39,18 @@ export class Asking implements Asker {
  * Several commands in one request: answered when each of them is, or with the first answer that is neither reply nor
  * rejection.
  */
-export class AskingMany {
-  readonly #asking: Asker;
-  readonly #said: (Said | undefined)[];
+export class PendingCommands {
+  readonly #asking: Requester;
+  readonly #said: (CommandOutcome | undefined)[];
   #left: number;
 
-  constructor(asking: Asker, count: number) {
+  constructor(asking: Requester, count: number) {
     this.#asking = asking;
     this.#said = Array.from({ length: count });
     this.#left = count;
   }
 
-  at(index: number): Asker {
+  at(index: number): Requester {
     return new OneOfMany(this, index);
   }
 
@@ -64,17 +64,17 @@ export class AskingMany {
     this.#said[index] = response;
     this.#left -= 1;
     if (this.#left > 0) return;
-    const said = this.#said as Said[];
+    const said = this.#said as CommandOutcome[];
     const oldest = said.reduce((least, { stamp }) => (stamp.seq < least.seq ? stamp : least), response.stamp);
     this.#asking.settle({ kind: "said", stamp: oldest, said });
   }
 }
 
-class OneOfMany implements Asker {
-  readonly #many: AskingMany;
+class OneOfMany implements Requester {
+  readonly #many: PendingCommands;
   readonly #index: number;
 
-  constructor(many: AskingMany, index: number) {
+  constructor(many: PendingCommands, index: number) {
     this.#many = many;
     this.#index = index;
   }

@@ -13,7 +13,7 @@ import {
   bytesOfTemplate,
 } from "./weigh.ts";
 
-export function noRoomForJob(state: State, submit: Submit): Rejection | undefined {
+export function noMemoryForJob(state: State, submit: Submit): Rejection | undefined {
   const { limits, memory } = state;
   const { retryAfterMs } = limits;
   let tasks = 0;
@@ -30,7 +30,7 @@ export function noRoomForJob(state: State, submit: Submit): Rejection | undefine
   const bytes = bytesOfSubmit(submit);
   if (bytes > memory.jobBytesMax)
     return { kind: "limit", what: "memory of a job", limit: memory.jobBytesMax, got: bytes };
-  if (!memory.hasRoom(submit.tenant, bytes, "new")) return outOfMemory(state, submit.tenant);
+  if (!memory.fits(submit.tenant, bytes, "new")) return outOfMemory(state, submit.tenant);
   if (limits.tenantBytesMax > 0 && memory.heldBy(submit.tenant) + bytes > limits.tenantBytesMax)
     return outOfMemory(state, submit.tenant);
   // A tenant may have at most as many classes as are left for all others.
@@ -40,16 +40,16 @@ export function noRoomForJob(state: State, submit: Submit): Rejection | undefine
 }
 
 /** Whether an accepted job may grow: `new` if a caller adds to it, `due` if its own work does. */
-export function noRoomForMore(state: State, job: Job, bytes: number, kind: "new" | "due"): Rejection | undefined {
-  return state.memory.hasRoom(job.tenant.name, bytes, kind) ? undefined : outOfMemory(state, job.tenant.name);
+export function noMemoryForMore(state: State, job: Job, bytes: number, kind: "new" | "due"): Rejection | undefined {
+  return state.memory.fits(job.tenant.name, bytes, kind) ? undefined : outOfMemory(state, job.tenant.name);
 }
 
-export function noRoomForPlan(state: State, job: Job, plan: Plan): Rejection | undefined {
+export function noMemoryForPlan(state: State, job: Job, plan: Plan): Rejection | undefined {
   if (plan.kind !== "tasks") return undefined;
   const { tasks, template } = plan.set;
   const { tasksMax, retryAfterMs } = state.limits;
   if (state.tasks.size + tasks.length > tasksMax) return { kind: "shard-full", what: "tasks", retryAfterMs };
-  return noRoomForMore(state, job, bytesOfTemplate(template) + bytesOfPlans(tasks), "due");
+  return noMemoryForMore(state, job, bytesOfTemplate(template) + bytesOfPlans(tasks), "due");
 }
 
 /**
@@ -58,9 +58,9 @@ export function noRoomForPlan(state: State, job: Job, plan: Plan): Rejection | u
  */
 const smallResultBytes = 1_024;
 
-export function noRoomForResult(state: State, job: Job, result: Result): Rejection | undefined {
+export function noMemoryForResult(state: State, job: Job, result: Result): Rejection | undefined {
   const bytes = bytesOfResult(result);
-  return bytes <= smallResultBytes ? undefined : noRoomForMore(state, job, bytes, "due");
+  return bytes <= smallResultBytes ? undefined : noMemoryForMore(state, job, bytes, "due");
 }
 
 /** Whether the job, with this result, uses more memory than one job may. */

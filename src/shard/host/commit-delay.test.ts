@@ -1,13 +1,13 @@
 import { deepEqual, equal } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { ManualClock, settle } from "#base/testing/manual-clock.ts";
-import { CommitRest } from "./commit-rest.ts";
+import { CommitDelay } from "./commit-delay.ts";
 import { commit, Rig, submit } from "#shard/testing/host.ts";
 
 const restAfter = async (appendMs: number) => {
   const clock = new ManualClock();
   let times = 0;
-  const rest = new CommitRest(clock, () => (times += 1));
+  const rest = new CommitDelay(clock, () => (times += 1));
   rest.appendBegins();
   await clock.advance(appendMs);
   rest.appendEnded();

@@ -9,7 +9,7 @@ export type KeeperJournal = Pick<
 >;
 
 /** Adds a timeout: a call that never returns must not block the others. After `ms` its outcome is unknown. */
-export function patient(journal: KeeperJournal, clock: Clock, ms: number): KeeperJournal {
+export function withTimeouts(journal: KeeperJournal, clock: Clock, ms: number): KeeperJournal {
   const within = async <T>(doing: string, call: Promise<T>): Promise<T> => {
     const { promise: late, reject } = Promise.withResolvers<never>();
     const cancel = clock.after(ms, () => reject(new Fault("unknown-outcome", doing, { why: "no answer", ms })));
