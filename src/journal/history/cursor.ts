@@ -1,6 +1,6 @@
 /**
- * Paging through jobs, newest first: the place after one, as an opaque string. When it was submitted is what a job
- * keeps from its first day to its last, so that a place means the same while jobs end and leave memory.
+ * Pages through jobs, newest first: the position after a job, as an opaque string. A job's submission time never
+ * changes, so a position means the same while jobs end and leave memory.
  */
 import { Fault } from "#base/fault.ts";
 import type { JobRow } from "#base/history-rows.ts";
@@ -27,8 +27,8 @@ export function decodeCursor(cursor: string): JobPosition {
   return place;
 }
 
-/** Where to begin; undefined at the newest. */
-export function jobsPlace(query: {
+/** Where to begin; undefined for the newest job. */
+export function jobsStart(query: {
   readonly limit: number;
   readonly cursor?: string | undefined;
 }): JobPosition | undefined {
@@ -37,7 +37,7 @@ export function jobsPlace(query: {
   return query.cursor === undefined ? undefined : decodeCursor(query.cursor);
 }
 
-/** `rows` holds one more than the limit where there is more. */
+/** `rows` has one more than the limit if there are more. */
 export function jobsPage(
   rows: readonly JobRow[],
   limit: number,
