@@ -113,8 +113,8 @@ class Answer {
 
   begin(bytesMax: number): void {
     this.#length = 0;
-    const reserve = this.#view.byteLength;
-    if (reserve < bytesMax || reserve > Math.max(bytesMax, answerKeptBytesMax))
+    const capacity = this.#view.byteLength;
+    if (capacity < bytesMax || capacity > Math.max(bytesMax, answerKeptBytesMax))
       this.#view = new DataView(new ArrayBuffer(Math.max(64 * 1024, bytesMax)));
   }
 
@@ -152,11 +152,11 @@ class RequestedDigests implements RawDigests {
   begin(countMax: number, hexLength: number): void {
     this.count = 0;
     this.hexLength = hexLength;
-    const reserve = this.sizes.length;
+    const capacity = this.sizes.length;
     if (
-      reserve < countMax ||
+      capacity < countMax ||
       this.hashes.length < (countMax * hexLength) / 2 ||
-      reserve > Math.max(countMax, countKeptMax)
+      capacity > Math.max(countMax, countKeptMax)
     )
       this.#allot(Math.max(1_024, countMax), hexLength);
   }
