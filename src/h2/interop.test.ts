@@ -242,7 +242,7 @@ describe("our client and our server", bounded, () => {
     await Promise.all(adopted.map(({ closed }) => closed));
   });
 
-  test("a reader that stops also stops the writer: what waits is bounded at both ends, and nothing is lost", async () => {
+  test("a reader that stops also stops the writer: buffers stay bounded, and nothing is lost", async () => {
     let unsentMax = 0;
     let sent = 0;
     const total = 32 * 1024 * 1024;

@@ -2,7 +2,7 @@
  * `npm run sim`       one seed (SIM_SEED, or any), run twice.
  * `npm run sim:hunt`  seed after seed until one fails:
  *                     --seeds N --from N --minutes M --jobs N --double-check every|N|off
- * `--focus a,b` draws more of the named faults, client actions, misbehaviours and shapes. `--trace FILE` keeps every line.
+ * `--focus a,b` draws more of the named faults, client actions, misbehaviours and shapes. `--trace FILE` keeps all.
  * A failing seed exits with 1 and says how to play it again.
  */
 import { execFileSync, fork } from "node:child_process";

@@ -17,11 +17,11 @@ export type BuildPorts = {
   readonly store: Store;
   readonly index: ActionIndex;
   readonly settings: BuildSettings;
-  /** Remembers what missed and what was stored, so that somebody can ask why. */
+  /** Records misses and stored results, for "why" questions. */
   readonly seen?: Pick<Seen, "missed" | "stored"> | undefined;
-  /** Told of every lookup of a result. */
+  /** Called for every lookup of a result. */
   readonly looked?: ((tenant: string, outcome: "hit" | "miss") => void) | undefined;
-  /** Something stored turned out to be no good; for the log. */
+  /** Something stored turned out to be invalid; for the log. */
   readonly report: (doing: string, error: unknown) => void;
 };
 
@@ -31,13 +31,13 @@ export type BuildCall = {
   readonly headers: { get(name: string): string | undefined };
   readonly signal: AbortSignal;
   readonly metadata: RequestMetadata | undefined;
-  /** The trace that it is recorded in, if it is. */
+  /** The trace that it is recorded in, if any. */
   trace?: string | undefined;
 };
 
 const metadataName = "build.bazel.remote.execution.v2.requestmetadata-bin";
 
-/** Looked at when asked for: nearly no call needs any of it. */
+/** Evaluated lazily: almost no call needs any of it. */
 export class CallView<P> implements BuildCall {
   readonly caller: BuildCaller;
   trace: string | undefined;
@@ -56,7 +56,7 @@ export class CallView<P> implements BuildCall {
     return this.#call.signal;
   }
 
-  /** A courtesy of the client's: what cannot be read is as good as none. */
+  /** Optional information of the client: if it cannot be decoded, it is ignored. */
   get metadata(): RequestMetadata | undefined {
     const bytes = this.#call.binaryMetadata(metadataName);
     if (!bytes) return undefined;
@@ -69,7 +69,7 @@ export class CallView<P> implements BuildCall {
   }
 }
 
-/** Throws for an instance that cannot be or is not served, the same for every call. */
+/** Throws for an invalid or unserved instance name, the same for every call. */
 export function servedInstance(name: string, { instances }: BuildSettings): string {
   const instance = checkedInstance(name);
   if (instances && !instances.includes(instance)) throw notFound(`there is no instance ${JSON.stringify(instance)}`);
@@ -80,7 +80,7 @@ export const storeOf = ({ store }: BuildPorts, { caller }: BuildCall): TenantSto
 
 const resourceNameHeader = "build.bazel.remote.execution.v2.resource-name";
 
-/** Proxies route by this header without looking into messages; it must not say something else than they do. */
+/** Proxies route by this header without decoding messages; it must agree with them. */
 export function resourceHeaderProblem({ headers }: BuildCall, name: string): string | undefined {
   const given = headers.get(resourceNameHeader);
   return given === undefined || given === name ? undefined : `the header ${resourceNameHeader} names another resource`;

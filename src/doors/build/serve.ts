@@ -1,4 +1,4 @@
-/** The door's services on a gRPC server: what each method is answered by, and nothing else. */
+/** The door's services on a gRPC server: maps methods to handlers, and nothing else. */
 import type { GrpcServer } from "#grpc/server.ts";
 import type { ServerCall } from "#grpc/server-call.ts";
 import {
@@ -66,21 +66,21 @@ import { queryWriteStatus, writeBlob } from "./cache/write.ts";
 
 export type CallerOf<P> = (principal: P) => BuildCaller;
 
-/** A method, the messages that it is spoken in here, and what answers it. */
+/** Adds a method, with its message types here, and its handler. */
 type Add = <Q, R>(
   method: Pick<Method<unknown, unknown>, "path" | "name" | "streams">,
   messages: { readonly request: Message<Q>; readonly response: Message<R> },
   handle: (request: never, call: BuildCall) => unknown,
 ) => void;
 
-/** Everything behind the door; without `execution` it is a cache only. */
+/** Everything behind the door; without `execution` it is only a cache. */
 export type ServedPorts = AssetPorts & { readonly execution?: ExecutionPorts | undefined };
 
-/** Answers the paths of what it serves: each checks itself what its caller may. */
+/** Returns the paths that it serves: each handler checks its caller's permissions. */
 export function serveBuild<P>(server: GrpcServer<P>, ports: ServedPorts, callerOf: CallerOf<P>): readonly string[] {
   const paths: string[] = [];
   const add: Add = (method, messages, handle) => {
-    // The types of a method and its handler have been written beside each other below.
+    // The types of a method and its handler match, because they are written side by side below.
     const answer = handle as (request: unknown, call: BuildCall) => unknown;
     server.addMethod(
       { ...method, ...(messages as { request: Message<unknown>; response: Message<unknown> }) },

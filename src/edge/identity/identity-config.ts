@@ -137,7 +137,7 @@ const RoleRule = z
       .record(z.string(), Roles)
       .default({})
       .describe(
-        "From a value of the claim (a string, a list of strings, or a string with spaces) to roles; other values give none.",
+        "From a value of the claim (a string, a list, or a string with spaces) to roles; other values give none.",
       ),
   })
   .superRefine(({ claim, map }, context) => {

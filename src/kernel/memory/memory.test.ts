@@ -72,7 +72,7 @@ class Bench {
 const KiB = 1024;
 
 describe("memory is shared fairly", () => {
-  test("a tenant may hold at most what is left for all others, so that the next tenant always finds free memory", () => {
+  test("a tenant may hold at most what is left for all others, so that the next one finds free memory", () => {
     const bench = new Bench({ stateBytesMax: 400 * KiB });
     const counts = ["a", "b", "c", "d"].map((tenant) => bench.fill(() => jobOf(1, 2 * KiB, { tenant })));
     ok(

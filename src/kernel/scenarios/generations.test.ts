@@ -104,7 +104,7 @@ describe("generations: a lost result is made again", () => {
     `);
   });
 
-  test("refused: a task that is not done, another generation, a job that is over, a stage that released its lock", () => {
+  test("refused: an unfinished task, another generation, an ended job, a stage that released its lock", () => {
     specify(`
       submit j : a[x,y];lock=l b[?]<a -> job 1 new; x y READY, a RUNNING, b BLOCKED, j RUNNING
       invalidate x                    -> REFUSED task-phase task=1 phase=READY wanted=SUCCEEDED, to be invalidated

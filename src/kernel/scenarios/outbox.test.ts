@@ -48,7 +48,7 @@ describe("results that are to be published", () => {
     equal(t.state.outbox.size, 0);
   });
 
-  test("K9: the deadline ends a job that waits for a publication, which is retried for a while and then given up", () => {
+  test("K9: the deadline ends a job that waits for a publication, which is retried and then given up", () => {
     const t = specify(
       `
       submit j deadline=5s : a[x] -> job 1 new; x READY, a j RUNNING

@@ -4,7 +4,7 @@ import { specify, Transcript } from "#kernel/testing/transcript.ts";
 import { digestOf } from "#kernel/testing/commands.ts";
 
 describe("planning is claimed work", () => {
-  test("K5: the first recorded plan wins, a repeat gets the same answer, and a second planner gets the first plan", () => {
+  test("K5: the first recorded plan wins; a repeat and a second planner get that plan", () => {
     specify(`
       submit j : a[?]          -> job 1 new; a/plan a READY, j RUNNING
       reserve ada              -> a/plan#1; a/plan CLAIMED

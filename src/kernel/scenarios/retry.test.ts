@@ -213,7 +213,7 @@ describe("executors that keep failing", () => {
     `);
   });
 
-  test("executors not seen for long are forgotten, also ones that were drained and resumed without ever working", () => {
+  test("executors not seen for long are forgotten, also ones that were drained and resumed", () => {
     const t = specify(`
       reserve ada -> nothing
       drain bea   -> draining

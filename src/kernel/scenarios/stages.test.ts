@@ -56,7 +56,7 @@ describe("stages run in the order of their needs", () => {
     `);
   });
 
-  test("without failFast the other tasks go on; with it they are cancelled, claimed ones when their claim has ended", () => {
+  test("without failFast the other tasks go on; with it they are cancelled, claimed ones at their end", () => {
     specify(`
       submit j : a[x,y]     -> job 1 new; x y READY, a j RUNNING
       reserve ada start     -> x#1; x RUNNING

@@ -59,7 +59,7 @@ describe("the work client", () => {
     equal((await client.why(jobId))[0]?.because.kind, "no-executor");
   });
 
-  test("the same request key gives the same job, and a different request under it is refused with a message", async () => {
+  test("the same request key gives the same job, and a different request under it is refused", async () => {
     const { client } = await testCluster(new ManualClock());
     const first = await client.submit(order("a", { requestKey: "k" }));
     const second = await client.submit(order("a", { requestKey: "k" }));

@@ -434,7 +434,7 @@ describe("request keys (K1)", () => {
 });
 
 describe("bugs in our own code", () => {
-  test("a command that breaks the shard is refused, the shard is rebuilt, and the command is not tried again", async () => {
+  test("a command that breaks the shard is refused for good, and the shard is rebuilt", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
     await a.reply(submit({ name: "before" }));
@@ -456,7 +456,7 @@ describe("bugs in our own code", () => {
     equal((await a.ask(submit({ name: "after" }))).kind, "reply");
   });
 
-  test("a value that is not a result or a list of results is left to the kernel, which refuses it with its path", async () => {
+  test("a value that is not a result or a list is left to the kernel, which refuses it with its path", async () => {
     const rig = new Rig();
     const a = await (await rig.node()).serving();
     const path = async (twisted: object): Promise<unknown> => {

@@ -212,7 +212,7 @@ describe("the shard's owner publishes committed results", () => {
     equal(await unpublished(a), 0);
   });
 
-  test("K9: a result that cannot be published is given up some time after its job has ended, and that is reported", async () => {
+  test("K9: a result that cannot be published is given up after its job has ended, and reported", async () => {
     const rig = new Rig();
     const board = new Board();
     board.otherwise = later;

@@ -50,7 +50,7 @@ describe("long texts are kept in the store", () => {
     node.node.kill();
   });
 
-  test("not while a node with an older version is a member: it may take the shard, and could not read references", async () => {
+  test("not while an older node is a member: it may take the shard, and could not read references", async () => {
     const rig = new Rig();
     const other = rig.store.connect();
     const old = { node: "old", address: "mem://old", features: 1, state: "up", facts: {} } as const;

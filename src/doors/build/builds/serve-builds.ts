@@ -1,4 +1,4 @@
-/** The builds service on a gRPC server: what each method is answered by, and nothing else. */
+/** The builds service on a gRPC server: maps methods to handlers, and nothing else. */
 import {
   Builds,
   type CancelBuildRequest,
