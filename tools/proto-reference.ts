@@ -44,7 +44,7 @@ export function protocolPage(files: readonly ProtoFile[]): string {
       return row(kind, nameOf(code), about, Object.keys(facts));
     }),
     row("not-owner", "UNAVAILABLE", "The node does not own the shard; ask the one at `hint`.", ["shard", "hint"]),
-    row("overloaded", "UNAVAILABLE", "The node has too much to do; nothing was done.", ["retryAfterMs"]),
+    row("overloaded", "UNAVAILABLE", "The node is overloaded; nothing was done.", ["retryAfterMs"]),
     row("interrupted", "ABORTED", "The node lost its say: it may or may not have been done. Repeat it.", ["why"]),
     "",
     "Besides, in Google's words: `BadRequest` with the path of the field where the request is wrong, `RetryInfo` where",

@@ -27,8 +27,8 @@ export function checkWorkingDirectory(path: string): string {
 }
 
 /**
- * REAPI-75: an output's path, given relative to the working directory, as one relative to the root. `..` is fine as long
- * as it stays inside. "" is the working directory itself.
+ * REAPI-75: an output's path, given relative to the working directory, as one relative to the root. `..` is fine while
+ * it stays inside. "" is the working directory itself.
  */
 export function resolveOutput(workingDirectory: string, path: string): string {
   const bad = (why: string): never => refuse("read command", { output: shown(path), why });
