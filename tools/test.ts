@@ -30,11 +30,11 @@ const patterns = {
 
 const slowestShown = 10;
 
-/** The longest by far (see the list that a run ends with): begun last, they would keep the others waiting. */
+/** By far the longest (see the list at the end of a run): started last, they would delay the end. */
 const longest = ["tools/docs.test.ts", "e2e/node/hostile/hostile.test.ts", "e2e/node/hostile/hostile-secrets.test.ts"];
 const startsFirst = (file: string): boolean => longest.includes(file.split(sep).join("/"));
 
-/** The things whose absence is a failure although the tests only skipped. */
+/** The required things whose tests were skipped. */
 export function missingRequired(skipped: readonly Skipped[], required: string): readonly string[] {
   const things = required.split(",").filter((thing) => thing !== "");
   const needed = skipped.map(({ reason }) => /^needs ([\w-]+)/.exec(reason)?.[1] ?? "something unnamed");

@@ -310,7 +310,7 @@ export class ConnectionStreams implements StreamOwner, SenderOwner {
     this.table.resetByUs.add(id);
   }
 
-  /** With a code, its handler is told of the reset first, before any other consequence of its end. */
+  /** With a code, its handler gets the reset first, before any other consequence of its end. */
   #closeStream(stream: Stream, resetCode?: number): void {
     stream.closed = true;
     if (stream.id === 0) this.#waiting.remove(stream);

@@ -27,7 +27,7 @@ export class StreamCalls {
     }
   }
 
-  /** A handler without onTrailers is told of the end too. */
+  /** A handler without onTrailers gets the end as well. */
   trailers(stream: Stream, trailers: HeaderList): void {
     try {
       if (stream.handler.onTrailers) stream.handler.onTrailers(stream, trailers);

@@ -1,6 +1,6 @@
 /**
  * Workers with free slots that wait for work in any of this node's shards. With many shards no worker can wait at each
- * of them; here one request to a node covers all of its shards. A worker that is told of work still has to claim it.
+ * of them; here one request to a node covers all of its shards. A worker that hears of work still has to claim it.
  *
  * RD1 Work that is not claimed is announced to more and more waiting workers: one that was told may have no free slot
  * any more.

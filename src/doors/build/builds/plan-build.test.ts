@@ -70,7 +70,7 @@ test("a build becomes a job with a stage for each set of actions that wait for t
   equal(readBuildSpec(order.spec)?.recorded, recordedAs);
 });
 
-test("equal requests are equal, however they are written and whoever sends them; different ones are not", async () => {
+test("equal requests are equal, however they are written and from any client; different ones are not", async () => {
   const hash = async (document: unknown, principal = "miller") => {
     const build = await made(document);
     const recorded = { ...recordBuild(build, { ...wishes, principal }, settings), build };
