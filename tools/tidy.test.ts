@@ -1,11 +1,11 @@
-// House rules that no linter knows. Each message says which file, and the test's name says why.
+// House rules that no linter knows. Each message names the file, and the test's name says why.
 import { ok } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { importsOf, ourFiles, read, targetOf } from "./source-files.ts";
 
 const code = ourFiles("{bin,src,bench,e2e,tools,testing}/**/*.{ts,tsx,js}");
 const tests = code.filter((file) => file.endsWith(".test.ts"));
-const thisFile = "tools/tidy.test.ts"; // it names the things it forbids
+const thisFile = "tools/tidy.test.ts"; // it names what it forbids
 
 /** Programs and worker threads, started by path, and the description of a module that is made when bundling. */
 const entries = new Set(["src/cli/main.ts", "src/sim/main.ts", "src/console/main.tsx", "src/console/door-pages.d.ts"]);
@@ -14,6 +14,13 @@ const entries = new Set(["src/cli/main.ts", "src/sim/main.ts", "src/console/main
 const sleepersAllowed: Readonly<Record<string, string>> = {
   "tools/lint.test.ts": "only quotes a timer, as a violation to be found",
 };
+
+/** Folders whose comments and test names are in plain English, and phrases that must not come back there. */
+const plainFolders =
+  /^(src\/(base|edge|grpc|h2|journal|kernel|shard|sim|wire|doors\/build)|tools|testing)\/(?!generated\/)/;
+const riddles = /(?<!`)\b(whoever|whosoever|nobody|somebody|told of|likewise|anew|in vain|such a one|what is in it)\b/;
+const inComment = new RegExp(`(^|\\s)(//|/\\*\\*?|\\*) .*${riddles.source}`, "i");
+const inTestName = new RegExp(`\\b(test|describe)\\(["'\`].*${riddles.source}`, "i");
 
 const linesWith = (file: string, pattern: RegExp): readonly string[] =>
   read(file)
@@ -53,9 +60,14 @@ describe("tidy", () => {
     noneOf(code.filter((file) => /(^|\/)(utils?|helpers?|common|misc|shared|lib)\//.test(file)));
   });
 
-  test("lines are at most 120 characters long, but for text that the formatter cannot break", () => {
+  test("lines are at most 120 characters long, except for text that the formatter cannot break", () => {
     const long = /^(?!.*`.*\$\{.*`).{121,}/u;
     noneOf(code.filter((file) => !file.includes("/generated/")).flatMap((file) => linesWith(file, long)));
+  });
+
+  test("comments and test names say who does what, in the words of the glossary (docs/explain/glossary.md)", () => {
+    const plain = code.filter((file) => plainFolders.test(file) && file !== thisFile);
+    noneOf(plain.flatMap((file) => [...linesWith(file, inComment), ...linesWith(file, inTestName)]));
   });
 
   test("tests wait for a state (testing/until.ts), never for a time", () => {
@@ -64,7 +76,7 @@ describe("tidy", () => {
     noneOf(suspects.flatMap((file) => linesWith(file, sleeping)));
   });
 
-  test("no test is switched to run alone", () => {
+  test("no test is marked to run alone", () => {
     const alone = /\b(test|it|describe|suite)\.only\(|\bonly: true\b/;
     noneOf(tests.filter((file) => file !== thisFile).flatMap((file) => linesWith(file, alone)));
   });

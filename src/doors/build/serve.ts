@@ -1,4 +1,4 @@
-/** The door's services on a gRPC server: what each method is answered by, and nothing else. */
+/** The door's services on a gRPC server: maps methods to handlers, and nothing else. */
 import type { GrpcServer } from "#grpc/server.ts";
 import {
   ActionCache,
@@ -37,10 +37,10 @@ import { queryWriteStatus, writeBlob } from "./cache/write.ts";
 
 export type CallerOf<P> = (principal: P) => BuildCaller;
 
-/** Everything behind the door; without `execution` it is a cache only. */
+/** Everything behind the door; without `execution` it is only a cache. */
 export type ServedPorts = AssetPorts & { readonly execution?: ExecutionPorts | undefined };
 
-/** Answers the paths of what it serves: each checks itself what its caller may. */
+/** Returns the paths that it serves: each handler checks its caller's permissions. */
 export function serveBuild<P>(server: GrpcServer<P>, ports: ServedPorts, callerOf: CallerOf<P>): readonly string[] {
   const { add, paths } = addingTo(server, callerOf);
   addCapabilities(add, ports);
