@@ -188,6 +188,7 @@ export const whyJob = endpoint({
           says: z.string().describe("The same, for people."),
         }),
       ),
+      lines: z.array(z.string()).describe("What the job's door adds, for people."),
     }),
   ),
 });

@@ -10,14 +10,16 @@ export async function explainJob(
   world: World,
 ): Promise<ExitCode> {
   const api = apiOf(values, world.env, "ask why");
-  const { tasks } = await api(whyJob, { params: { job } });
+  const { tasks, lines } = await api(whyJob, { params: { job } });
   if (values.json) {
     for (const task of tasks) world.out(JSON.stringify({ jobId: job, ...task }));
     return 0;
   }
   for (const { task, stage, key, phase, says } of tasks) world.out(`${task}  ${stage}/${key}  ${phase}: ${says}`);
-  if (tasks.length > 0) return 0;
-  const { phase, reason } = await api(showJob, { params: { job } });
-  world.out(`${job} ${phase}${reason === "" ? "" : `: ${reason}`}`);
+  if (tasks.length === 0) {
+    const { phase, reason } = await api(showJob, { params: { job } });
+    world.out(`${job} ${phase}${reason === "" ? "" : `: ${reason}`}`);
+  }
+  for (const line of lines) world.out(line);
   return 0;
 }

@@ -60,7 +60,7 @@ describe("the commands", { timeout: 60_000 }, () => {
     equal((JSON.parse(listed.out[0] ?? "") as { jobId: string }).jobId, "j0-1");
     match((await run("job", "list")).out[0] ?? "", /^JOB +PHASE +DONE +TIME +NAME$/);
     for (const why of [await run("job", "why", "j0-1"), await run("why", "j0-1")])
-      match(why.out[0] ?? "", /1 .*ready: no worker is there$/i);
+      match(why.out[0] ?? "", /1 .*ready: there is no worker$/i);
     const cancelled = await run("job", "cancel", "j0-1", "--json");
     deepEqual(JSON.parse(cancelled.out[0] ?? ""), { jobId: "j0-1", phase: "CANCELLING", cancelled: true });
     equal((await run("job", "cancel", "j0-1")).code, 1);

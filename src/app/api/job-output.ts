@@ -4,6 +4,7 @@ import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import { parseJob, parseTask } from "#base/ids.ts";
 import type { JobFollowed, JobOutput } from "#api/jobs.ts";
+import type { Door } from "#door/door.ts";
 import type { ServerEvent } from "#http/sse.ts";
 import type { JobView } from "#kernel/read/query.ts";
 import type { WorkClient } from "#shard/client/client.ts";
@@ -17,6 +18,7 @@ export type OutputPorts = {
   readonly work: WorkClient;
   readonly clock: Clock;
   readonly live: LiveSource | undefined;
+  readonly doors: readonly Door[];
   /** By the name that a door's jobs carry. Left out for work whose output no door here knows to find. */
   readonly printed: Readonly<Record<string, PrintedByDoor>>;
 };
@@ -51,7 +53,7 @@ export async function* followEvents(
   ports: OutputPorts,
   query: OutputQuery & { readonly output: boolean },
 ): AsyncGenerator<FollowedEvent> {
-  const follower = followJob(query.jobId, { besideOutput: query.output });
+  const follower = followJob(query.jobId, { besideOutput: query.output, of: ports.doors });
   const all = query.output ? followed(ports, query) : heard(ports, query);
   for await (const one of all) {
     if (one.kind === "output") {

@@ -20,7 +20,7 @@ import {
   watchJobs,
   whyJob,
 } from "#api/jobs.ts";
-import { showWhy } from "#app/job-view.ts";
+import { explainJob, showWhy } from "#app/job-view.ts";
 import { followEvents, logEvents, taskNamed, tasksListed, type OutputPorts } from "./job-output.ts";
 import { detailsOf, nameOf, summaryOf } from "./jobs-view.ts";
 import { LiveLists, type LiveListOptions } from "./live-lists.ts";
@@ -58,7 +58,7 @@ export function jobsRoutes(ports: JobsPorts): readonly Route[] {
         const name = nameOf(stage, view.stages);
         return { task: taskId, stage: name, key, phase, because: { ...because }, says: showWhy(because) };
       });
-      return { body: { tasks } };
+      return { body: { tasks, lines: [...explainJob(job, view, ports.doors)] } };
     }),
     ...outputRoutes(ports, find),
     ...changingRoutes(ports, find),
