@@ -1,6 +1,6 @@
 /**
  * An action that looks for the node's secrets on the machine whose root it sees: in files that everybody may read, and,
- * as a plain user, in files that its own user may. As root and, by running this file once more, as a plain user.
+ * as a plain user, in files that its own user may. As root and, by running this file again, as a plain user.
  */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -18,7 +18,7 @@ import { bwrapMissing } from "#testing/bubblewrap.ts";
 
 const isRoot = process.getuid?.() === 0;
 const asUser = "MILLRACE_TEST_SECRETS_IN";
-/** What is temporary no action sees anyway. */
+/** Temporary folders are hidden from actions anyway. */
 const folderAbove = process.env[asUser] ?? ["/var/lib", homedir()].find(isWritable);
 
 function isWritable(path: string): boolean {
@@ -35,7 +35,7 @@ function whyNot(): string | false {
   return bwrapMissing();
 }
 
-/** Files whose words nobody else may know, in a folder that is gone in the end. */
+/** Files with secrets, in a folder that is removed at the end. */
 class Secrets implements Disposable {
   readonly root = mkdtempSync(join(folderAbove ?? "", "millrace-secrets-"));
   readonly words: string[] = [];
@@ -54,7 +54,7 @@ class Secrets implements Disposable {
     return word;
   }
 
-  /** Written aside and renamed, readable by all: only the sandbox is between them and an action. */
+  /** Written to another file and renamed, readable by all: only the sandbox protects them from an action. */
   write(path: string, text: (word: string) => string = (word) => word): string {
     mkdirSync(dirname(this.at(path)), { recursive: true });
     writeFileSync(this.at(`${path}.new`), text(this.word()), { mode: 0o644 });
@@ -120,7 +120,7 @@ test(
     );
     const bench = new Bench(lab.client(mill));
 
-    /** What it finds, with every means a shell has. */
+    /** What it finds, by every means a shell has. */
     async function look(): Promise<void> {
       const { root } = secrets;
       const line =
@@ -138,7 +138,7 @@ test(
     }
 
     await look();
-    await look(); // in a sandbox that was made ahead, where there are such
+    await look(); // in a sandbox that was prepared ahead, if there are any
     secrets.write("ops.token");
     await look();
     secrets.swap("mounted", "keys.json", meshKeys);
