@@ -25,7 +25,7 @@ describe("the configuration", () => {
     const shared = "journal: { kind: postgres, url: postgres://localhost/mill }\n";
     deepEqual([shardsOf(check("")), shardsOf(check(shared))], [8, 64]);
     deepEqual([shardsOf(check(`${shared}cluster: { shards: 3 }`)), shardsOf(check("cluster: { shards: 3 }"))], [3, 3]);
-    ok(shardsOf(check(shared)) > workerDefaults.pollersMax, "ADR 0022: the emptiest worker hears first");
+    ok(shardsOf(check(shared)) > workerDefaults.heldShardsMax, "ADR 0022: the emptiest worker hears first");
   });
 
   test("what a cluster takes in is shared among its shards", () => {

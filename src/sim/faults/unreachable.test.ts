@@ -1,14 +1,17 @@
-import { deepEqual, equal } from "node:assert/strict";
+import { deepEqual, equal, ok } from "node:assert/strict";
+import { globSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
-import { describeVerdict, judge } from "./unreachable.ts";
+import { measuredName } from "#sim/coverage.ts";
+import { describeVerdict, judge, unreachable } from "./unreachable.ts";
 
 const excuse = { file: "step.ts", code: "return undefined;", why: "for the test" };
 const excused = { file: "step.ts", line: 7, code: "return undefined;" };
 
 test("what no seed reached is told by where it is, but for assertions and what has an excuse", () => {
-  const decide = { file: "decide-due.ts", line: 3, code: "return nothing;" };
-  const rest = { file: "apply.ts", line: 4, code: "return;" };
-  const assertion = { file: "apply.ts", line: 5, code: "default: return unreachable(event);" };
+  const decide = { file: "decide/due.ts", line: 3, code: "return nothing;" };
+  const rest = { file: "apply/apply.ts", line: 4, code: "return;" };
+  const assertion = { file: "apply/apply.ts", line: 5, code: "default: return unreachable(event);" };
   const verdict = judge([decide, rest, assertion, excused], [excuse]);
   deepEqual(verdict, { decide: [decide], rest: [rest], assertions: 1, excused: [excuse], wrongExcuses: [] });
   equal(describeVerdict(verdict)[0], "branches of decide that no seed hit: 1");
@@ -21,4 +24,16 @@ test("with nothing left it says so", () => {
 test("an excuse for what was reached, or is gone, is wrong", () => {
   deepEqual(judge([], [excuse]).wrongExcuses, [excuse]);
   deepEqual(judge([{ ...excused, code: "return none;" }], [excuse]).wrongExcuses, [excuse]);
+});
+
+test("what is measured is there: all that decides, applies and answers", () => {
+  const kernel = join(import.meta.dirname, "..", "..", "kernel");
+  const found = globSync("**/*.ts", { cwd: kernel }).flatMap((name) => measuredName(join(kernel, name)) ?? []);
+  const folders = Map.groupBy(found, (name) => dirname(name));
+  deepEqual([...folders.keys()].toSorted(), [".", "apply", "decide", "read", "ready"]);
+  deepEqual(folders.get("."), ["step.ts"]);
+  ok((folders.get("decide")?.length ?? 0) > 5 && (folders.get("apply")?.length ?? 0) > 5);
+  deepEqual(folders.get("read")?.toSorted(), ["read/answer.ts", "read/why.ts"]);
+  deepEqual(folders.get("ready"), ["ready/locks.ts"]);
+  for (const { file } of unreachable) ok(found.includes(file), `${file} has an excuse and is not measured`);
 });

@@ -18,7 +18,7 @@ export const unreachable: readonly Excuse[] = [
     why: "what follows is decided from what apply has made: only a mistake of our own throws (mistakes.test.ts)",
   },
   {
-    file: "apply-job.ts",
+    file: "apply/job.ts",
     code: "map.clear();",
     why: "needs a thousand different stages in one shard (mistakes.test.ts)",
   },
@@ -28,7 +28,7 @@ export const unreachable: readonly Excuse[] = [
 const asserts = /^(default: return |: |return )(unreachable|missing)\(/;
 
 /** Where `decide` itself is: what looks at a command or at the state and says what comes of it. */
-const decides = /^(decide[^/]*|step|settle[^/]*|validate)\.ts$/;
+const decides = /^(decide\/.*|apply\/settle[^/]*|step)\.ts$/;
 
 export type Verdict = {
   /** Branches of `decide` that nothing excuses. */
