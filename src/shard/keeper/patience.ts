@@ -5,7 +5,7 @@ import type { Journal } from "#journal/journal.ts";
 /** What keeping shards takes of a journal. */
 export type KeeperJournal = Pick<
   Journal,
-  "acquire" | "renew" | "release" | "tail" | "ownerships" | "announce" | "nodes" | "raiseFeatureLevel"
+  "partition" | "acquire" | "renew" | "release" | "tail" | "ownerships" | "announce" | "nodes" | "raiseFeatureLevel"
 >;
 
 /** A call that never returns must not keep the others from being made: after `ms` its outcome is unknown. */
@@ -20,6 +20,7 @@ export function patient(journal: KeeperJournal, clock: Clock, ms: number): Keepe
     }
   };
   return {
+    ...(journal.partition && { partition: journal.partition }),
     acquire: (shard, node, wanted) => within("acquire shard", journal.acquire(shard, node, wanted)),
     renew: (node, held, leaseMs) => within("renew leases", journal.renew(node, held, leaseMs)),
     release: (shard, epoch, successor) => within("release shard", journal.release(shard, epoch, successor)),
