@@ -15,10 +15,10 @@ import { findMissingRequest, findMissingResponse } from "#wire/find-missing.ts";
 import { ReadResponse } from "#wire/generated/google/bytestream/bytestream.ts";
 import { decode, encode, type Message } from "#wire/message.ts";
 import { median } from "./measure.ts";
-import { protobufJs, protobufPeers, type Codec } from "./peers/protobuf.ts";
+import { protobufJs, protobufPeers, type Codec } from "#bench/peers/protobuf.ts";
 import type { Figure, Report } from "./report.ts";
 import type { BenchOptions, Suite } from "./suite.ts";
-import { jobOf } from "./work.ts";
+import { jobOf } from "#bench/kernel/work.ts";
 
 export const protobuf: Suite = {
   name: "protobuf",
