@@ -12,7 +12,6 @@ import { streams } from "#bench/edge/streams.ts";
 import { growth } from "#bench/kernel/growth.ts";
 import { kernel } from "#bench/kernel/kernel.ts";
 import { protobuf } from "./protobuf.ts";
-import { rpc } from "./kernel/rpc.ts";
 import { exec } from "#bench/exec/exec.ts";
 import { exitCodes, Report } from "./report.ts";
 import { store } from "#bench/store/store.ts";
@@ -22,7 +21,6 @@ import type { Suite } from "./suite.ts";
 const suites: readonly Suite[] = [
   canonical,
   kernel,
-  rpc,
   edge,
   streams,
   attacks,

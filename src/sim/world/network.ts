@@ -14,7 +14,7 @@ import type {
   WatchMessage,
   WatchRequest,
 } from "#shard/transport/protocol.ts";
-import { readFault, writeFault } from "#shard/transport/tcp-fault.ts";
+import { readFault, writeFault } from "#shard/transport/wire-fault.ts";
 import type { Address, Listening, Transport } from "#shard/transport/transport.ts";
 import type { ReadyDesk, ReadyShard, Room } from "#shard/watch/ready-desk.ts";
 import type { WorkSource } from "#worker/sources.ts";

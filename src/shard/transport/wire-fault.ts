@@ -14,9 +14,15 @@ const codes = {
   internal: true,
 } satisfies Record<FaultCode, true>;
 
+/** What is not a Fault is an internal one: a mistake of our own. */
+export const faultOf = (error: unknown, doing: string): Fault =>
+  isFault(error)
+    ? error
+    : new Fault("internal", doing, { why: error instanceof Error ? error.message : String(error) });
+
 export function writeFault(error: unknown, doing: string): FaultBody {
-  if (isFault(error)) return { code: error.code, doing: error.doing, facts: error.facts };
-  return { code: "internal", doing, facts: { why: error instanceof Error ? error.message : String(error) } };
+  const { code, doing: what, facts } = faultOf(error, doing);
+  return { code, doing: what, facts };
 }
 
 export function readFault(body: FaultBody, from: string): Fault {
