@@ -47,9 +47,9 @@ export function measureQueue(report: Report, sizes: readonly number[]): void {
     const bytesEach = (process.memoryUsage().heapUsed - emptyBytes) / size;
     // While the queue was filled, nothing was claimed: V8 has thrown that code away by now.
     for (let i = 0; i < warmUpCycles; i += 1) cycle();
-    const touchedBefore = state.touched;
+    const touchedBefore = state.ready.touched;
     const cpuUs = median(Array.from({ length: rounds }, () => cpuOf(cycle)));
-    const touched = (state.touched - touchedBefore) / (rounds * cyclesPerRound);
+    const touched = (state.ready.touched - touchedBefore) / (rounds * cyclesPerRound);
     rows.push([size, touched, cpuUs, bytesEach]);
     return { touched, cpuUs, bytesEach };
   });

@@ -23,8 +23,6 @@ const matrix = `
   work.execute       yes      -      -       yes      -            -            -                   -      -
   work.admin         yes      -      -       -        -            -            -                   -      -
   build.execute      yes      yes    yes     -        -            -            -                   -      -
-  artifacts.read     yes      yes    -       yes      -            -            -                   yes    -
-  artifacts.write    yes      yes    -       yes      -            -            -                   -      -
   cache.read         yes      yes    yes     yes      yes          yes          yes                 -      -
   cache.write        yes      yes    yes     yes      -            yes          yes                 -      -
   action-cache.read  yes      yes    yes     yes      yes          yes          yes                 -      -

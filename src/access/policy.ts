@@ -28,9 +28,6 @@ export const policy = {
   // Execute, and to wait for or cancel what one began oneself. Apart from work.submit, which takes work of any kind.
   "build.execute": { of: "tenant", for: ["operator", "member", "builder"] },
 
-  "artifacts.read": { of: "tenant", for: ["operator", "member", "executor", "viewer"] },
-  "artifacts.write": { of: "tenant", for: ["operator", "member", "executor"] },
-
   "cache.read": {
     of: "tenant",
     for: ["operator", "member", "builder", "executor", "cache-reader", "cache-writer", "action-cache-writer"],

@@ -99,7 +99,10 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
     { ...placeLimitsDefault, ...options.places },
     { clock, closed: (reason) => metrics.closed(reason) },
   );
-  const metrics = edgeMetrics(registry, { connections: () => places.count() });
+  const metrics = edgeMetrics(registry, {
+    connections: () => places.count(),
+    certificateExpiresAtMs: () => reload?.current.expiresAtMs ?? 0,
+  });
   const byMethod = new Map<string, MethodMetrics>();
   const methodMetrics = (path: string): MethodMetrics => {
     let found = byMethod.get(path);

@@ -117,7 +117,7 @@ export type EdgeMetrics = {
 /** What is looked up when somebody asks for the metrics. */
 export type EdgeGauges = {
   readonly connections: () => Readonly<Record<PlaceState, number>>;
-  readonly certificateExpiresAtMs?: () => number;
+  readonly certificateExpiresAtMs: () => number;
 };
 
 export function edgeMetrics(registry: MetricsRegistry, gauges: EdgeGauges): EdgeMetrics {
@@ -139,7 +139,7 @@ export function edgeMetrics(registry: MetricsRegistry, gauges: EdgeGauges): Edge
     const counted = gauges.connections();
     open.set(placeStates.reduce((sum, state) => sum + counted[state], 0));
     for (const state of placeStates) byState.with(state).set(counted[state]);
-    expires.set((gauges.certificateExpiresAtMs?.() ?? 0) / 1_000);
+    expires.set(gauges.certificateExpiresAtMs() / 1_000);
   });
   const byReason = new Map<string, Counter>(
     [...Object.keys(unauthenticatedReasons), "role-missing", "tenant-foreign"].map((reason) => [

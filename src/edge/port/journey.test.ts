@@ -54,7 +54,10 @@ test("a call is met by TLS, identity, policy and metrics, in that order", async 
     { clock, onTrouble: () => {} },
   );
   const registry = new MetricsRegistry();
-  const metrics = edgeMetrics(registry, { connections: () => ({ silent: 0, stranger: 0, anonymous: 0, known: 0 }) });
+  const metrics = edgeMetrics(registry, {
+    connections: () => ({ silent: 0, stranger: 0, anonymous: 0, known: 0 }),
+    certificateExpiresAtMs: () => 0,
+  });
 
   // The smallest protocol there is: "<action> <tenant> <authorization>", answered by who it was, or why not.
   const server = createServer({ ...tlsServerOptions(tls), ...(await loadTls(tls)).context }, (socket) => {

@@ -65,12 +65,6 @@ function checksumsOf(sri: string): readonly Checksum[] {
   return [strongest];
 }
 
-/** The blob's name needs its size, too; so only a blob that is named whole can be found by its checksum. */
-export const hasChecksum = (digest: Digest, { fn, hash }: Checksum): boolean => {
-  const parts = parseDigest(digest);
-  return parts?.fn === fn && parts.hash === hash;
-};
-
 function notUnderstood(names: readonly string[]): GrpcError {
   const fieldViolations = names.map((name) => ({
     field: "qualifiers.name",
