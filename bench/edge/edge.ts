@@ -61,13 +61,13 @@ const onNode = (name: string, kind: ServerKind, how: string, slow = false): Cont
 const ours = {
   edgeGenerated: onNode("edge, generated", "edge-generated", "a node's port: token, policy, metrics, limits"),
   edgeAsync: onNode("edge, generated, async", "edge-async", "the same; the handler answers with a promise"),
-  edgeHand: onNode("edge, by hand", "edge-hand", "the same; messages read and written by src/wire/find-missing.ts"),
+  edgeHand: onNode("edge, by hand", "edge-hand", "the same; messages by src/wire/find-missing-raw.ts, as a node does"),
   generated: onNode("room, generated", "generated", "HTTP/2 and gRPC alone, limits on, everybody let in"),
-  hand: onNode("room, by hand", "hand", "the same; messages by src/wire/find-missing.ts"),
+  hand: onNode("room, by hand", "hand", "the same; messages by src/wire/find-missing-raw.ts"),
 } as const;
 
 const grpcJs = onNode("grpc-js 1.14", "grpc-js", "messages by protobufjs", true);
-const http2 = onNode("node:http2", "http2", "framed by hand, messages by src/wire/find-missing.ts", true);
+const http2 = onNode("node:http2", "http2", "framed by hand, messages by generated code", true);
 const nghttpd: Contestant = {
   name: "nghttpd",
   how: "a file of the answer's size; no gRPC",

@@ -19,7 +19,8 @@ import { selfSigned } from "#h2/testing/peer.ts";
 import { systemClock as realClock } from "#app/node/system-clock.ts";
 import { ContentAddressableStorage } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { ByteStream, type ReadRequest, type WriteRequest } from "#wire/generated/google/bytestream/bytestream.ts";
-import { findMissingRequest, findMissingResponse, type FindMissing } from "#wire/find-missing.ts";
+import { answerRaw, rawFindMissingRequest, rawFindMissingResponse } from "#wire/find-missing-raw.ts";
+import type { RawFindMissing, RawLookup } from "#wire/find-missing-raw.ts";
 import type { Method } from "#wire/message.ts";
 import { readResponseHead, writeReadResponseHead } from "#wire/read-response.ts";
 import { writeRequest } from "#wire/write-request.ts";
@@ -39,8 +40,10 @@ import { serveHttp2 } from "#bench/peers/http2-server.ts";
 const { findMissingBlobs } = ContentAddressableStorage.methods;
 const { read, write } = ByteStream.methods;
 
-const byHand = { ...findMissingBlobs, request: findMissingRequest, response: findMissingResponse };
-const findByHand = ({ digests }: FindMissing) => ({ missing: digests });
+const byHand = { ...findMissingBlobs, request: rawFindMissingRequest, response: rawFindMissingResponse };
+/** Nothing is ever there: all that is asked for is missing. */
+const lookup: RawLookup = { hexLength: 64, find: () => {}, checkEmpty: () => {} };
+const findByHand = (request: RawFindMissing) => answerRaw(request, lookup);
 type Find = { readonly blobDigests: readonly unknown[] };
 const findGenerated = ({ blobDigests }: Find) => ({ missingBlobDigests: blobDigests });
 const findLater = async ({ blobDigests }: Find) => ({ missingBlobDigests: blobDigests });
