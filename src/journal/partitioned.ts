@@ -132,9 +132,9 @@ async function fromReachable<T>(
   ask: (database: PartDatabase) => Promise<T>,
 ): Promise<readonly (T | undefined)[]> {
   const settled = await Promise.allSettled(databases.map(ask));
-  const failures = settled.flatMap((each) => (each.status === "rejected" ? [each.reason as unknown] : []));
+  const failures = settled.flatMap((each) => (each.status === "rejected" ? [each.reason as Error] : []));
   const wrong = failures.find((failure) => !isAway(failure));
-  if (wrong !== undefined) throw wrong;
+  if (wrong) throw wrong;
   if (failures.length === databases.length) throw failures[0];
   return settled.map((each) => (each.status === "fulfilled" ? each.value : undefined));
 }

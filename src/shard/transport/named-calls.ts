@@ -27,17 +27,14 @@ const methodOf = (name: string): Method<Uint8Array, Uint8Array> => ({
 
 export function serveCalls<P>(server: GrpcServer<P>, calls: NamedCalls): void {
   for (const [name, answer] of Object.entries(calls))
-    server.addMethod(
-      methodOf(name) as Method<unknown, unknown>,
-      (async (bytes: Uint8Array, call: ServerCall<P>) => {
-        try {
-          return write(await answer(read(name, bytes), call.signal));
-        } catch (error) {
-          const { code, message, details } = statusOfFault(faultOf(error, `serve ${name}`));
-          throw new GrpcError(code || grpcCode.unknown, message, details);
-        }
-      }) as AnyHandler<P>,
-    );
+    server.addMethod(methodOf(name), (async (bytes: Uint8Array, call: ServerCall<P>) => {
+      try {
+        return write(await answer(read(name, bytes), call.signal));
+      } catch (error) {
+        const { code, message, details } = statusOfFault(faultOf(error, `serve ${name}`));
+        throw new GrpcError(code || grpcCode.unknown, message, details);
+      }
+    }) as AnyHandler<P>);
 }
 
 /** Fault "not-found" where the node offers no such call. */

@@ -1,5 +1,5 @@
 /** What may be said of an asset besides its address. Pure. */
-import { parseDigest, type Digest, type DigestFunction } from "#base/digest.ts";
+import { parseDigest, type DigestFunction } from "#base/digest.ts";
 import { detail, grpcCode, GrpcError } from "#grpc/status.ts";
 import type { Qualifier } from "#wire/generated/build/bazel/remote/asset/v1/remote_asset.ts";
 import { BadRequest } from "#wire/generated/google/rpc/error_details.ts";
