@@ -134,8 +134,9 @@ async function fromReachable<T>(
   const settled = await Promise.allSettled(databases.map(ask));
   const failures = settled.flatMap((each) => (each.status === "rejected" ? [each.reason as Error] : []));
   const wrong = failures.find((failure) => !isAway(failure));
+  const [first] = failures;
   if (wrong) throw wrong;
-  if (failures.length === databases.length) throw failures[0];
+  if (first && failures.length === databases.length) throw first;
   return settled.map((each) => (each.status === "fulfilled" ? each.value : undefined));
 }
 
