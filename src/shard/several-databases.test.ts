@@ -160,7 +160,7 @@ describe("a journal in two databases", () => {
 });
 
 describe("a journal in two PostgreSQL servers", { skip }, () => {
-  test("one is killed: the other's shards go on, its own come back with it, and nothing acknowledged is lost", async () => {
+  test("one is killed: the other's shards go on, its own come back with it, nothing is lost", async () => {
     const urls = await Promise.all([first.server().freshDatabase(), second.server().freshDatabase()]);
     const { nodes, journal, router, start, close } = await fleet(urls);
     await until("all shards are served", () => served(nodes).size === shards, { limitMs: 30_000 });

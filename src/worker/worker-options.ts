@@ -9,7 +9,7 @@ import type { WorkSources } from "./sources.ts";
 export type WorkerOptions = {
   /** Attempts at once. */
   readonly slots: number;
-  /** With at most so many shards a request for work is held at each; with more, nodes say which have work (ADR 0022). */
+  /** With at most so many shards, requests are held at each; with more, nodes say which have work (ADR 0022). */
   readonly heldShardsMax: number;
   /** Shards with work that are asked for it at once, and claims that are kept while all slots are taken. */
   readonly pollersMax: number;

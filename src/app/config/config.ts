@@ -134,8 +134,8 @@ const Journal = z.discriminatedUnion("kind", [
         .max(serversMax)
         .optional()
         .describe(
-          "Instead of `url`: databases that share the shards, the same list in the same order on all nodes. Fixed when " +
-            "the journal is created (docs/how-to/several-databases.md).",
+          "Instead of `url`: databases that share the shards, the same list in the same order on all nodes. Fixed " +
+            "when the journal is created (docs/how-to/several-databases.md).",
         ),
     })
     .superRefine(({ url, servers }, context) => {

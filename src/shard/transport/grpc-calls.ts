@@ -1,4 +1,4 @@
-/** The asking end of the work protocol: requests, watches and named calls over a gRPC client, answers as our own values. */
+/** The asking end of the work protocol: requests and watches over a gRPC client, answers as our own values. */
 import { Fault, isFault } from "#base/fault.ts";
 import { wasNotBegun } from "#grpc/client-call.ts";
 import type { GrpcClient } from "#grpc/client.ts";

@@ -1,4 +1,4 @@
-/** The sockets that a node listens on for other nodes and for tools: bound, guarded, and as many as there is room for. */
+/** The sockets that a node listens on for other nodes and for tools: bound, guarded, and bounded in number. */
 import { chmodSync, unlinkSync } from "node:fs";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import type { Clock } from "#base/clock.ts";
