@@ -11,6 +11,8 @@ import type { Directory } from "#shard/client/directory.ts";
 import type { ShardRequest } from "#shard/transport/protocol.ts";
 import { isWorthRetrying, nameOf, type AskOptions, type Router, type Settled } from "#shard/router/router.ts";
 import { createTcpTransport } from "#shard/transport/tcp.ts";
+import { sourceAt } from "#app/work/work-sources.ts";
+import type { WorkSources } from "#worker/sources.ts";
 
 export type EdgePorts = {
   readonly clock: Clock;
@@ -21,7 +23,12 @@ export type EdgePorts = {
   readonly tryMs: number;
 };
 
-export type Edge = { readonly router: Router; close(): Promise<void> };
+export type Edge = {
+  readonly router: Router;
+  /** The nodes as a worker asks them for work. */
+  readonly sources: WorkSources;
+  close(): Promise<void>;
+};
 
 export function createEdge({ clock, random, addresses, tryMs }: EdgePorts): Edge {
   const transport = createTcpTransport({ clock, via: "router" });
@@ -56,6 +63,7 @@ export function createEdge({ clock, random, addresses, tryMs }: EdgePorts): Edge
       },
       seen: () => undefined,
     },
+    sources: () => new Map(addresses().map((address) => [address, sourceAt(transport, address)])),
     close: () => transport.close(),
   };
 }

@@ -38,6 +38,7 @@ async function main(): Promise<void> {
     executor: name,
     offers: [label],
     shards,
+    sources: edge.sources,
     runners: chaosRunners(log),
     planners: chaosPlanners,
     options: { slots },

@@ -23,8 +23,6 @@ const matrix = `
   work.execute       yes      -      -       yes      -            -            -                   -      -     -
   work.admin         yes      -      -       -        -            -            -                   -      -     -
   build.execute      yes      yes    yes     -        -            -            -                   -      -     -
-  artifacts.read     yes      yes    -       yes      -            -            -                   yes    -     -
-  artifacts.write    yes      yes    -       yes      -            -            -                   -      -     -
   deploy.attach      yes      -      -       -        -            -            -                   -      yes   -
   deploy.read        yes      yes    -       -        -            -            -                   yes    -     -
   deploy.release     yes      -      -       -        -            -            -                   -      -     -
@@ -57,7 +55,7 @@ describe("the policy", () => {
   });
 
   test("lets everyone but operators act in their own tenant only", () => {
-    const clusterWide = actions.filter((action) => !/^(work|build|artifacts|deploy|cache|action-cache)\./.test(action));
+    const clusterWide = actions.filter((action) => !/^(work|build|deploy|cache|action-cache)\./.test(action));
     for (const role of roles)
       for (const action of actions) {
         const own = authorize(as(role), action, "acme");

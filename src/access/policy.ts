@@ -28,9 +28,6 @@ export const policy = {
   // Execute, and to wait for or cancel what one began oneself. Apart from work.submit, which takes work of any kind.
   "build.execute": { of: "tenant", for: ["operator", "member", "builder"] },
 
-  "artifacts.read": { of: "tenant", for: ["operator", "member", "executor", "viewer"] },
-  "artifacts.write": { of: "tenant", for: ["operator", "member", "executor"] },
-
   // Goals, manifests and segments for machines, and their reports.
   "deploy.attach": { of: "tenant", for: ["operator", "agent"] },
   "deploy.read": { of: "tenant", for: ["operator", "member", "viewer"] },

@@ -9,11 +9,12 @@ import type { WorkSources } from "./sources.ts";
 export type WorkerOptions = {
   /** Attempts at once. */
   readonly slots: number;
-  /** Shards that are asked for work at once. */
+  /** With at most so many shards, requests are held at each; with more, nodes say which have work (ADR 0022). */
+  readonly heldShardsMax: number;
+  /** Shards with work that are asked for it at once, and claims that are kept while all slots are taken. */
   readonly pollersMax: number;
-  /** How long a shard may hold a request for work; shorter when there are more shards than can be asked at once. */
+  /** How long a shard or a node may hold a request for work. */
   readonly pollMs: number;
-  readonly sweepMs: number;
   /** How often one that is busy asks another node whether there is work besides. */
   readonly lookMs: number;
   readonly stopMsMax: number;
@@ -23,9 +24,9 @@ export type WorkerOptions = {
 
 export const workerDefaults: WorkerOptions = {
   slots: 4,
+  heldShardsMax: 8,
   pollersMax: 8,
   pollMs: 10_000,
-  sweepMs: 2_000,
   lookMs: 250,
   stopMsMax: 10_000,
   tellMsMax: 600_000,
@@ -41,8 +42,8 @@ export type WorkerPorts = {
   /** Labels (`name=value`) that it offers. */
   readonly offers: readonly string[];
   readonly shards: number;
-  /** Where word of work is heard when there are more shards than can be asked at once. Left out: they are visited. */
-  readonly sources?: WorkSources;
+  /** The nodes that are asked which shards have work, where there are too many to hold a request at each. */
+  readonly sources: WorkSources;
   readonly runners: Runners;
   readonly planners: Planners;
   /** What an earlier life of this worker began, and is under way still. */

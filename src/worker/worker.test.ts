@@ -112,7 +112,7 @@ async function scene({
       executor,
       offers: [],
       shards,
-      ...(hears && { sources }),
+      sources,
       resumes,
       runners: {
         sleep: ({ task, signal }) => {
@@ -122,7 +122,7 @@ async function scene({
         ...runners,
       },
       planners,
-      options: { slots: 2, pollMs: 1_000, ...options },
+      options: { slots: 2, pollMs: 1_000, ...(hears && { heldShardsMax: 0 }), ...options },
       log: (line) => log.push(line),
     });
     const running = worker.run(abort.signal);
@@ -143,16 +143,17 @@ describe("a worker", () => {
     equal((await client.job(jobId)).view.tasks[0]?.result?.payload, "slept 100");
   });
 
-  test("takes work from every shard", async () => {
-    const { client, clock, start, phase } = await scene({ shards: 5, options: { pollersMax: 2 } });
-    start();
-    const jobs = await Promise.all(
-      ["a", "b", "c", "d", "e", "f", "g", "h"].map((name) => client.submit(order([stage(["10"])], name))),
-    );
-    ok(new Set(jobs.map(({ jobId }) => jobId.split("-")[0])).size > 2);
-    await clock.advance(10_000);
-    for (const { jobId } of jobs) equal(await phase(jobId), "SUCCEEDED");
-  });
+  for (const hears of [false, true])
+    test(`takes work from every shard ${hears ? "that nodes name" : "by a request held at each"}`, async () => {
+      const { client, clock, start, phase } = await scene({ shards: 5, options: { pollersMax: 2 }, hears });
+      start();
+      const jobs = await Promise.all(
+        ["a", "b", "c", "d", "e", "f", "g", "h"].map((name) => client.submit(order([stage(["10"])], name))),
+      );
+      ok(new Set(jobs.map(({ jobId }) => jobId.split("-")[0])).size > 2);
+      await clock.advance(10_000);
+      for (const { jobId } of jobs) equal(await phase(jobId), "SUCCEEDED");
+    });
 
   test("hears of work in any of many shards where it is told, soon, and visits no other", async () => {
     const { client, clock, start, phase, shards, desk } = await scene({

@@ -59,7 +59,7 @@ class PollingWorker implements Worker {
   readonly #tell = new AbortController();
   readonly #reserving = new Set<ShardId>();
   readonly #former: FormerClaims;
-  /** Undefined where every shard is asked by itself. */
+  /** Undefined where a request for work is held at each shard. */
   readonly #rumours: Rumours | undefined;
   #waiting: (() => void)[] = [];
   readonly #spares: Spares;
@@ -77,7 +77,7 @@ class PollingWorker implements Worker {
     this.#former = new FormerClaims({ renewals: this.#renewals, clock, random, shards, crash: this.#crash.signal });
     const giveBack = (holding: Holding): void => this.#follow(this.#attempts, holding, this.#release(holding));
     this.#spares = new Spares({ clock, countMax: this.#options.pollersMax, giveBack });
-    if (ports.sources && ports.shards > this.#options.pollersMax) this.#rumours = this.#listener(ports.sources);
+    if (ports.shards > this.#options.heldShardsMax) this.#rumours = this.#listener(ports.sources);
   }
 
   #listener(sources: WorkSources): Rumours {
@@ -114,10 +114,10 @@ class PollingWorker implements Worker {
     if (signal.aborted) crash();
     signal.addEventListener("abort", crash, { once: true });
     for (const resume of this.#ports.resumes ?? []) this.#resume(resume);
-    const pollers = Math.min(this.#ports.shards, this.#options.pollersMax);
-    const loops = Array.from({ length: pollers }, () => this.#poll(pollers));
+    const { shards } = this.#ports;
+    const pollers = this.#rumours ? Math.min(shards, this.#options.pollersMax) : shards;
+    const loops = Array.from({ length: pollers }, () => this.#poll());
     if (this.#rumours) loops.push(this.#rumours.listen(), this.#former.giveAllBack(this.#leave.signal));
-    else if (pollers < this.#ports.shards) loops.push(this.#sweep());
     try {
       await Promise.all(loops);
       await this.#settled();
@@ -180,7 +180,7 @@ class PollingWorker implements Worker {
   }
 
   /** One of several that ask shards for work, each shard one at a time. */
-  async #poll(pollers: number): Promise<void> {
+  async #poll(): Promise<void> {
     const { clock, random } = this.#ports;
     const { signal } = this.#leave;
     const backoff = new Backoff({ backoffMs: 100, backoffMsMax: 5_000 }, random);
@@ -196,7 +196,7 @@ class PollingWorker implements Worker {
       }
       try {
         if (shard === undefined) await clock.sleep(backoff.next(), signal);
-        else if (await this.#visit(shard, pollers)) backoff.reset();
+        else if (await this.#visit(shard)) backoff.reset();
         else await clock.sleep(backoff.next(), signal);
       } catch (error) {
         if (signal.aborted) return;
@@ -206,17 +206,16 @@ class PollingWorker implements Worker {
   }
 
   /** False when the shard could not be asked. */
-  async #visit(shard: ShardId, pollers: number): Promise<boolean> {
+  async #visit(shard: ShardId): Promise<boolean> {
     const { client, executor, offers } = this.#ports;
     const { signal } = this.#ask;
-    const { pollMs } = this.#options;
     this.#reserving.add(shard);
     try {
       if (!(await this.#former.given(shard))) {
         if (this.#rumours) this.#visits.learn(shard, 0);
         return false;
       }
-      const waitMs = this.#rumours ? 0 : pollers < this.#ports.shards ? Math.min(pollMs, 500) : pollMs;
+      const waitMs = this.#rumours ? 0 : this.#options.pollMs;
       const count = this.#free;
       if (count <= 0) return true;
       const grants = await client.reserve(
@@ -307,16 +306,5 @@ class PollingWorker implements Worker {
     const { client, blobs, clock, runners, planners } = this.#ports;
     const { stopMsMax, tellMsMax } = this.#options;
     return { client, blobs, clock, runners, planners, stopMsMax, tellMsMax, log: this.#log, signal: this.#tell.signal };
-  }
-
-  /** With more shards than can be asked at once: looks which of them have work. */
-  async #sweep(): Promise<void> {
-    const { client, clock, shards } = this.#ports;
-    const { signal } = this.#leave;
-    for (let shard = 0; !signal.aborted; shard = (shard + 1) % shards) {
-      const stats = await client.stats(shard, { deadlineMs: 1_000, signal }).catch(() => undefined);
-      if (stats) this.#visits.learn(shard, stats.readyWeight);
-      await clock.sleep(this.#options.sweepMs / shards, signal).catch(() => {});
-    }
   }
 }

@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import { arch, platform } from "node:os";
 import { join } from "node:path";
+import { must } from "#base/assert.ts";
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import { Random } from "#base/random.ts";
@@ -13,6 +14,7 @@ import type { LoginLink } from "#edge/identity/login.ts";
 import { Log } from "#edge/log/log.ts";
 import type { MetricsRegistry } from "#edge/metrics/registry.ts";
 import type { Cluster, Journal } from "#journal/journal.ts";
+import { partitionedJournal } from "#journal/partitioned.ts";
 import { Memory } from "#kernel/memory/memory.ts";
 import type { WorkClient } from "#shard/client/client.ts";
 import type { Node } from "#shard/node.ts";
@@ -29,7 +31,7 @@ import { openPlace, type Place } from "./place.ts";
 import { openWatching } from "./watching.ts";
 import { openStore } from "./store.ts";
 import { startWorker } from "./worker.ts";
-import { shardsOf, type Config } from "#app/config/config.ts";
+import { serversOf, shardsOf, type Config } from "#app/config/config.ts";
 import { doorOfJob, kindTableOf } from "#app/door-kinds.ts";
 import { doors as allDoors } from "#app/doors.ts";
 import { clusterSecret } from "#app/node/cluster-secret.ts";
@@ -374,11 +376,11 @@ export async function openJournal({ journal }: Config, folder: DataFolder, clock
       return (await import("#journal/sqlite/sqlite.ts")).sqliteJournal({
         directory: journal.directory ?? folder.journal,
       });
-    case "postgres":
-      return (await import("#journal/postgres/postgres.ts")).postgresJournal({
-        url: journal.url,
-        schema: journal.schema,
-      });
+    case "postgres": {
+      const { postgresJournal } = await import("#journal/postgres/postgres.ts");
+      const databases = serversOf(journal).map((server) => postgresJournal(server));
+      return databases.length > 1 ? partitionedJournal({ databases, clock }) : must(databases[0], "a database");
+    }
     case "memory":
       return (await import("#journal/memory/memory.ts")).memoryStore(() => clock.wallMs()).connect();
     default:

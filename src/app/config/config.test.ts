@@ -7,7 +7,7 @@ import { isFault } from "#base/fault.ts";
 import { defaultLimits } from "#kernel/model/limits.ts";
 import { workerDefaults } from "#worker/worker-options.ts";
 import { limitsOf } from "#app/compose/node.ts";
-import { hidePassword, readConfig, shardsOf, withoutSecrets } from "./config.ts";
+import { hidePassword, readConfig, serversOf, shardsOf, withoutSecrets } from "./config.ts";
 import { edgeAddressDefault } from "./edge-config.ts";
 import { check, problem } from "#app/testing/config.ts";
 
@@ -25,7 +25,25 @@ describe("the configuration", () => {
     const shared = "journal: { kind: postgres, url: postgres://localhost/mill }\n";
     deepEqual([shardsOf(check("")), shardsOf(check(shared))], [8, 64]);
     deepEqual([shardsOf(check(`${shared}cluster: { shards: 3 }`)), shardsOf(check("cluster: { shards: 3 }"))], [3, 3]);
-    ok(shardsOf(check(shared)) > workerDefaults.pollersMax, "ADR 0022: the emptiest worker hears first");
+    ok(shardsOf(check(shared)) > workerDefaults.heldShardsMax, "ADR 0022: the emptiest worker hears first");
+  });
+
+  test("a journal lies in one database or in several, and never in a list of one", () => {
+    const two = check(
+      "journal: { kind: postgres, servers: [{ url: 'postgres://a/m' }, { url: 'postgres://b/m', schema: s }] }",
+    );
+    ok(two.journal.kind === "postgres");
+    deepEqual(serversOf(two.journal), [
+      { url: "postgres://a/m", schema: "millrace" },
+      { url: "postgres://b/m", schema: "s" },
+    ]);
+    equal(shardsOf(two), 64);
+    const wrong = /write url for one server, or servers for several/;
+    match(problem("journal: { kind: postgres }"), wrong);
+    const pair = "servers: [{ url: 'postgres://a/m' }, { url: 'postgres://b/m' }]";
+    match(problem(`journal: { kind: postgres, url: 'postgres://a/m', ${pair} }`), wrong);
+    match(problem("journal: { kind: postgres, servers: [{ url: 'postgres://a/m' }] }"), /for one server, write url/);
+    match(problem("journal: { kind: postgres, servers: [{ url: 'postgres://a/m', shcema: s }] }"), /shcema/);
   });
 
   test("what a cluster takes in is shared among its shards", () => {
@@ -92,6 +110,9 @@ describe("the configuration", () => {
     const shown = JSON.stringify(withoutSecrets(config));
     ok(!shown.includes("s3cret"), shown);
     match(shown, /me:\*\*\*@db:5432/);
+    const servers = "{ url: 'postgres://me:s3cret@db1/mill' }, { url: 'postgres://me:s3cret@db2/mill' }";
+    const several = JSON.stringify(withoutSecrets(check(`journal: { kind: postgres, servers: [${servers}] }`)));
+    ok(!several.includes("s3cret") && several.includes("me:***@db2"), several);
     equal(hidePassword("not a url s3cret"), "postgres://***");
     ok(!problem("journal: { kind: postgres, url: 'mysql://me:s3cret@db/x' }").includes("s3cret"));
   });

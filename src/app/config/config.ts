@@ -114,16 +114,35 @@ const Node = z.strictObject({
     .describe("How long running work may go on when the node is asked to stop; then it is given back."),
 });
 
+/** A node has a handful of connections to each. */
+const serversMax = 64;
+
 const Journal = z.discriminatedUnion("kind", [
   z.strictObject({
     kind: z.literal("sqlite").describe("Files on this machine's disk."),
     directory: z.string().min(1).optional().describe("Left out: `journal` in the data folder."),
   }),
-  z.strictObject({
-    kind: z.literal("postgres").describe("A PostgreSQL server, for many nodes."),
-    url: PostgresUrl,
-    schema: PostgresSchema.describe("The schema that holds the tables."),
-  }),
+  z
+    .strictObject({
+      kind: z.literal("postgres").describe("One PostgreSQL server or several, for many nodes."),
+      url: PostgresUrl.optional(),
+      schema: PostgresSchema.describe("The schema that holds the tables of `url`."),
+      servers: z
+        .array(
+          z.strictObject({ url: PostgresUrl, schema: PostgresSchema.describe("The schema that holds the tables.") }),
+        )
+        .min(2, "for one server, write url")
+        .max(serversMax)
+        .optional()
+        .describe(
+          "Instead of `url`: databases that share the shards, the same list in the same order on all nodes. Fixed " +
+            "when the journal is created (docs/how-to/several-databases.md).",
+        ),
+    })
+    .superRefine(({ url, servers }, context) => {
+      if ((url === undefined) !== (servers === undefined)) return;
+      context.addIssue({ code: "custom", message: "write url for one server, or servers for several" });
+    }),
   z.strictObject({ kind: z.literal("memory").describe("Nothing is kept: for trying things out.") }),
 ]);
 
@@ -255,11 +274,22 @@ export function withoutSecrets(config: Config): Config {
   const tier = blobs.kind === "disk" ? blobs.authoritative : undefined;
   return {
     ...config,
-    ...(journal.kind === "postgres" && { journal: { ...journal, url: hidePassword(journal.url) } }),
+    ...(journal.kind === "postgres" && { journal: withoutPasswords(journal) }),
     ...(mesh && { mesh: { ...mesh, keys: mesh.keys.map(() => "***") } }),
     ...(tier && { blobs: { ...blobs, authoritative: withoutTierSecrets(tier) } as Config["blobs"] }),
   };
 }
+
+type PostgresConfig = Extract<Config["journal"], { kind: "postgres" }>;
+
+/** The databases of the journal: one, or several that share the shards. */
+export const serversOf = ({ url, schema, servers }: PostgresConfig) => servers ?? [{ url: url ?? "", schema }];
+
+const withoutPasswords = ({ url, servers, ...journal }: PostgresConfig): PostgresConfig => ({
+  ...journal,
+  ...(url !== undefined && { url: hidePassword(url) }),
+  ...(servers && { servers: servers.map((server) => ({ ...server, url: hidePassword(server.url) })) }),
+});
 
 function withoutTierSecrets(tier: TierConfig): TierConfig {
   const { names } = tier;

@@ -1,7 +1,7 @@
 /** What actions must not see, although they see the rest of the machine: this node's data and its secrets. */
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
-import type { Config } from "#app/config/config.ts";
+import { serversOf, type Config } from "#app/config/config.ts";
 import type { DataFolder } from "./data-folder.ts";
 import type { TierConfig } from "#app/config/tier-config.ts";
 
@@ -19,7 +19,7 @@ export function hiddenPaths(config: Config, folder: DataFolder, configFile?: str
     mesh?.keysFile,
     traces?.token,
     ...(journal.kind === "sqlite" ? [journal.directory] : []),
-    ...(journal.kind === "postgres" ? postgresFiles(journal.url) : []),
+    ...(journal.kind === "postgres" ? serversOf(journal).flatMap(({ url }) => postgresFiles(url)) : []),
     ...(blobs.kind === "memory" ? [] : [blobs.directory]),
     ...(blobs.kind === "disk" && blobs.authoritative ? tierPaths(blobs.authoritative) : []),
   ];

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { Fault } from "#base/fault.ts";
 import type { Node } from "#shard/node.ts";
-import type { ReadyShard, FreeSlots } from "#shard/watch/ready-desk.ts";
+import type { ReadyShard } from "#shard/watch/ready-desk.ts";
 import type { TcpTransport } from "#shard/transport/tcp.ts";
 import type { WorkSource, WorkSources } from "#worker/sources.ts";
 
@@ -32,7 +32,7 @@ export function workSources(node: Pick<Node, "ready" | "address" | "keeper">, tc
   const own: WorkSource = { ready: (room, waitMs, signal) => node.ready.wait(room, waitMs, signal) };
   const at = (address: string): WorkSource => {
     let source = others.get(address);
-    if (!source) others.set(address, (source = { ready: ask.bind(undefined, tcp, address) }));
+    if (!source) others.set(address, (source = sourceAt(tcp, address)));
     return source;
   };
   return () => {
@@ -43,6 +43,7 @@ export function workSources(node: Pick<Node, "ready" | "address" | "keeper">, tc
   };
 }
 
-async function ask(tcp: TcpTransport, to: string, room: FreeSlots, waitMs: number, signal: AbortSignal) {
-  return Answer.parse(await tcp.call(to, method, { ...room, waitMs }, signal));
-}
+/** The node at the address, asked through the network. */
+export const sourceAt = (tcp: Pick<TcpTransport, "call">, to: string): WorkSource => ({
+  ready: async (room, waitMs, signal) => Answer.parse(await tcp.call(to, method, { ...room, waitMs }, signal)),
+});
