@@ -4,11 +4,11 @@ import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import type { Random } from "#base/random.ts";
 import type { ActionIndex } from "#blobs/action-index.ts";
+import { observed } from "#blobs/observed.ts";
 import type { BlobStore, Store } from "#blobs/store.ts";
 import { breaker } from "#blobs/tiers/breaker.ts";
 import { createHttpCaller } from "#blobs/tiers/s3/http-call.ts";
 import { httpCache, type ReadOnly } from "#blobs/tiers/http.ts";
-import { metered } from "#blobs/tiers/metered.ts";
 import { pinEither } from "#blobs/tiers/pin-either.ts";
 import { peerCaches } from "#blobs/tiers/peer-caches.ts";
 import { openPostgresIndex } from "#blobs/tiers/postgres/postgres-index.ts";
@@ -60,10 +60,7 @@ export async function composeTiers(local: ComposedStore, config: TierConfig, por
   const named = await openNames(config, tier, local.index, undo);
   const { clock } = ports;
   const reached = (blobs: BlobStore, tenant: string): Far => {
-    const far = breaker(
-      metered(blobs, clock, (call) => metrics.ended(call, tenant)),
-      { clock },
-    );
+    const far = breaker(observed(blobs, metrics.observer(clock, tenant)), { clock });
     return shortCuts ? withShortCuts({ clock, far, shortCuts }) : far;
   };
   const parts = new Map<string, Far>();
@@ -124,8 +121,11 @@ async function openShortCuts(
   return (digest) => [...named, ...others(digest)];
 }
 
-/** A store that is opened when it is first needed, and again when that failed. */
-function later(open: () => Promise<BlobStore>): BlobStore {
+/**
+ * Opens the store at the first call, and again at the next call if that failed. It has no `prompt`: before the store
+ * is open, nothing can be answered without waiting.
+ */
+export function later(open: () => Promise<BlobStore>): BlobStore {
   let opening: Promise<BlobStore> | undefined;
   const opened = (): Promise<BlobStore> =>
     (opening ??= open().catch((error: unknown) => {
@@ -136,6 +136,7 @@ function later(open: () => Promise<BlobStore>): BlobStore {
     missing: async (digests) => await (await opened()).missing(digests),
     write: async (digest, source, form) => await (await opened()).write(digest, source, form),
     pin: async (digests, forMs) => await (await opened()).pin(digests, forMs),
+    file: async (digest) => await (await opened()).file?.(digest),
     async *read(digest, range, form) {
       yield* (await opened()).read(digest, range, form);
     },

@@ -3,9 +3,9 @@
  * Names of tenants are callers' words: so many have series of their own, the others share one called `other`.
  */
 import { parseDigest, type Digest } from "#base/digest.ts";
-import { isFault } from "#base/fault.ts";
 import type { ActionIndex, EntryKey } from "#blobs/action-index.ts";
-import type { BlobStore, Store, TenantStore } from "#blobs/store.ts";
+import { observed, type StoreObserver } from "#blobs/observed.ts";
+import type { Store, TenantStore } from "#blobs/store.ts";
 import type { Upload, Uploads } from "#blobs/uploads.ts";
 import type { StoreFigures } from "#blobs/upkeep.ts";
 import type { Counter } from "#edge/metrics/series.ts";
@@ -131,8 +131,9 @@ export class StoreMetrics {
     let bound: Tally | undefined;
     const tally = (): Tally | undefined =>
       bound && bound.families === this.#families ? bound : (bound = this.#tally(door, tenant));
-    const counted = { blobs: countedBlobs(blobs, tally), uploads: countedUploads(uploads, tally) };
-    return near ? { ...counted, near: countedBlobs(near, tally) } : counted;
+    const observer = countingObserver(tally);
+    const counted = { blobs: observed(blobs, observer), uploads: countedUploads(uploads, tally) };
+    return near ? { ...counted, near: observed(near, observer) } : counted;
   }
 }
 
@@ -145,59 +146,33 @@ const doorOf = (space: string): string | undefined => {
   return doors.has(word) ? word : undefined;
 };
 
-type Told = () => Tally | undefined;
+type CurrentTally = () => Tally | undefined;
 
-function countedBlobs(inner: BlobStore, tally: Told): BlobStore {
-  const { prompt } = inner;
-  return {
-    missing: (digests) => inner.missing(digests),
-    pin: (digests, forMs) => inner.pin(digests, forMs),
-    async write(digest, bytes, form) {
-      await inner.write(digest, bytes, form);
-      tally()?.writtenBytes.add(sizeOf(digest));
-    },
-    read: (digest, range, form) => countedRead(inner.read(digest, range, form), tally()),
-    ...(inner.file && {
-      async file(digest: Digest) {
-        const lent = await inner.file?.(digest);
-        if (lent) found(tally(), sizeOf(digest));
-        return lent;
+const uncounted = { ended: () => {} };
+
+const countingObserver = (tally: CurrentTally): StoreObserver => ({
+  begin({ name, digest }) {
+    const counts = tally();
+    if (!counts || digest === undefined) return uncounted;
+    if (name === "write") return { ended: (outcome) => outcome === "ok" && counts.writtenBytes.add(sizeOf(digest)) };
+    let isFound = false;
+    return {
+      part(sizeBytes) {
+        if (!isFound) counts.hits.add();
+        isFound = true;
+        counts.readBytes.add(sizeBytes);
       },
-    }),
-    ...(prompt && {
-      prompt: {
-        ...prompt,
-        bytes(digest: Digest) {
-          const bytes = prompt.bytes(digest);
-          if (bytes) found(tally(), bytes.length);
-          return bytes;
-        },
-      },
-    }),
-  };
-}
+      ended: (outcome) => outcome === "not-found" && counts.misses.add(),
+    };
+  },
+  lent(sizeBytes) {
+    const counts = tally();
+    counts?.hits.add();
+    counts?.readBytes.add(sizeBytes);
+  },
+});
 
-async function* countedRead(inner: AsyncIterable<Uint8Array>, tally: Tally | undefined): AsyncGenerator<Uint8Array> {
-  let isFound = false;
-  try {
-    for await (const part of inner) {
-      if (!isFound) tally?.hits.add();
-      isFound = true;
-      tally?.readBytes.add(part.length);
-      yield part;
-    }
-  } catch (error) {
-    if (isFault(error, "not-found")) tally?.misses.add();
-    throw error;
-  }
-}
-
-function found(tally: Tally | undefined, sizeBytes: number): void {
-  tally?.hits.add();
-  tally?.readBytes.add(sizeBytes);
-}
-
-const countedUploads = (inner: Uploads, tally: Told): Uploads => ({
+const countedUploads = (inner: Uploads, tally: CurrentTally): Uploads => ({
   committed: (key) => inner.committed(key),
   async open(key, offset, how) {
     const upload = await inner.open(key, offset, how);

@@ -1,10 +1,19 @@
 /** What the tier behind the store is asked, and how it does. */
-import type { MeteredCall } from "#blobs/tiers/metered.ts";
+import type { Clock } from "#base/clock.ts";
+import type { StoreCall, StoreObserver } from "#blobs/observed.ts";
 import type { MetricsRegistry } from "#edge/metrics/registry.ts";
+
+export type EndedTierCall = {
+  readonly call: StoreCall["name"];
+  readonly outcome: string;
+  readonly tookMs: number;
+  /** Of blobs, in or out. */
+  readonly bytes: number;
+};
 
 export type TierMetrics = {
   /** A call to the tier has ended, made for the tenant. */
-  ended(call: MeteredCall, tenant: string): void;
+  ended(call: EndedTierCall, tenant: string): void;
   /** A blob was read from the node's own disk, or had to be fetched; from another node, if that is said as well. */
   read(from: "near" | "far" | "peer"): void;
 };
@@ -63,8 +72,20 @@ export class LateTierMetrics implements TierMetrics {
     this.#metrics = metrics;
   }
 
-  ended(call: MeteredCall, tenant: string): void {
+  ended(call: EndedTierCall, tenant: string): void {
     this.#metrics?.ended(call, tenant);
+  }
+
+  observer(clock: Clock, tenant: string): StoreObserver {
+    return {
+      begin: ({ name: call }) => {
+        const beganMs = clock.monotonicMs();
+        return {
+          ended: (outcome, bytes) =>
+            this.ended({ call, outcome, tookMs: clock.monotonicMs() - beganMs, bytes }, tenant),
+        };
+      },
+    };
   }
 
   read(from: "near" | "far" | "peer"): void {

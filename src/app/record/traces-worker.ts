@@ -1,7 +1,6 @@
 /** What a worker does for a traced action, and what it asks of the store meanwhile, as parts of the trace. */
-import type { Digest } from "#base/digest.ts";
-import { isFault } from "#base/fault.ts";
 import type { Clock } from "#base/clock.ts";
+import { observed } from "#blobs/observed.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import type { ActionWatch, WatchedAction } from "#doors/build/run.ts";
 import type { ActionSpec } from "#doors/build/plan.ts";
@@ -83,44 +82,12 @@ class StoreSpans {
 
   /** `prompt` and `file` go unrecorded: they take no time worth a span. */
   traced(inner: BlobStore): BlobStore {
-    const during = this.#during.bind(this);
-    return {
-      ...(inner.file && { file: (digest: Digest) => inner.file?.(digest) ?? Promise.resolve(undefined) }),
-      ...(inner.prompt && { prompt: inner.prompt }),
-      missing: (digests) => during("missing", { count: digests.length }, () => inner.missing(digests)),
-      pin: (digests, forMs) => during("pin", { count: digests.length }, () => inner.pin(digests, forMs)),
-      write: (digest, bytes, form) => during("write", { digest }, () => inner.write(digest, bytes, form)),
-      read: (digest, range, form) => this.#read(inner.read(digest, range, form), digest),
-    };
-  }
-
-  async *#read(parts: AsyncIterable<Uint8Array>, digest: Digest): AsyncGenerator<Uint8Array> {
-    const end = this.#begin("read", { digest });
-    let [bytes, error] = [0, "it was not read to its end" as string | undefined];
-    try {
-      for await (const part of parts) {
-        bytes += part.length;
-        yield part;
-      }
-      error = undefined;
-    } catch (thrown) {
-      error = isFault(thrown) ? thrown.code : "internal";
-      throw thrown;
-    } finally {
-      end(error, { bytes });
-    }
-  }
-
-  async #during<T>(call: string, facts: Facts, work: () => Promise<T>): Promise<T> {
-    const end = this.#begin(call, facts);
-    try {
-      const answer = await work();
-      end(undefined);
-      return answer;
-    } catch (error) {
-      end(isFault(error) ? error.code : "internal");
-      throw error;
-    }
+    return observed(inner, {
+      begin: ({ name, count, digest }) => {
+        const end = this.#begin(name, digest === undefined ? { count } : { digest });
+        return { ended: (outcome, bytes) => end(errorOf(outcome), name === "read" ? { bytes } : {}) };
+      },
+    });
   }
 
   #begin(call: string, facts: Facts): (error: string | undefined, more?: Facts) => void {
@@ -137,6 +104,12 @@ class StoreSpans {
       this.#tracer.record(this.#parent, { name: `store ${call}`, kind: "client", startMs, endMs, attributes, error });
     };
   }
+}
+
+function errorOf(outcome: string): string | undefined {
+  if (outcome === "ok") return undefined;
+  if (outcome === "left") return "it was not read to its end";
+  return outcome === "bug" ? "internal" : outcome;
 }
 
 type Facts = Readonly<Record<string, string | number>>;

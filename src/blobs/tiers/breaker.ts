@@ -3,7 +3,9 @@
  * and only now and then somebody is let through to see. Whoever is not let through hears "unavailable", at once.
  */
 import type { Clock } from "#base/clock.ts";
+import type { Digest } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
+import { extend } from "#blobs/extend.ts";
 import type { BlobStore } from "#blobs/store.ts";
 
 export type BreakerOptions = {
@@ -42,13 +44,12 @@ export function breaker(blobs: BlobStore, { clock, failuresMax = 3, probeMs = 2_
     }
   };
 
-  return {
-    get isDead() {
-      return failures >= failuresMax;
-    },
+  const { file } = blobs;
+  const guardedBlobs = extend(blobs, {
     missing: (digests) => guarded(() => blobs.missing(digests)),
     write: (digest, source, form) => guarded(() => blobs.write(digest, source, form)),
     pin: (digests, forMs) => guarded(() => blobs.pin(digests, forMs)),
+    ...(file && { file: (digest: Digest) => guarded(() => file.call(blobs, digest)) }),
     async *read(digest, range, form) {
       enter();
       try {
@@ -58,6 +59,12 @@ export function breaker(blobs: BlobStore, { clock, failuresMax = 3, probeMs = 2_
         failed(error);
         throw error;
       }
+    },
+  });
+  return {
+    ...guardedBlobs,
+    get isDead() {
+      return failures >= failuresMax;
     },
   };
 }

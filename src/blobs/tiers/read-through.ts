@@ -8,7 +8,8 @@
 import type { Digest } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import { canonical, checkedOffset } from "#blobs/sha256.ts";
-import type { BlobStore, Range } from "#blobs/store.ts";
+import { extend } from "#blobs/extend.ts";
+import type { BlobStore, LentFile, Range } from "#blobs/store.ts";
 import { packed } from "#blobs/zstd.ts";
 import { Flight } from "./flight.ts";
 import { Gate } from "./gate.ts";
@@ -79,19 +80,29 @@ export function readThrough(options: ReadThroughOptions): BlobStore {
     yield* fetched(digest, rest);
   }
 
-  return {
-    missing: async (digests) => await far.missing(digests),
-    pin: async (digests, forMs) => await far.pin(digests, forMs),
+  const checkAlive = (digest: Digest): void => {
+    if (far.isDead === true && whenDead === "refuse")
+      throw new Fault("unavailable", "read blob", { digest, why: "the authoritative tier does not answer" });
+  };
+  const lent = async (digest: Digest): Promise<LentFile | undefined> => {
+    checkAlive(digest);
+    const file = await near.file?.(digest);
+    if (!file) return await far.file?.(digest);
+    options.served?.("near");
+    return file;
+  };
+
+  return extend(far, {
     write: writeThrough(near, far),
+    file: near.file || far.file ? lent : undefined,
     async *read(digest, range = { offset: 0 }, form) {
       const name = canonical(digest);
       checkedOffset(name, range.offset);
-      if (far.isDead === true && whenDead === "refuse")
-        throw new Fault("unavailable", "read blob", { digest: name, why: "the authoritative tier does not answer" });
+      checkAlive(name);
       const parts = plain(name, range);
       yield* form === "zstd" ? packed(parts) : parts;
     },
-  };
+  });
 }
 
 const replaceable: ReadonlySet<string> = new Set(["not-found", "corrupt", "unavailable"]);

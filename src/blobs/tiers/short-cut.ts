@@ -8,6 +8,7 @@ import { digestSizeBytes, type Digest, type DigestFunction } from "#base/digest.
 import { Fault, isFault } from "#base/fault.ts";
 import { createHasher, partsOf, type Hasher } from "#blobs/hashing.ts";
 import { canonical } from "#blobs/sha256.ts";
+import { extend } from "#blobs/extend.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import { packed } from "#blobs/zstd.ts";
 import type { ReadOnly } from "./http.ts";
@@ -97,18 +98,18 @@ export function withShortCuts(options: ShortCutOptions): BlobStore & { readonly 
     yield* told.sizeBytes > 0 ? told.rest(far.read(digest)) : far.read(digest);
   }
 
-  return {
-    get isDead() {
-      return far.isDead === true;
-    },
-    missing: (digests) => far.missing(digests),
-    write: (digest, source, form) => far.write(digest, source, form),
-    pin: (digests, forMs) => far.pin(digests, forMs),
+  const withReads = extend(far, {
     async *read(digest, range, form) {
       const name = canonical(digest);
       if (range && (range.offset > 0 || range.length !== undefined)) return yield* far.read(name, range, form);
       if ((await far.missing([name])).length > 0) throw new Fault("not-found", "read blob", { digest: name });
       yield* form === "zstd" ? packed(whole(name)) : whole(name);
+    },
+  });
+  return {
+    ...withReads,
+    get isDead() {
+      return far.isDead === true;
     },
   };
 }

@@ -6,6 +6,7 @@ import { digestText, type Digest } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
 import { createHasher, partsOf } from "#blobs/hashing.ts";
 import { canonical, checkedOffset } from "#blobs/sha256.ts";
+import { extend, extendPrompt } from "#blobs/extend.ts";
 import type { BlobStore, Range } from "#blobs/store.ts";
 import { packed } from "#blobs/zstd.ts";
 
@@ -36,15 +37,18 @@ export async function* verifiedRange(
 
 const wrong = (digest: Digest, why: string): Fault => new Fault("corrupt", "read blob", { digest, why });
 
-/** A store whose reads cannot be trusted, with reads that can. */
-export const verifyingReads = (blobs: BlobStore): BlobStore => ({
-  missing: (digests) => blobs.missing(digests),
-  write: (digest, source, form) => blobs.write(digest, source, form),
-  pin: (digests, forMs) => blobs.pin(digests, forMs),
-  async *read(digest, range = { offset: 0 }, form) {
-    const name = canonical(digest);
-    checkedOffset(name, range.offset);
-    const parts = verifiedRange(name, blobs.read(name), range);
-    yield* form === "zstd" ? packed(parts) : parts;
-  },
-});
+/**
+ * Checks every read of a store that may return wrong bytes. It lends no file and gives no bytes from memory, because
+ * those would reach the reader unchecked.
+ */
+export const verifyingReads = (blobs: BlobStore): BlobStore =>
+  extend(blobs, {
+    file: undefined,
+    prompt: extendPrompt(blobs.prompt, { bytes: () => undefined }),
+    async *read(digest, range = { offset: 0 }, form) {
+      const name = canonical(digest);
+      checkedOffset(name, range.offset);
+      const parts = verifiedRange(name, blobs.read(name), range);
+      yield* form === "zstd" ? packed(parts) : parts;
+    },
+  });

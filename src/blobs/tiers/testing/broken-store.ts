@@ -1,6 +1,7 @@
 /** Reads that come in pieces of any size, and break off, stall or lie at any place, by seeded chance. */
 import { Fault } from "#base/fault.ts";
 import type { Random } from "#base/random.ts";
+import { extend } from "#blobs/extend.ts";
 import type { BlobStore } from "#blobs/store.ts";
 
 /** What becomes of a read. All but "well" happen at some byte, the first and the one after the last included. */
@@ -44,10 +45,10 @@ function told(bytes: Uint8Array, mishap: Mishap, at: number): Uint8Array {
 }
 
 export function brokenReads(inner: BlobStore, { random, mishaps }: BrokenOptions): BlobStore {
-  return {
-    missing: (digests) => inner.missing(digests),
-    write: (digest, source, form) => inner.write(digest, source, form),
-    pin: (digests, forMs) => inner.pin(digests, forMs),
+  return extend(inner, {
+    // Removed, so that every byte passes `read` here.
+    file: undefined,
+    prompt: undefined,
     async *read(digest, range) {
       const parts: Uint8Array[] = [];
       for await (const part of inner.read(digest, range)) parts.push(Uint8Array.from(part));
@@ -60,5 +61,5 @@ export function brokenReads(inner: BlobStore, { random, mishaps }: BrokenOptions
       if (mishap === "broken") throw new Fault("unavailable", "read blob", { digest, at });
       if (mishap === "corrupt") throw new Fault("corrupt", "read blob", { digest, at });
     },
-  };
+  });
 }

@@ -1,5 +1,6 @@
 /** A store whose answers a test lets go one by one, counts, and makes fail. */
 import { Fault } from "#base/fault.ts";
+import { extend } from "#blobs/extend.ts";
 import type { BlobStore } from "#blobs/store.ts";
 
 export class HeldStore {
@@ -25,7 +26,10 @@ export class HeldStore {
     };
     // oxlint-disable-next-line typescript/no-this-alias -- a generator has no other way to it
     const held = this;
-    return {
+    return extend(inner, {
+      // Removed, so that every byte passes `read` here.
+      file: undefined,
+      prompt: undefined,
       async missing(digests) {
         begin("missing");
         return await inner.missing(digests);
@@ -48,7 +52,7 @@ export class HeldStore {
             yield held.tamper(Uint8Array.from(whole.subarray(at, at + held.partBytes)), at);
           }
       },
-    };
+    });
   }
 }
 

@@ -1,11 +1,10 @@
-/** Nobody uploads what is empty: to clients it is always there. A store as they see it. */
-import type { BlobStore } from "#blobs/store.ts";
-import { isEmpty } from "#doors/build/digests.ts";
+/** Clients never upload the empty blob and expect it to be there always: this decorator answers for it. */
+import { extend, extendPrompt } from "#blobs/extend.ts";
+import type { BlobStore, Prompt } from "#blobs/store.ts";
+import { emptyHash, isEmpty } from "#doors/build/digests.ts";
 
 export function withEmpty(blobs: BlobStore): BlobStore {
-  const prompt = blobs.prompt;
-  return {
-    ...blobs,
+  return extend(blobs, {
     async missing(digests) {
       const some = digests.some(isEmpty) ? digests.filter((digest) => !isEmpty(digest)) : digests;
       return some.length === 0 ? [] : await blobs.missing(some);
@@ -13,15 +12,23 @@ export function withEmpty(blobs: BlobStore): BlobStore {
     async *read(digest, range, form) {
       if (!isEmpty(digest)) yield* blobs.read(digest, range, form);
     },
-    write: (digest, bytes, form) => blobs.write(digest, bytes, form),
-    pin: (digests, forMs) => blobs.pin(digests, forMs),
-    ...(prompt && {
-      prompt: {
-        has: (fn, hash, at, sizeBytes) => sizeBytes === 0 || prompt.has(fn, hash, at, sizeBytes),
-        bytes: (digest) => (isEmpty(digest) ? noBytes : prompt.bytes(digest)),
-      },
-    }),
-  };
+    prompt: blobs.prompt && promptWithEmpty(blobs.prompt),
+  });
+}
+
+function promptWithEmpty(prompt: Prompt): Prompt | undefined {
+  const { hasMany, sizeOf } = prompt;
+  return extendPrompt(prompt, {
+    has: (fn, hash, at, sizeBytes) => sizeBytes === 0 || prompt.has(fn, hash, at, sizeBytes),
+    bytes: (digest) => (isEmpty(digest) ? noBytes : prompt.bytes(digest)),
+    hasMany:
+      hasMany &&
+      ((fn, asked, found) => {
+        hasMany.call(prompt, fn, asked, found);
+        for (let i = 0; i < asked.count; i += 1) if (asked.sizes[i] === 0) found[i] = 1;
+      }),
+    sizeOf: sizeOf && ((fn, hash) => (hash === emptyHash(fn) ? 0 : sizeOf.call(prompt, fn, hash))),
+  });
 }
 
 const noBytes = new Uint8Array();
