@@ -14,7 +14,7 @@ import { sharedRunner, type SharingPorts } from "#doors/build/run/shared.ts";
 import { actionKind } from "#doors/build/plan.ts";
 import { buildSettingsDefault } from "#doors/build/settings.ts";
 import type { TenantTrees } from "#doors/build/cache/tenant-trees.ts";
-import { TrustRules } from "#doors/build/cache/trust-rules.ts";
+import type { TrustRules } from "#doors/build/cache/trust-rules.ts";
 import type { Seen } from "#doors/build/why/seen.ts";
 import type { Granted } from "#shard/client/executor.ts";
 import type { Planners, Resume, Runners } from "#worker/runner.ts";
@@ -36,6 +36,7 @@ export type ActionParts = {
   readonly name: string;
   readonly store: Store;
   readonly index: ActionIndex;
+  readonly trust: TrustRules;
   readonly trees: TenantTrees;
   readonly streams: Streams | undefined;
   /** Remembers what missed, the same as for calls. */
@@ -145,12 +146,12 @@ function openTools({ worker: { toolsMax, toolIdle } }: Config, ports: ToolsPorts
 }
 
 /** Single actions, and those of builds, which are looked for in the cache by whoever takes them. */
-function workOf(config: Config, ports: ActionPorts, { store, index, seen, deskFor, clock, log }: ActionParts) {
+function workOf(config: Config, ports: ActionPorts, { store, index, trust, seen, deskFor, clock, log }: ActionParts) {
   const isUnderWay = (task: Granted): boolean => ports.resumable?.knows(task) === true;
   const run = sharedRunner(actionRunner(ports), { clock, deskFor, isUnderWay });
   const report = (doing: string, error: unknown): void => log(`${doing}: ${String(error)}`);
-  const cache = { store, index, clock, seen, report, settings: buildSettingsDefault };
-  const results = new ActionCacheService(cache, new TrustRules(index));
+  const cache = { store, index, trust, clock, seen, report, settings: buildSettingsDefault };
+  const results = new ActionCacheService(cache);
   const settings = executionSettings(config.build, config.worker.labels);
   return {
     runners: { [actionKind]: run, ...stepRunners({ store, results, run, seen }) },

@@ -5,6 +5,7 @@ import type { ActionIndex } from "#blobs/action-index.ts";
 import type { Store } from "#blobs/store.ts";
 import { assetSettingsDefault, type AssetSettings } from "#doors/build/assets/asset-download.ts";
 import type { AssetPorts } from "#doors/build/assets/assets.ts";
+import type { TrustRules } from "#doors/build/cache/trust-rules.ts";
 import type { BuildCaller } from "#doors/build/caller.ts";
 import { Spool } from "#doors/build/http/spool.ts";
 import type { ExecutionPorts } from "#doors/build/execute/execution-ports.ts";
@@ -24,6 +25,7 @@ import type { Config } from "#app/config/config.ts";
 export type BuildParts = {
   readonly store: Store;
   readonly index: ActionIndex;
+  readonly trust: TrustRules;
   readonly clock: Clock;
   readonly settings?: Partial<BuildSettings>;
   readonly assets?: Partial<AssetSettings>;
@@ -36,6 +38,7 @@ export type BuildParts = {
   readonly looked?: AssetPorts["looked"];
   /** Left out: it is a cache only. */
   readonly execution?: ExecutionPorts | undefined;
+  readonly builds?: ServedPorts["builds"];
   readonly report: (doing: string, error: unknown) => void;
 };
 

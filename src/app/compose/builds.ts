@@ -1,10 +1,13 @@
 /** `/api/builds` and `/api/why` behind the edge: the door's answers, to whom the edge's policy lets have them. */
+import type { Clock } from "#base/clock.ts";
 import type { ActionIndex } from "#blobs/action-index.ts";
+import type { Store } from "#blobs/store.ts";
 import type { BuildCaller } from "#doors/build/caller.ts";
 import type { CallRefusal } from "#doors/build/http/caller.ts";
 import { httpBuilds } from "#doors/build/builds/http-builds.ts";
-import { BuildsService, type BuildsPorts } from "#doors/build/builds/service.ts";
-import { TrustRules } from "#doors/build/cache/trust-rules.ts";
+import type { BuildsService } from "#doors/build/builds/service.ts";
+import type { TrustRules } from "#doors/build/cache/trust-rules.ts";
+import type { ExecutionPorts } from "#doors/build/execute/execution-ports.ts";
 import { httpWhy } from "#doors/build/why/http-why.ts";
 import type { Seen } from "#doors/build/why/seen.ts";
 import type { Admission } from "#edge/port/admission.ts";
@@ -13,7 +16,12 @@ import type { ServeElsewhere } from "#edge/port/routes.ts";
 import { asCaller } from "./build.ts";
 import { asCallRefusal, authorizationOf } from "./http-caches.ts";
 
-export type HttpBuildsParts = BuildsPorts & {
+export type HttpBuildsParts = {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly client: ExecutionPorts["client"];
+  readonly builds: BuildsService;
+  readonly trust: TrustRules;
   readonly index: ActionIndex;
   readonly seen: Seen | undefined;
   readonly report: (error: unknown) => void;
@@ -21,11 +29,8 @@ export type HttpBuildsParts = BuildsPorts & {
 
 export function composeHttpBuilds({ report, seen, ...ports }: HttpBuildsParts, admission: Admission): ServeElsewhere {
   const { caller, from } = buildCallers(admission);
-  const service = new BuildsService(ports);
-  const builds = httpBuilds({ service, caller, report });
-  const { client } = ports.execution;
-  const about = { ...ports, client, builds: service, trust: new TrustRules(ports.index), caller, report };
-  const why = seen ? httpWhy({ ...about, seen }) : () => undefined;
+  const builds = httpBuilds({ service: ports.builds, caller, report });
+  const why = seen ? httpWhy({ ...ports, seen, caller, report }) : () => undefined;
   return (request, peer) => {
     const asked = from(request, peer);
     return builds(asked) ?? why(asked);

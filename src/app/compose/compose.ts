@@ -10,6 +10,7 @@ import { planLabel as buildPlanLabel } from "#doors/build/builds/plan-build.ts";
 import { FlightDesk } from "#doors/build/execute/flight-desk.ts";
 import { taskLabel as actionLabel } from "#doors/build/plan.ts";
 import { TenantTrees } from "#doors/build/cache/tenant-trees.ts";
+import { TrustRules } from "#doors/build/cache/trust-rules.ts";
 import { Seen } from "#doors/build/why/seen.ts";
 import { planLabel, taskLabel } from "#doors/shell/plan.ts";
 import type { LoginLink } from "#edge/identity/login.ts";
@@ -166,6 +167,7 @@ async function openGround(
   undo.defer(() => watching.close());
   const trees = new TenantTrees();
   const seen = new Seen({ index: stored.index, wallMs: () => clock.wallMs() });
+  const trust = new TrustRules(stored.index);
   return {
     config,
     folder,
@@ -186,19 +188,21 @@ async function openGround(
     watching,
     trees,
     seen,
+    trust,
   };
 }
 
 /** The node in its cluster, and its worker. */
 async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
   const { config, folder, clock, log, name, random, journal, stored, tcp, watching, trees, seen } = ground;
-  const { configFile, memory } = ground;
+  const { configFile, memory, trust } = ground;
   const { metrics, watch, observers } = watching;
   const counted = {
     store: metrics.stored.store(stored.store, "worker"),
     index: stored.index,
     streams: stored.streams,
     seen,
+    trust,
   };
   const desk = new FlightDesk(clock);
   // Asked when there is work, and by then there is a node.
@@ -255,6 +259,7 @@ async function serveEdge(ground: Ground, working: Working, drain: Drain, undo: A
   const cache = {
     ...stored,
     seen,
+    trust: ground.trust,
     spoolFolder: await spoolFolder(folder),
     spoolBytesMax: spoolBytesMax(config),
     execution: traced,

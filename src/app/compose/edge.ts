@@ -1,6 +1,7 @@
 /** The port that serves everything: gRPC, HTTP/2 and HTTP/1.1. */
 import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
+import { BuildsService, type BuildsPorts } from "#doors/build/builds/service.ts";
 import type { ExecutionPorts } from "#doors/build/execute/execution-ports.ts";
 import { idleMsDefault } from "#doors/build/http/body.ts";
 import { buildSettingsDefault } from "#doors/build/settings.ts";
@@ -44,7 +45,7 @@ export type EdgeParts = {
   readonly journal: Journal;
   /** What the build cache is kept in; left out: there is none. */
   readonly cache?:
-    | (Pick<BuildParts, "store" | "index" | "execution"> &
+    | (Pick<BuildParts, "store" | "index" | "trust" | "execution"> &
         Pick<ComposedStore, "observe" | "upkeep"> & {
           readonly spoolFolder: string;
           readonly spoolBytesMax: number;
@@ -120,6 +121,10 @@ async function serve({ edge, build, work }: Config, listen: readonly string[], p
     report: trouble,
   };
   const counted = (door: string) => (cache && metrics ? metrics.countedFor(cache, door) : cache);
+  const execution = until(cache?.execution, leaving.signal);
+  const doorStore = counted("build")?.store;
+  const builds =
+    doorStore && execution && buildsService({ store: doorStore }, { execution, clock, settings: settings.settings });
   const api = parts.api && (await composeApi({ ...parts.api, clock, log: edgeLog }));
   const opened = await startEdge({
     clock,
@@ -148,9 +153,10 @@ async function serve({ edge, build, work }: Config, listen: readonly string[], p
         ...(cache
           ? composeBuild(server, {
               ...cache,
-              store: counted("build")?.store ?? cache.store,
+              store: doorStore ?? cache.store,
               ...settings,
-              execution: until(cache.execution, leaving.signal),
+              execution,
+              builds,
             })
           : []),
       ]);
@@ -175,9 +181,10 @@ async function serve({ edge, build, work }: Config, listen: readonly string[], p
       const { upkeep } = cache;
       const adminServed =
         upkeep && seen ? composeCacheAdmin({ ...cache, upkeep, seen, clock, report, limits }, admission) : undefined;
-      const execution = until(cache.execution, leaving.signal);
-      const buildPorts = { ...cache, clock, report, settings: { ...buildSettingsDefault, ...settings.settings } };
-      const buildsServed = execution && composeHttpBuilds({ ...buildPorts, execution, seen }, admission);
+      const buildsServed =
+        execution &&
+        builds &&
+        composeHttpBuilds({ ...cache, clock, report, client: execution.client, builds, seen }, admission);
       return mounted({ ...always, "cache-admin": adminServed, builds: buildsServed, caches: cachesServed });
     },
   });
@@ -205,6 +212,12 @@ function mounted(served: Mounted): ServeElsewhere {
     return undefined;
   };
 }
+
+/** One for gRPC and HTTP: it remembers the builds that it read. */
+const buildsService = (
+  { store }: Pick<BuildsPorts, "store">,
+  { settings, ...ports }: Pick<BuildsPorts, "execution" | "clock"> & Pick<BuildParts, "settings">,
+): BuildsService => new BuildsService({ ...ports, store, settings: { ...buildSettingsDefault, ...settings } });
 
 const until = (execution: ExecutionPorts | undefined, leaving: AbortSignal): ExecutionPorts | undefined =>
   execution && { ...execution, leaving };

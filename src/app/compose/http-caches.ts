@@ -2,6 +2,7 @@
 import type { Clock } from "#base/clock.ts";
 import type { ActionIndex } from "#blobs/action-index.ts";
 import type { Store } from "#blobs/store.ts";
+import type { TrustRules } from "#doors/build/cache/trust-rules.ts";
 import type { CallRefusal, HttpCaller, Identified, Need } from "#doors/build/http/caller.ts";
 import { httpCaches, type HttpCachesOptions } from "#doors/build/http/http-caches.ts";
 import type { Admission } from "#edge/port/admission.ts";
@@ -17,6 +18,7 @@ import { homeTenant } from "#access/caller.ts";
 export type HttpCacheParts = {
   readonly store: Store;
   readonly index: ActionIndex;
+  readonly trust: TrustRules;
   readonly clock: Clock;
   readonly spoolFolder: string;
   readonly limits?: HttpCachesOptions["limits"];

@@ -15,6 +15,7 @@ import { createMemoryStore } from "#blobs/memory/memory-store.ts";
 import { createMemoryBlobs } from "#blobs/memory/memory.ts";
 import { LittleS3, littleCredentials } from "#blobs/tiers/testing/little-s3.ts";
 import { tokenSha256 } from "#edge/identity/bearer.ts";
+import { TrustRules } from "#doors/build/cache/trust-rules.ts";
 import { startEdge } from "#edge/edge.ts";
 import { Identity } from "#edge/identity/identity-config.ts";
 import { Log } from "#edge/log/log.ts";
@@ -107,8 +108,11 @@ test("B5: another Millrace, where each tenant has its token; without tokens it i
     clock,
     listen: [{ host: "127.0.0.1", port: 0 }],
     identity: Identity.parse({ tokens }),
-    services: (server) =>
-      composeBuild(server, { store, index: createMemoryIndex(), clock, spoolFolder: folder, report: () => {} }),
+    services(server) {
+      const index = createMemoryIndex();
+      const trust = new TrustRules(index);
+      return composeBuild(server, { store, index, trust, clock, spoolFolder: folder, report: () => {} });
+    },
     notReady: () => [],
     log: new Log(() => {}, clock),
     h2: { drainMs: 100 },

@@ -2,6 +2,7 @@
 import { tmpdir } from "node:os";
 import { createMemoryIndex } from "#blobs/memory/memory-index.ts";
 import type { Store } from "#blobs/store.ts";
+import { TrustRules } from "#doors/build/cache/trust-rules.ts";
 import { startEdge, type Edge } from "#edge/edge.ts";
 import { Identity } from "#edge/identity/identity-config.ts";
 import { Log } from "#edge/log/log.ts";
@@ -13,8 +14,11 @@ export const startBuildEdge = (store: Store): Promise<Edge> =>
     clock,
     listen: [{ host: "127.0.0.1", port: 0 }],
     identity: Identity.parse({}),
-    services: (server) =>
-      composeBuild(server, { store, index: createMemoryIndex(), clock, spoolFolder: tmpdir(), report: () => {} }),
+    services(server) {
+      const index = createMemoryIndex();
+      const trust = new TrustRules(index);
+      return composeBuild(server, { store, index, trust, clock, spoolFolder: tmpdir(), report: () => {} });
+    },
     notReady: () => [],
     log: new Log(() => {}, clock),
     h2: { drainMs: 100 },

@@ -8,6 +8,7 @@ import { createMemoryStore } from "#blobs/memory/memory-store.ts";
 import type { Store } from "#blobs/store.ts";
 import type { HttpCachesOptions } from "#doors/build/http/http-caches.ts";
 import { tokenSha256 } from "#edge/identity/bearer.ts";
+import { TrustRules } from "#doors/build/cache/trust-rules.ts";
 import { startEdge } from "#edge/edge.ts";
 import { Identity } from "#edge/identity/identity-config.ts";
 import { Log } from "#edge/log/log.ts";
@@ -48,12 +49,10 @@ export async function startRig(limits: HttpCachesOptions["limits"] = {}): Promis
     listen: [{ host: "127.0.0.1", port: 0 }],
     identity: Identity.parse({ tokens }),
     services: () => new Map(),
-    http: (admission, registry) =>
-      composeHttpCaches(
-        { store, index, clock, spoolFolder: folder, limits, report: (error) => reported.push(error) },
-        admission,
-        registry,
-      ),
+    http(admission, registry) {
+      const ports = { store, index, trust: new TrustRules(index), clock, spoolFolder: folder, limits };
+      return composeHttpCaches({ ...ports, report: (error) => reported.push(error) }, admission, registry);
+    },
     notReady: () => [],
     log: new Log((line) => reported.push(line), clock),
     h2: { drainMs: 500 },

@@ -64,8 +64,9 @@ async function rig(before: { inputs?: () => Promise<void>; join?: () => Promise<
     },
   };
   const store: Store = { ...inner, forTenant: () => ({ ...inner.forTenant("mill"), blobs: looking }) };
-  const ports: BuildPorts = { clock, store, index, settings: buildSettingsDefault, report: () => {} };
-  const results = new ActionCacheService(ports, new TrustRules(index));
+  const trust = new TrustRules(index);
+  const ports: BuildPorts = { clock, store, index, trust, settings: buildSettingsDefault, report: () => {} };
+  const results = new ActionCacheService(ports);
   const execution = {
     client: {
       ...client,

@@ -14,6 +14,7 @@ import { listenH2 } from "#h2/server.ts";
 import type { ActionResult, Command } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { assetSettingsDefault, type AssetSettings } from "#doors/build/assets/asset-download.ts";
 import type { BuildAction, BuildCaller } from "#doors/build/caller.ts";
+import { TrustRules } from "#doors/build/cache/trust-rules.ts";
 import { Spool } from "#doors/build/http/spool.ts";
 import { actionKind } from "#doors/build/plan.ts";
 import { serveBuild } from "#doors/build/serve.ts";
@@ -115,6 +116,7 @@ export async function openDoor(realClock: Clock, { settings, assets, isPrompt = 
       settings: { ...buildSettingsDefault, ...settings },
       assets: { ...assetSettingsDefault, ...assets },
       spool: new Spool({ folder: tmpdir(), memoryBytesEach: 1e6, memoryBytesMax: 1e7, bytesMax: 1e8 }),
+      trust: new TrustRules(isPrompt ? index : patient),
       seen,
       report: (doing) => reported.push(doing),
     },
