@@ -8,6 +8,7 @@ import { bytes } from "#blobs/testing/exercise.ts";
 import { createMemoryBlobs } from "#blobs/memory/memory.ts";
 import { sha256Digest } from "#blobs/sha256.ts";
 import type { StageSpec, TaskTemplate } from "#kernel/model/model.ts";
+import { plainTemplate } from "#kernel/testing/template.ts";
 import { testCluster } from "#shard/testing/client.ts";
 import type { Granted } from "#shard/client/executor.ts";
 import type { Order } from "#shard/client/client.ts";
@@ -18,17 +19,12 @@ import { createWorker } from "./worker.ts";
 import type { WorkerOptions } from "./worker-options.ts";
 
 const template: TaskTemplate = {
+  ...plainTemplate,
   kind: "sleep",
-  requires: [],
   leaseMs: 3_000,
-  attemptsMax: 3,
   retryOn: "any",
   backoffMs: 100,
   backoffMsMax: 1_000,
-  queueMs: 3_600_000,
-  attemptMs: 60_000,
-  effects: "pure",
-  speculate: false,
   graceMs: 6_000,
 };
 

@@ -44,12 +44,11 @@ export function breaker(blobs: BlobStore, { clock, failuresMax = 3, probeMs = 2_
     }
   };
 
-  const { file } = blobs;
   const guardedBlobs = extend(blobs, {
     missing: (digests) => guarded(() => blobs.missing(digests)),
     write: (digest, source, form) => guarded(() => blobs.write(digest, source, form)),
     pin: (digests, forMs) => guarded(() => blobs.pin(digests, forMs)),
-    ...(file && { file: (digest: Digest) => guarded(() => file.call(blobs, digest)) }),
+    ...(blobs.file && { file: (digest: Digest) => guarded(async () => await blobs.file?.(digest)) }),
     async *read(digest, range, form) {
       enter();
       try {

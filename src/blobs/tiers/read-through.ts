@@ -7,10 +7,9 @@
  */
 import type { Digest } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
-import { canonical, checkedOffset } from "#blobs/sha256.ts";
+import { readsFrom } from "#blobs/plain-reads.ts";
 import { extend } from "#blobs/extend.ts";
 import type { BlobStore, LentFile, Range } from "#blobs/store.ts";
-import { packed } from "#blobs/zstd.ts";
 import { Flight } from "./flight.ts";
 import { Gate } from "./gate.ts";
 import { writeThrough } from "./write-through.ts";
@@ -95,13 +94,10 @@ export function readThrough(options: ReadThroughOptions): BlobStore {
   return extend(far, {
     write: writeThrough(near, far),
     file: near.file || far.file ? lent : undefined,
-    async *read(digest, range = { offset: 0 }, form) {
-      const name = canonical(digest);
-      checkedOffset(name, range.offset);
-      checkAlive(name);
-      const parts = plain(name, range);
-      yield* form === "zstd" ? packed(parts) : parts;
-    },
+    read: readsFrom((digest, range) => {
+      checkAlive(digest);
+      return plain(digest, range);
+    }),
   });
 }
 

@@ -10,11 +10,12 @@ import type { Clock } from "#base/clock.ts";
 import type { Digest } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import { partsOf } from "#blobs/hashing.ts";
-import { canonical, checkedOffset, verified } from "#blobs/sha256.ts";
+import { readsFrom } from "#blobs/plain-reads.ts";
+import { canonical, verified } from "#blobs/sha256.ts";
 import { DurableNames } from "#blobs/durable-names.ts";
-import type { BlobStore } from "#blobs/store.ts";
+import type { BlobStore, Range } from "#blobs/store.ts";
 import { realSyncs, type Syncs } from "#blobs/syncs.ts";
-import { packed, unpacked } from "#blobs/zstd.ts";
+import { unpacked } from "#blobs/zstd.ts";
 import { Gate } from "./gate.ts";
 import { KnownBlobs } from "./known-blobs.ts";
 import { verifiedRange } from "./verifying.ts";
@@ -72,21 +73,20 @@ export async function openSharedDirectory(
     return gone.size === 0 ? [] : digests.filter((_, i) => gone.has(wanted[i] ?? ""));
   };
 
+  const readPlain = async function* (digest: Digest, range: Range): AsyncGenerator<Uint8Array> {
+    try {
+      yield* verifiedRange(digest, slices(pathOf(digest), digest), range);
+    } catch (error) {
+      if (isFault(error, "corrupt")) known.suspect(digest);
+      else known.forget(digest);
+      if (isFault(error, "not-found")) await beMounted(digest);
+      throw error;
+    }
+  };
+
   return {
     missing,
-    async *read(digest, range = { offset: 0 }, form) {
-      const name = canonical(digest);
-      checkedOffset(name, range.offset);
-      try {
-        const parts = verifiedRange(name, slices(pathOf(name), name), range);
-        yield* form === "zstd" ? packed(parts) : parts;
-      } catch (error) {
-        if (isFault(error, "corrupt")) known.suspect(name);
-        else known.forget(name);
-        if (isFault(error, "not-found")) await beMounted(name);
-        throw error;
-      }
-    },
+    read: readsFrom(readPlain),
     async write(digest, source, form) {
       const name = canonical(digest);
       const bytes = verified(name, form === "zstd" ? unpacked(source, partsOf(name).sizeBytes) : source);

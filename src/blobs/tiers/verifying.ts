@@ -5,10 +5,9 @@
 import { digestText, type Digest } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
 import { createHasher, partsOf } from "#blobs/hashing.ts";
-import { canonical, checkedOffset } from "#blobs/sha256.ts";
+import { readsFrom } from "#blobs/plain-reads.ts";
 import { extend, extendPrompt } from "#blobs/extend.ts";
 import type { BlobStore, Range } from "#blobs/store.ts";
-import { packed } from "#blobs/zstd.ts";
 
 /** `whole` begins with the blob's first byte; the parts that are handed on are those of the range. */
 export async function* verifiedRange(
@@ -45,10 +44,5 @@ export const verifyingReads = (blobs: BlobStore): BlobStore =>
   extend(blobs, {
     file: undefined,
     prompt: extendPrompt(blobs.prompt, { bytes: () => undefined }),
-    async *read(digest, range = { offset: 0 }, form) {
-      const name = canonical(digest);
-      checkedOffset(name, range.offset);
-      const parts = verifiedRange(name, blobs.read(name), range);
-      yield* form === "zstd" ? packed(parts) : parts;
-    },
+    read: readsFrom((digest, range) => verifiedRange(digest, blobs.read(digest), range)),
   });

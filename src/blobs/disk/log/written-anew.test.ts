@@ -10,7 +10,7 @@ import { ManualClock } from "#base/testing/manual-clock.ts";
 import { put } from "#blobs/testing/exercise.ts";
 import { digestOf } from "#blobs/hashing.ts";
 import { until } from "#testing/until.ts";
-import { diskRig } from "#blobs/disk/testing/disk.ts";
+import { diskRig, type DiskRig } from "#blobs/disk/testing/disk.ts";
 
 /** Syncs of files that wait to be let go; undefined: none are held back. */
 let held: (() => void)[] | undefined;
@@ -39,6 +39,19 @@ const value = Buffer.alloc(5_000, "X");
 const digest = digestOf(value);
 const pinMs = 3_600_000;
 
+/** Pins the blob once it is written, and finds it after the eviction and after a restart. */
+async function staysWhenPinned(rig: DiskRig, written: Promise<void>, evicting: Promise<unknown>): Promise<void> {
+  const { blobs } = rig.store.forTenant("mill");
+  const pinned = written.then(() => blobs.pin([digest], pinMs));
+  letGo();
+  held = undefined;
+  ok("pinnedForMs" in (await pinned));
+  await evicting;
+  deepEqual(await blobs.missing([digest]), []);
+  await rig.reopen();
+  deepEqual(await rig.store.forTenant("mill").blobs.missing([digest]), []);
+}
+
 test("a blob that two bring at once is let go of between them: the second copy stays", async () => {
   const clock = new ManualClock(10_000_000);
   const rig = await diskRig({ clock, promisedMs: 0, sync: "synced" });
@@ -55,14 +68,7 @@ test("a blob that two bring at once is let go of between them: the second copy s
     await clock.advance(120_000);
     const evicting = rig.store.upkeep.evict(0);
     await turns();
-    const pinned = second.then(() => blobs.pin([digest], pinMs));
-    letGo();
-    held = undefined;
-    ok("pinnedForMs" in (await pinned));
-    await evicting;
-    deepEqual(await blobs.missing([digest]), []);
-    await rig.reopen();
-    deepEqual(await rig.store.forTenant("mill").blobs.missing([digest]), []);
+    await staysWhenPinned(rig, second, evicting);
   } finally {
     held = undefined;
     await rig.dispose();
@@ -87,14 +93,7 @@ test("a blob comes back while the news that it went is copied: it stays", async 
     await until("the new copy is being synced", () => held?.length === 1);
     const evicting = rig.store.upkeep.evict(usedBytes - 1); // what is dead will do
     await turns();
-    const pinned = written.then(() => blobs.pin([digest], pinMs));
-    letGo();
-    held = undefined;
-    ok("pinnedForMs" in (await pinned));
-    await evicting;
-    deepEqual(await blobs.missing([digest]), []);
-    await rig.reopen();
-    deepEqual(await rig.store.forTenant("mill").blobs.missing([digest]), []);
+    await staysWhenPinned(rig, written, evicting);
   } finally {
     held = undefined;
     await rig.dispose();

@@ -7,9 +7,10 @@ import { digestText as textOf, type Digest, type DigestFunction } from "#base/di
 import { Fault } from "#base/fault.ts";
 import type { Random } from "#base/random.ts";
 import { partsOf } from "#blobs/hashing.ts";
-import { canonical, checkedOffset, verified } from "#blobs/sha256.ts";
+import { canonical, verified } from "#blobs/sha256.ts";
+import { readsFrom } from "#blobs/plain-reads.ts";
 import type { BlobStore, Range } from "#blobs/store.ts";
-import { packed, unpacked } from "#blobs/zstd.ts";
+import { unpacked } from "#blobs/zstd.ts";
 import type { GrpcClient } from "#grpc/client.ts";
 import {
   ContentAddressableStorage as Cas,
@@ -93,12 +94,7 @@ export function reapiBlobs(options: ReapiOptions): BlobStore {
 
   return {
     missing: missingOf,
-    async *read(digest, range = { offset: 0 }, form) {
-      const name = canonical(digest);
-      checkedOffset(name, range.offset);
-      const parts = readPlain(name, range);
-      yield* form === "zstd" ? packed(parts) : parts;
-    },
+    read: readsFrom(readPlain),
     async write(digest, source, form) {
       const name = canonical(digest);
       const { sizeBytes } = partsOf(name);

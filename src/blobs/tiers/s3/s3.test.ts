@@ -4,26 +4,15 @@ import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { isFault } from "#base/fault.ts";
 import { ManualClock } from "#base/testing/manual-clock.ts";
-import { Random } from "#base/random.ts";
 import { realClock } from "#testing/real-clock.ts";
 import { bytes, exerciseBlobs, put, text } from "#blobs/testing/exercise.ts";
 import { digestOf } from "#blobs/hashing.ts";
 import type { BlobStore } from "#blobs/store.ts";
-import { createS3Client } from "./s3-client.ts";
 import { s3Blobs, type S3BlobsOptions } from "./s3.ts";
-import { LittleS3, littleCredentials, type Misbehaviour } from "#blobs/tiers/testing/little-s3.ts";
+import { littleClient, LittleS3, littleCredentials, type Misbehaviour } from "#blobs/tiers/testing/little-s3.ts";
 
 const clientOf = (s3: LittleS3, secretAccessKey = littleCredentials.secretAccessKey) =>
-  createS3Client({
-    clock: realClock,
-    random: new Random(1),
-    endpoint: s3.endpoint,
-    region: "here",
-    bucket: "mill",
-    credentials: { ...littleCredentials, secretAccessKey },
-    idleMs: 300,
-    retry: { attemptsMax: 3, delayMs: 1, delayMsMax: 4 },
-  });
+  littleClient(s3, { credentials: { ...littleCredentials, secretAccessKey }, idleMs: 300 });
 
 async function withBucket(
   body: (blobs: BlobStore, s3: LittleS3) => Promise<void>,

@@ -7,9 +7,10 @@ import type { Clock } from "#base/clock.ts";
 import type { Digest } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import { partsOf } from "#blobs/hashing.ts";
-import { canonical, checkedOffset, verified } from "#blobs/sha256.ts";
+import { canonical, verified } from "#blobs/sha256.ts";
+import { readsFrom } from "#blobs/plain-reads.ts";
 import type { BlobStore, Form, Range } from "#blobs/store.ts";
-import { packed, unpacked } from "#blobs/zstd.ts";
+import { unpacked } from "#blobs/zstd.ts";
 import { Gate } from "#blobs/tiers/gate.ts";
 import { KnownBlobs } from "#blobs/tiers/known-blobs.ts";
 import type { S3Client } from "./s3-client.ts";
@@ -80,12 +81,7 @@ export function s3Blobs(options: S3BlobsOptions): BlobStore {
 
   return {
     missing: (digests) => missingOf(digests),
-    async *read(digest, range = { offset: 0 }, form) {
-      const name = canonical(digest);
-      checkedOffset(name, range.offset);
-      const parts = readPlain(name, range);
-      yield* form === "zstd" ? packed(parts) : parts;
-    },
+    read: readsFrom(readPlain),
     async write(digest, source, form) {
       const name = canonical(digest);
       const bytes = verified(name, plainFrom(source, name, form));

@@ -5,6 +5,9 @@
 import { createHash, randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { Random } from "#base/random.ts";
+import { createS3Client, type S3Client, type S3Options } from "#blobs/tiers/s3/s3-client.ts";
+import { realClock } from "#testing/real-clock.ts";
 import { signedHeaders, type S3Credentials } from "#blobs/tiers/s3/sigv4.ts";
 
 export type Misbehaviour =
@@ -20,6 +23,19 @@ type Stored = { readonly bytes: Buffer; readonly etag: string; changedAtMs: numb
 type Upload = { readonly key: string; readonly parts: Map<number, { readonly bytes: Buffer; readonly etag: string }> };
 
 export const littleCredentials: S3Credentials = { accessKeyId: "mill", secretAccessKey: "race/secret+0" };
+
+/** A client that gives up soon. */
+export const littleClient = (s3: LittleS3, more: Partial<S3Options> = {}): S3Client =>
+  createS3Client({
+    clock: realClock,
+    random: new Random(1),
+    endpoint: s3.endpoint,
+    region: "here",
+    bucket: "mill",
+    credentials: littleCredentials,
+    retry: { attemptsMax: 3, delayMs: 1, delayMsMax: 4 },
+    ...more,
+  });
 
 export class LittleS3 implements AsyncDisposable {
   readonly objects = new Map<string, Stored>();

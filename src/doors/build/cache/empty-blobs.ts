@@ -17,17 +17,16 @@ export function withEmpty(blobs: BlobStore): BlobStore {
 }
 
 function promptWithEmpty(prompt: Prompt): Prompt | undefined {
-  const { hasMany, sizeOf } = prompt;
   return extendPrompt(prompt, {
     has: (fn, hash, at, sizeBytes) => sizeBytes === 0 || prompt.has(fn, hash, at, sizeBytes),
     bytes: (digest) => (isEmpty(digest) ? noBytes : prompt.bytes(digest)),
     hasMany:
-      hasMany &&
+      prompt.hasMany &&
       ((fn, asked, found) => {
-        hasMany.call(prompt, fn, asked, found);
+        prompt.hasMany?.(fn, asked, found);
         for (let i = 0; i < asked.count; i += 1) if (asked.sizes[i] === 0) found[i] = 1;
       }),
-    sizeOf: sizeOf && ((fn, hash) => (hash === emptyHash(fn) ? 0 : sizeOf.call(prompt, fn, hash))),
+    sizeOf: prompt.sizeOf && ((fn, hash) => (hash === emptyHash(fn) ? 0 : prompt.sizeOf?.(fn, hash))),
   });
 }
 

@@ -13,6 +13,7 @@ import { connectH2 } from "#h2/client.ts";
 import { listenH2 } from "#h2/server.ts";
 import type { ActionResult, Command } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { assetSettingsDefault, type AssetSettings } from "#doors/build/assets/asset-download.ts";
+import { nothingMade } from "#doors/build/builds/plan-stage.ts";
 import type { BuildAction, BuildCaller } from "#doors/build/caller.ts";
 import { TrustRules } from "#doors/build/cache/trust-rules.ts";
 import { Spool } from "#doors/build/http/spool.ts";
@@ -21,18 +22,8 @@ import { serveBuild } from "#doors/build/serve.ts";
 import { buildSettingsDefault, type BuildSettings } from "#doors/build/settings.ts";
 import { Seen } from "#doors/build/why/seen.ts";
 
-/** To be written over where it matters. */
-/** Of an action that went well, made nothing and printed this. */
-export const resultPrinting = (text: string): ActionResult => ({
-  outputFiles: [],
-  outputFileSymlinks: [],
-  outputSymlinks: [],
-  outputDirectories: [],
-  outputDirectorySymlinks: [],
-  exitCode: 0,
-  stdoutRaw: Buffer.from(text),
-  stderrRaw: Buffer.alloc(0),
-});
+/** The result of an action that succeeded, has no outputs and printed this. */
+export const resultPrinting = (text: string): ActionResult => ({ ...nothingMade, stdoutRaw: Buffer.from(text) });
 
 export const noCommand: Command = {
   arguments: [],

@@ -58,6 +58,18 @@ export const numbersIn = (text: string): readonly number[] =>
     .filter((line) => line !== "")
     .map(Number);
 
+/** A frozen group cannot fork while it is killed. The kernel delivers the signals when the group thaws. */
+export function killFrozen(group: Pick<Group, "members" | "freeze" | "thaw">, spared: ReadonlySet<number>): void {
+  const doomed = (): readonly number[] => group.members().filter((pid) => !spared.has(pid));
+  if (doomed().length === 0) return;
+  group.freeze();
+  try {
+    for (const pid of doomed()) killQuietly(pid);
+  } finally {
+    group.thaw();
+  }
+}
+
 export function killQuietly(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");

@@ -2,7 +2,7 @@ import { mkdirSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ControlFile, numberOf } from "./control-file.ts";
 import {
-  killQuietly,
+  killFrozen,
   numbersIn,
   readOr,
   removeQuietly,
@@ -125,15 +125,7 @@ class GroupV1 implements Group {
   }
 
   kill(spared: ReadonlySet<number>): void {
-    const doomed = (): readonly number[] => this.members().filter((pid) => !spared.has(pid));
-    if (doomed().length === 0) return;
-    // Frozen, nothing can be born while it is killed; the signals count when it thaws.
-    this.freeze();
-    try {
-      for (const pid of doomed()) killQuietly(pid);
-    } finally {
-      this.thaw();
-    }
+    killFrozen(this, spared);
   }
 
   freeze(): void {

@@ -2,7 +2,7 @@ import { closeSync, mkdirSync, openSync, readFileSync, readSync, rmdirSync, writ
 import { join } from "node:path";
 import { ControlFile, numberOf } from "./control-file.ts";
 import {
-  killQuietly,
+  killFrozen,
   numbersIn,
   readOr,
   removeQuietly,
@@ -133,14 +133,7 @@ class GroupV2 implements Group {
   }
 
   kill(spared: ReadonlySet<number>): void {
-    const doomed = (): readonly number[] => this.members().filter((pid) => !spared.has(pid));
-    if (doomed().length === 0) return;
-    this.freeze();
-    try {
-      for (const pid of doomed()) killQuietly(pid);
-    } finally {
-      this.thaw();
-    }
+    killFrozen(this, spared);
   }
 
   freeze(): void {
