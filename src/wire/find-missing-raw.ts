@@ -138,7 +138,7 @@ const answerKeptBytesMax = 4 * 1024 * 1024;
 const answer = new Answer();
 
 /** What a request asks for, laid out for looking it up; the memory is kept from one call to the next. */
-class AskedDigests implements RawDigests {
+class DigestBatch implements RawDigests {
   hashes = new Uint8Array(0);
   words = new Uint32Array(0);
   sizes = new Float64Array(0);
@@ -171,7 +171,7 @@ class AskedDigests implements RawDigests {
 
 /** Memory for more digests than this is not kept for the next call. */
 const countKeptMax = 64 * 1024;
-const asked = new AskedDigests();
+const asked = new DigestBatch();
 
 /** Leaves what is asked for in `asked`; digests of nothing are left out, for they are always there. */
 function readDigests({ bytes, start, end }: RawFindMissing, view: DataView, lookup: RawLookup): void {

@@ -1,4 +1,4 @@
-/** Names in a bucket. */
+/** The action index in a bucket. */
 import { equal, ok, rejects } from "node:assert/strict";
 import { test } from "node:test";
 import { isFault } from "#base/fault.ts";
@@ -23,7 +23,7 @@ exerciseIndex("the index in a bucket", async () => {
 const key = { tenant: "mill", space: "ac", name: "x" };
 const entry = { digest: digestOf(bytes("x")), principal: "ada", atMs: 1 };
 
-test("B7: a write whose answer was lost is known for our own", async () => {
+test("B7: a write whose answer was lost is recognised as our own", async () => {
   await using s3 = await LittleS3.start();
   using client = littleClient(s3);
   const index = s3Index({ client, prefix: "" });
@@ -32,7 +32,7 @@ test("B7: a write whose answer was lost is known for our own", async () => {
     ...client,
     async put(...given) {
       const answer = await client.put(...given);
-      return lost-- > 0 ? "conflict" : answer; // as a second attempt hears it
+      return lost-- > 0 ? "conflict" : answer; // as the retry of a lost answer sees it
     },
   };
   const written = await s3Index({ client: losing, prefix: "" }).put(key, entry, 0);
@@ -41,7 +41,7 @@ test("B7: a write whose answer was lost is known for our own", async () => {
   equal((await index.put(key, entry, 0)).kind, "conflict");
 });
 
-test("a bucket that does not honour conditions is no place for names", async () => {
+test("a bucket that ignores conditions is refused for the action index", async () => {
   await using s3 = await LittleS3.start();
   using client = littleClient(s3);
   await checkConditions(client, "");

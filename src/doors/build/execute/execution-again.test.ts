@@ -184,7 +184,7 @@ describe("an action that is asked for again", { timeout: 20_000 }, () => {
       await finish(await taken());
       index.get = async (key) => {
         looks += 1;
-        if (looks < 3) throw new Fault("unavailable", "ask for names", {});
+        if (looks < 3) throw new Fault("unavailable", "use the action index", {});
         return await get(key);
       };
       throw new Fault("unavailable", "ask shard", { why: "the network is cut" });
@@ -197,7 +197,7 @@ describe("an action that is asked for again", { timeout: 20_000 }, () => {
     const { service, request, taken, finish, jobs, index } = await rig({
       inputs: async () => {
         index.get = async () => {
-          throw new Fault("unavailable", "ask for names", {});
+          throw new Fault("unavailable", "use the action index", {});
         };
       },
     });
