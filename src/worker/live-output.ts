@@ -1,8 +1,8 @@
 /**
- * What a process prints, sent on to streams while it prints. Costs nothing for a process that ends soon. Only what
- * stays is sent: the beginning that a capped file keeps whatever comes; the end is in the result.
+ * Sends a process's output to streams while it runs. Costs nothing for a process that ends soon. Only the beginning is
+ * sent, which a capped file keeps in any case; the end is in the result.
  *
- * W4 What is sent is a courtesy: that it cannot be sent fails no attempt.
+ * W4 Live output is best effort: failing to send it fails no attempt.
  */
 import { closeSync, openSync, readSync, statSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
@@ -22,7 +22,7 @@ export type LiveName = (typeof liveNames)[number];
 const firstMs = 300;
 const everyMs = 250;
 const pieceBytesMax = 256 * 1024;
-/** In the attempt's folder: whose streams there may be, for whoever clears up. */
+/** A file in the attempt's folder that names its streams, for cleaning up after a crash. */
 const markName = "live";
 
 export class LiveOutput {
@@ -44,14 +44,14 @@ export class LiveOutput {
     this.#cancel = ports.clock.after(firstMs, () => this.#look());
   }
 
-  /** Nothing is sent any more when it resolves. */
+  /** When it resolves, nothing more is sent. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#cancel();
     await this.#looking;
   }
 
-  /** Who reads then is given the result instead. */
+  /** Readers get the result instead. */
   async remove(): Promise<void> {
     await this.stop();
     if (this.#sent.size > 0) await removeLive(this.#ports.streams, this.#task);
@@ -81,7 +81,7 @@ export class LiveOutput {
       if (this.#sent.size === 0) mark(this.#folder, this.#task);
       const piece = pieceOf(path, at, Math.min(until - at, pieceBytesMax));
       if (piece.length === 0) return;
-      // Before it is sent: that it may be there is enough for whoever clears up.
+      // Before the first byte is sent: the cleanup must know streams that may exist.
       this.#sent.set(name, at);
       await this.#ports.streams.append({ ...this.#task, name }, at, piece);
       at += piece.length;
@@ -94,7 +94,7 @@ export async function removeLive(streams: Streams, task: LiveTask): Promise<void
   for (const name of liveNames) await streams.remove({ ...task, name });
 }
 
-/** Of an attempt that nobody goes on with. */
+/** Removes the streams of an attempt that is not continued. */
 export async function removeMarked(streams: Streams, folder: string): Promise<void> {
   const text = await readFile(join(folder, markName), "utf8").catch(() => undefined);
   if (text === undefined) return;

@@ -1,4 +1,4 @@
-/** What a process printed, within bounds: the beginning and the end are kept, the middle is counted. */
+/** A process's output, within limits: its beginning and end are kept, the middle is counted. */
 export class BoundedOutput {
   readonly #halfMax: number;
   #head: Uint8Array[] = [];

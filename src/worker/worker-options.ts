@@ -9,15 +9,17 @@ import type { WorkSources } from "./sources.ts";
 export type WorkerOptions = {
   /** Attempts at once. */
   readonly slots: number;
-  /** Shards that are asked for work at once. */
+  /** How many shards are asked for work at once. */
   readonly pollersMax: number;
-  /** How long a shard may hold a request for work; shorter when there are more shards than can be asked at once. */
+  /** How long a shard may hold a request for work; shorter if there are more shards than can be asked at once. */
   readonly pollMs: number;
   readonly sweepMs: number;
-  /** How often one that is busy asks another node whether there is work besides. */
+  /** How often a busy worker asks another node for work. */
   readonly lookMs: number;
   readonly stopMsMax: number;
-  /** How long an ending is offered to a shard that does not answer; the attempt's slot is free meanwhile. */
+  /**
+   * How long the worker retries to report an attempt's end to a shard that does not answer; the slot is free meanwhile.
+   */
   readonly tellMsMax: number;
 };
 
@@ -36,16 +38,19 @@ export type WorkerPorts = {
   readonly blobs: BlobStore;
   readonly clock: Clock;
   readonly random: Random;
-  /** Names this worker to shards. After a restart under the same name its old claims are given back at once. */
+  /** Identifies this worker to shards. After a restart under the same name, its old claims are released at once. */
   readonly executor: string;
-  /** Labels (`name=value`) that it offers. */
+  /** Labels (`name=value`) that the worker offers. */
   readonly offers: readonly string[];
   readonly shards: number;
-  /** Where word of work is heard when there are more shards than can be asked at once. Left out: they are visited. */
+  /**
+   * Nodes that report which shards have work, for more shards than can be asked at once. Left out: shards are polled in
+   * turn.
+   */
   readonly sources?: WorkSources;
   readonly runners: Runners;
   readonly planners: Planners;
-  /** What an earlier life of this worker began, and is under way still. */
+  /** Tasks that an earlier process of this worker started and that still run. */
   readonly resumes?: readonly Resume[];
   readonly options?: Partial<WorkerOptions>;
   readonly log?: (line: string) => void;

@@ -9,7 +9,7 @@ import type { Granted } from "#shard/client/executor.ts";
 import type { Command } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { leasesOf } from "#worker/holding.ts";
 import { LiveOutput } from "#worker/live-output.ts";
-import { wantedOutputs } from "#worker/outputs/collect.ts";
+import { requestedOutputs } from "#worker/outputs/collect.ts";
 import type { EndReason } from "#worker/process/protocol.ts";
 import type { RunContext, Runner, RunOutcome, Runners } from "#worker/runner.ts";
 import type { AttemptFolder } from "#worker/sandbox/folders/attempt-folder.ts";
@@ -205,7 +205,7 @@ class ActionRun {
         inputRoot,
         digestFunction: this.#spec.fn,
         workingDirectory: command.workingDirectory,
-        outputs: wantedOutputs(command).map(({ path }) => path),
+        outputs: requestedOutputs(command).map(({ path }) => path),
         symlinks,
       },
       { root: folder.root, uid: lane.uid, files: lane.uid === undefined ? "copy" : "link", left },
