@@ -104,7 +104,7 @@ describe("tools that stay", { skip: withoutTool, timeout: 60_000 }, () => {
     await lent.process.still();
     // As if the tool had printed it just before it was frozen.
     writeFileSync(join(lent.process.attempt.folder.path, "answered"), Buffer.from([2, 8, 0]));
-    await rejects(ask(lent, "say more"), /without having been asked/);
+    await rejects(ask(lent, "say more"), /without a request/);
     await tools.end(lent);
   });
 
