@@ -1,4 +1,4 @@
-/** How jobs are shown to people, for those who may not know the doors themselves. */
+/** How jobs are shown to people, for callers that do not know the doors themselves. */
 import { buildsDoor } from "#doors/build/builds/plan-build.ts";
 import { door as buildDoor } from "#doors/build/plan.ts";
 import { readOutcome } from "#doors/build/run/outcome.ts";
@@ -13,7 +13,7 @@ export const showJob = (jobId: string, view: JobView, nowMs: number): readonly s
   ...endingsOf(jobId, view),
 ];
 
-/** A job has done what it should when its command has ended, however that did: it is said apart. */
+/** A job has succeeded when its command has ended, with any exit code: the exit code is shown separately. */
 function endingsOf(jobId: string, { door, tasks }: JobView): readonly string[] {
   if (door === buildsDoor && tasks.some(({ phase }) => phase === "FAILED"))
     return [`what its actions printed: millrace build show ${jobId}, millrace why ${jobId} ACTION`];

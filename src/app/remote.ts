@@ -1,4 +1,4 @@
-/** A client that knows one node: whatever it asks, that node asks the owner. Survives the node's restart. */
+/** A client of one node, which forwards every request to the owner. Survives the node's restart. */
 import { randomUUID } from "node:crypto";
 import { Random } from "#base/random.ts";
 import type { RemoteClient } from "#door/command.ts";

@@ -1,4 +1,4 @@
-/** From a job file or a command line to a submission, for those who may not know the doors themselves. */
+/** From a job file or a command line to a submission, for callers that do not know the doors themselves. */
 import { randomUUID } from "node:crypto";
 import { commandJob, planSubmit } from "#doors/shell/plan.ts";
 import { ShellJob } from "#doors/shell/request.ts";

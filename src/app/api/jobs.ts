@@ -12,9 +12,9 @@ import { detailsOf, nameOf, summaryOf } from "./jobs-view.ts";
 
 export type JobsPorts = { readonly work: WorkClient; readonly clock: Clock };
 
-/** Tasks that an answer shows at most. */
+/** The largest number of tasks in an answer. */
 const tasksShown = 200;
-/** A job that changes all the time is sent no more often. */
+/** A job that changes all the time is sent no more often than this. */
 const quietMs = 200;
 
 export function jobsRoutes({ work, clock }: JobsPorts): readonly Route[] {
@@ -91,7 +91,7 @@ async function jobOf(work: WorkClient, jobId: string, tenant: string, signal: Ab
 
 const isMalformed = (error: unknown): boolean => error instanceof Fault && error.code === "invalid";
 
-/** The job as it is, then each time it has changed, at most once in `quietMs`; the last one has ended. */
+/** Yields the job as it is, then after each change, at most once per `quietMs`; the last one has ended. */
 async function* changes(
   { work, clock }: JobsPorts,
   job: string,

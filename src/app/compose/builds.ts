@@ -48,7 +48,7 @@ export function buildCallers(admission: Admission) {
     request: Request,
   ): Promise<{ readonly caller: BuildCaller } | { readonly refused: CallRefusal }> => {
     const peer = peers.get(request);
-    if (!peer) return { refused: { status: 401, message: "nobody knows where this came from" } };
+    if (!peer) return { refused: { status: 401, message: "request has no peer address" } };
     const who = await admission.identifyRequest(peer, request.headers, authorizationOf(request.headers));
     return who.ok ? { caller: asCaller(who.principal) } : { refused: asCallRefusal(who.refusal) };
   };

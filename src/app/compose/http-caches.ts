@@ -64,7 +64,7 @@ export function identifyBy(admission: Admission) {
   };
   const identify = async (request: Request): Promise<Identified> => {
     const peer = peers.get(request);
-    if (!peer) return { refused: { status: 401, message: "nobody knows where this came from" } };
+    if (!peer) return { refused: { status: 401, message: "request has no peer address" } };
     const who = await admission.identifyRequest(peer, request.headers, authorizationOf(request.headers));
     return who.ok ? { caller: callerOf(who.principal) } : { refused: asCallRefusal(who.refusal) };
   };

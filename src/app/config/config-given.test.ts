@@ -103,7 +103,7 @@ describe("a setting", () => {
   test("that is wrong is refused by where it came from, also beside a file", async () => {
     match(await problem({ set: ["worker.slots=many"] }), /^worker\.slots \(--set worker\.slots\): /);
     match(await problem({ env: { MILLRACE_WORKER_SLOTS: "0" } }), /^worker\.slots \(\$MILLRACE_WORKER_SLOTS\): /);
-    match(await problem({ set: ["worker.labels=[a"] }), /^--set worker\.labels: what it says cannot be read as YAML$/);
+    match(await problem({ set: ["worker.labels=[a"] }), /^--set worker\.labels: it is not valid YAML$/);
     match(
       await problem({ set: ["edge.listen=127.0.0.1:1,0.0.0.0:80"] }),
       /^edge\.listen\.1 \(--set edge\.listen\): without authentication/,

@@ -1,6 +1,6 @@
 /**
- * Every setting by its path, from the schema alone: what it is called in a file, behind `--set` and in the environment,
- * and what its text becomes.
+ * All settings by their paths, derived from the schema: the name of each in a file, after `--set` and in the
+ * environment, and how its text is parsed.
  */
 import { z } from "zod";
 
@@ -19,22 +19,22 @@ export type JsonSchema = {
 };
 
 export type Setting = {
-  /** `worker.slots`: in a file, and behind `--set`. */
+  /** `worker.slots`: in a file, and after `--set`. */
   readonly path: string;
   /** `MILLRACE_WORKER_SLOTS`; undefined for a whole section. */
   readonly variable: string | undefined;
-  /** Its text is taken as it is; others are read as YAML. */
+  /** Its text is taken unchanged; others are parsed as YAML. */
   readonly isText: boolean;
   /** Its text may be `a,b` for `[a, b]`. */
   readonly isTextList: boolean;
-  /** What a part that is left out is taken to be, so that one of its settings can be given alone. */
+  /** The default of a section that is left out, so that one of its settings can be given alone. */
   readonly fallback: Readonly<Record<string, unknown>> | undefined;
 };
 
 export const schemaOf = (schema: z.ZodType): JsonSchema =>
   z.toJSONSchema(schema, { io: "input", unrepresentable: "any" }) as JsonSchema;
 
-/** A part that is one of several kinds has the settings of all of them. */
+/** A section of several kinds has the settings of all of them. */
 export const variantsOf = (place: JsonSchema): readonly JsonSchema[] => [
   place,
   ...(place.oneOf ?? []).flatMap(variantsOf),

@@ -50,7 +50,7 @@ describe("the configuration", () => {
       "cluster.shrads (line 3): there is no such setting (did you mean shards?)",
     );
     equal(problem("nod: {}"), "nod (line 1): there is no such setting (did you mean node?)");
-    match(problem("worker: { frobnicate: 1 }"), /known are enabled, slots, labels/);
+    match(problem("worker: { frobnicate: 1 }"), /known settings are enabled, slots, labels/);
     match(
       problem("journal: { kind: postgres, url: 'postgres://h/d', shcema: x }"),
       /journal\.shcema \(line 1\).*did you mean schema/,
@@ -71,9 +71,9 @@ describe("the configuration", () => {
     deepEqual(check("").history, {});
     equal(check("history: { keep: 90d }").history.keep, 90 * 86_400_000);
     for (const keep of ["0s", "59s"])
-      equal(problem(`history: { keep: ${keep} }`), "history.keep (line 1): keep at least a minute of it: 1m");
+      equal(problem(`history: { keep: ${keep} }`), "history.keep (line 1): keep at least one minute: 1m");
     match(problem("history: { keep: soon }"), /^history\.keep \(line 1\): write a number and a unit/);
-    match(problem("history: { kept: 1d }"), /there is no such setting \(known are keep\)/);
+    match(problem("history: { kept: 1d }"), /there is no such setting \(known settings are keep\)/);
   });
 
   test("may be JSON", () => {

@@ -11,7 +11,7 @@ export const ConnectionsConfig = z.strictObject({
     .max(1_000_000)
     .optional()
     .describe(
-      "Connections at once, of all callers together. When there is no room for a new one, the connection without an " +
+      "Connections at once, of all callers together. When the limit is reached, the connection without an " +
         `accepted caller that has waited longest is closed. Left out: ${placeLimitsDefault.max}, or half of the files ` +
         "that the process may have open, if that is less.",
     ),
@@ -54,7 +54,7 @@ export function placeLimitsOf(
   };
 }
 
-/** How many files the process may have open; Node has raised the soft limit to the hard one. */
+/** How many files the process may open; Node has raised the soft limit to the hard one. */
 function openFilesMax(): number {
   try {
     const line = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"));

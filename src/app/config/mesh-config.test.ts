@@ -23,7 +23,7 @@ describe("the mesh's configuration", () => {
   });
 
   test("beyond this machine it wants keys", () => {
-    match(problem('mesh: { listen: "0.0.0.0:7946" }'), /mesh\.listen.*without keys anybody on the network could join/);
+    match(problem('mesh: { listen: "0.0.0.0:7946" }'), /mesh\.listen.*without keys any host on the network could join/);
     match(problem('mesh: { listen: "10.1.2.3:7946" }'), /without keys/);
     equal(problem(`mesh: { listen: "0.0.0.0:7946", keys: ["${key}"] }`), "none");
     equal(problem(`mesh: { listen: "0.0.0.0:7946", keysFile: /etc/keys.json }`), "none");

@@ -20,7 +20,7 @@ test("a data folder has one node at a time", async () =>
   withFolder(async (folder) => {
     {
       await using _lock = await lockFolder(folder);
-      await rejects(lockFolder(folder), (e) => isFault(e, "exhausted") && /already up there/.test(e.message));
+      await rejects(lockFolder(folder), (e) => isFault(e, "exhausted") && /already running there/.test(e.message));
     }
     await using _again = await lockFolder(folder);
   }));

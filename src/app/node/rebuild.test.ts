@@ -100,7 +100,7 @@ test("a history that cannot be rebuilt is said to be so", { timeout: 120_000 }, 
     const running = await startNode(Config.parse(settings), dataFolder(root), { log });
     try {
       await rejects(rebuilt(Config.parse(settings), dataFolder(root)), (error) => {
-        equal(isFault(error, "exhausted") && error.facts["why"], "a node is up there: stop it first");
+        equal(isFault(error, "exhausted") && error.facts["why"], "a node is running there: stop it first");
         return true;
       });
     } finally {

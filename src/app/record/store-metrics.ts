@@ -1,6 +1,6 @@
 /**
- * The store in /metrics: what was found and what was not, and how many bytes went either way, by door and tenant.
- * Names of tenants are callers' words: so many have series of their own, the others share one called `other`.
+ * The store in /metrics: hits, misses and bytes in both directions, by door and tenant. Callers choose tenant names, so
+ * only a limited number have series of their own; the others share one called `other`.
  */
 import { parseDigest, type Digest } from "#base/digest.ts";
 import type { ActionIndex, EntryKey } from "#blobs/action-index.ts";
@@ -13,12 +13,12 @@ import type { Family, MetricsRegistry } from "#edge/metrics/registry.ts";
 
 const tenantsMax = 100;
 
-/** What one door does for one tenant. */
+/** The counters of one door for one tenant. */
 class Tally {
   readonly families: Families;
   readonly hits: Counter;
   readonly misses: Counter;
-  /** Of results and names. */
+  /** Lookups of results and names. */
   readonly results: { readonly hit: Counter; readonly miss: Counter };
   readonly readBytes: Counter;
   readonly writtenBytes: Counter;
@@ -40,7 +40,10 @@ type Families = { readonly lookups: Family<Counter>; readonly bytes: Family<Coun
 export class StoreMetrics {
   #families: Families | undefined;
   readonly #tenants = new Set<string>();
-  /** By door, then by tenant: every lookup of a result passes here, and a text made for each would show. */
+  /**
+   * By door, then by tenant: every lookup of a result uses it, so building a combined key each time would be
+   * noticeable.
+   */
   readonly #tallies = new Map<string, Map<string, Tally>>();
 
   /** Counts from now on. */
@@ -82,14 +85,14 @@ export class StoreMetrics {
     };
   }
 
-  /** Names as a door uses them; which door is told by the space. */
+  /** The index as a door uses it; the space tells which door. */
   index(inner: ActionIndex): ActionIndex {
     const counted = new WeakSet<EntryKey>();
     const tell = (key: EntryKey, isFound: boolean): void => {
       const door = doorOf(key.space);
       if (door === undefined) return;
       if (!counted.has(key)) this.looked(door, key.tenant, isFound ? "hit" : "miss");
-      counted.add(key); // who was answered at once may ask again to be sure
+      counted.add(key); // a caller that was answered at once may ask again to be sure
     };
     return {
       put: (...asked) => inner.put(...asked),
@@ -107,7 +110,7 @@ export class StoreMetrics {
           return entry;
         },
       }),
-      // For results of actions, which the door counts itself.
+      // For action results, which the door counts itself.
       ...(inner.promptHash && { promptHash: inner.promptHash }),
     };
   }
@@ -137,7 +140,7 @@ export class StoreMetrics {
   }
 }
 
-/** The spaces of the caches over HTTP, by their first word. */
+/** The spaces of the HTTP caches, by their first word. */
 const doors = new Set(["ac-http", "cas-http", "ccache", "sccache", "gradle", "turborepo", "nx"]);
 
 const doorOf = (space: string): string | undefined => {
@@ -195,14 +198,18 @@ const sizeOf = (digest: Digest): number => parseDigest(digest)?.sizeBytes ?? 0;
 
 function diskMetrics(registry: MetricsRegistry, figures: () => StoreFigures): void {
   const gauge = (name: string, help: string) => registry.gauge({ name, help }).with();
-  const used = gauge("millrace_disk_used_bytes", "What the store keeps on this node's disk.");
-  const limit = gauge("millrace_disk_limit_bytes", "What it may keep there.");
+  const used = gauge("millrace_disk_used_bytes", "Bytes stored on this node's disk.");
+  const limit = gauge("millrace_disk_limit_bytes", "Bytes that may be stored there.");
   const age = gauge(
     "millrace_eviction_age_seconds",
-    "How long the last that was let go of had not been used; 0: none was.",
+    "How long the last evicted blob had been unused; 0: none was evicted.",
   );
-  const evicted = registry.counter({ name: "millrace_evicted_blobs_total", help: "Blobs that were let go of." }).with();
-  const bytes = registry.counter({ name: "millrace_evicted_bytes_total", help: "Bytes that were." }).with();
+  const evicted = registry
+    .counter({ name: "millrace_evicted_blobs_total", help: "Blobs evicted from the disk store." })
+    .with();
+  const bytes = registry
+    .counter({ name: "millrace_evicted_bytes_total", help: "Bytes evicted from the disk store." })
+    .with();
   registry.beforeText(() => {
     const now = figures();
     used.set(now.usedBytes);

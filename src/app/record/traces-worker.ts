@@ -1,4 +1,4 @@
-/** What a worker does for a traced action, and what it asks of the store meanwhile, as parts of the trace. */
+/** Spans of a worker for a traced action, and of its calls to the store. */
 import type { Clock } from "#base/clock.ts";
 import { observed } from "#blobs/observed.ts";
 import type { BlobStore } from "#blobs/store.ts";
@@ -8,7 +8,7 @@ import type { Granted } from "#shard/client/executor.ts";
 import type { Tracer } from "./traces.ts";
 import { newSpanId, parseTraceparent, type TraceContext } from "./traces-context.ts";
 
-/** Of one attempt; an action of ten thousand inputs needs no ten thousand spans. */
+/** Per attempt; an action of ten thousand inputs does not need ten thousand spans. */
 const storeSpansMax = 50;
 
 type Moments = Parameters<WatchedAction["ended"]>[0];
@@ -31,7 +31,7 @@ export class WorkerTraces implements ActionWatch {
     const watched = this.#next.begin(task, spec, blobs);
     const trace = parseTraceparent(spec.trace);
     if (!trace?.sampled) return watched;
-    // What the store does is part of what the worker does, which is told when it is over.
+    // Calls to the store are children of the worker's span, which is recorded at its end.
     const own: TraceContext = { ...trace, spanId: newSpanId() };
     const store = new StoreSpans(this.#tracer, this.#clock, own);
     return {
@@ -51,7 +51,7 @@ export class WorkerTraces implements ActionWatch {
       "millrace.worker": this.#worker,
       "millrace.store.unrecorded": left > 0 ? left : undefined,
     };
-    const error = at.executionCompleted === undefined ? "it did not come to its end" : undefined;
+    const error = at.executionCompleted === undefined ? "it did not finish" : undefined;
     const about = { name: "worker attempt", kind: "internal", startMs, endMs, attributes, error } as const;
     this.#tracer.record(trace, about, own.spanId);
     const phase = (name: string, from: keyof Moments, to: keyof Moments): void => {
@@ -71,7 +71,7 @@ class StoreSpans {
   readonly #clock: Clock;
   readonly #parent: TraceContext;
   #room = storeSpansMax;
-  /** Calls that were made and not recorded. */
+  /** Calls that were not recorded. */
   left = 0;
 
   constructor(tracer: Tracer, clock: Clock, parent: TraceContext) {

@@ -1,4 +1,4 @@
-/** A build cache on a port of its own, over whatever store a test brings. */
+/** A build cache on its own port, over the test's store. */
 import { tmpdir } from "node:os";
 import { createMemoryIndex } from "#blobs/memory/memory-index.ts";
 import type { Store } from "#blobs/store.ts";

@@ -1,4 +1,4 @@
-/** An edge with the HTTP caches on it, as tests call it: a real port, real tokens, a store in memory. */
+/** An edge with the HTTP caches for tests: a real port, real tokens, a store in memory. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -74,7 +74,7 @@ export async function startRig(limits: HttpCachesOptions["limits"] = {}): Promis
 
 export type Step = {
   readonly does: string;
-  /** The writer unless told; undefined sends no credentials. */
+  /** The writer by default; undefined sends no credentials. */
   readonly as?: Who | undefined;
   readonly ask: string;
   readonly headers?: Readonly<Record<string, string>>;

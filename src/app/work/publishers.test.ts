@@ -35,8 +35,8 @@ describe("results are published by their door", () => {
     equal(await publish(publication, signal), "done");
     equal(await publish({ ...publication, door: "toString" }, signal), "done");
     deepEqual(lines, [
-      't3-2: the door "build" publishes nothing, though the result asks for it',
-      't3-2: the door "toString" publishes nothing, though the result asks for it',
+      't3-2: the door "build" publishes nothing, although the result asks for it',
+      't3-2: the door "toString" publishes nothing, although the result asks for it',
     ]);
   });
 });

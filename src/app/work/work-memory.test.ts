@@ -56,7 +56,7 @@ test("refusing work is said when it begins, while it goes on, and when it is ove
   equal(lines.length, 3);
   match(lines[0] ?? "", /^new work is refused, for the first time now: no room for memory for tenant acme \(memory/);
   match(lines[1] ?? "", /^new work is refused, 1 times in the last minute/);
-  match(lines[2] ?? "", /new work is taken in again/);
+  match(lines[2] ?? "", /new work is accepted again/);
   equal(shedding.refusals, 2);
   shedding.refused(shard, { kind: "queue-full", tenant: "acme", queuedMax: 5, retryAfterMs: 1 });
   match(lines[3] ?? "", /tenant acme has 5 tasks waiting/);
