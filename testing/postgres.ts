@@ -46,6 +46,20 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Star
   }
 }
 
+/** Creates an empty database on the server of `url` and returns its connection string. */
+export async function createDatabase(url: string, name: string): Promise<string> {
+  const client = new pg.Client(url);
+  await client.connect();
+  try {
+    await client.query(`create database ${name}`);
+  } finally {
+    await client.end();
+  }
+  const made = new URL(url);
+  made.pathname = `/${name}`;
+  return made.href;
+}
+
 type Setup = {
   readonly program: string;
   readonly settings: Readonly<Record<string, string>>;
@@ -97,15 +111,7 @@ export class PostgresServer {
 
   /** Creates an empty database and returns its connection string, so that suites can share a server. */
   async freshDatabase(): Promise<string> {
-    const name = `test_${process.pid}_${(this.#databases += 1)}`;
-    const client = new pg.Client(this.url());
-    await client.connect();
-    try {
-      await client.query(`create database ${name}`);
-    } finally {
-      await client.end();
-    }
-    return this.url(name);
+    return await createDatabase(this.url(), `test_${process.pid}_${(this.#databases += 1)}`);
   }
 
   /** Resolves when the server accepts connections, on the same port and data as before. */

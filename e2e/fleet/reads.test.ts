@@ -12,13 +12,13 @@ import { Processes } from "#e2e/chaos/processes.ts";
 import { GrpcClient } from "#grpc/client.ts";
 import { grpcCode, GrpcError } from "#grpc/status.ts";
 import { connectH2 } from "#h2/client.ts";
-import { startPostgres } from "#testing/postgres.ts";
+import { sharedPostgres } from "#testing/shared-postgres.ts";
 import { ByteStream } from "#wire/generated/google/bytestream/bytestream.ts";
 import { Balancer } from "./balancer.ts";
 import { Fleet } from "./fleet.ts";
 import { Scissors } from "./scissors.ts";
 
-const postgres = await startPostgres({ durable: false });
+const postgres = await sharedPostgres();
 const KiB = 1024;
 const sizes = [1, 123, 5_000, 64 * KiB, 64 * KiB + 1, 300 * KiB, 2 * KiB * KiB];
 const readers = 6;

@@ -9,12 +9,12 @@ import { dataFolder } from "#app/node/data-folder.ts";
 import { readOwnerToken } from "#app/node/owner-token.ts";
 import { clearAway } from "#testing/clear-away.ts";
 import { freePort } from "#testing/free-port.ts";
-import { startPostgres } from "#testing/postgres.ts";
+import { sharedPostgres } from "#testing/shared-postgres.ts";
 import { until } from "#testing/until.ts";
 import { SerfAgent, serfMissing } from "./serf-agent.ts";
 
 const patience = { limitMs: 60_000, everyMs: 100 };
-const postgres = await startPostgres({ durable: false });
+const postgres = await sharedPostgres();
 const program = join(import.meta.dirname, "../../src/cli/main.ts");
 
 const title = "as a serf agent sees it: tags, peers, killed with -9, started again, stopped politely";

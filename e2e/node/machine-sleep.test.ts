@@ -9,7 +9,7 @@ import { after, test } from "node:test";
 import { postgresJournal } from "#journal/postgres/postgres.ts";
 import { createTcpTransport } from "#shard/transport/tcp.ts";
 import { endChild } from "#testing/end-child.ts";
-import { startPostgres } from "#testing/postgres.ts";
+import { sharedPostgres } from "#testing/shared-postgres.ts";
 import { openSuspend } from "#testing/suspend.ts";
 import { until } from "#testing/until.ts";
 import { startNode } from "#app/compose/compose.ts";
@@ -17,7 +17,7 @@ import { Config } from "#app/config/config.ts";
 import { dataFolder } from "#app/node/data-folder.ts";
 import { systemClock } from "#app/node/system-clock.ts";
 
-const postgres = await startPostgres({ durable: false });
+const postgres = await sharedPostgres();
 const suspend = openSuspend();
 after(async () => {
   await postgres.stop();

@@ -1,34 +1,19 @@
 /**
  * An action that looks for the node's secrets on the machine whose root it sees: in files that everybody may read, and,
- * as a plain user, in files that its own user may. As root and, by running this file once more, as a plain user.
+ * as a plain user, in files that its own user may. plain-user.test.ts runs this file as a plain user too.
  */
 import { deepEqual, equal, ok } from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { accessSync, chmodSync, chownSync, constants, mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
-import { symlinkSync, writeFileSync } from "node:fs";
-import { homedir } from "node:os";
+import { chmodSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { test } from "node:test";
 import { clearAway } from "#testing/clear-away.ts";
-import { othersCanEnter } from "#testing/postgres-user.ts";
 import { Bench, Lab } from "#e2e/node/execution-lab.ts";
+import { lastingFolder } from "./user-folder.ts";
 import { bwrapMissing } from "#testing/bubblewrap.ts";
 
 const isRoot = process.getuid?.() === 0;
-const asUser = "MILLRACE_TEST_SECRETS_IN";
-/** What is temporary no action sees anyway. */
-const folderAbove = process.env[asUser] ?? ["/var/lib", homedir()].find(isWritable);
-
-function isWritable(path: string): boolean {
-  try {
-    accessSync(path, constants.W_OK);
-    return true;
-  } catch {
-    return false;
-  }
-}
+const folderAbove = lastingFolder();
 
 function whyNot(): string | false {
   if (folderAbove === undefined) return "needs a folder that is not a temporary one";
@@ -154,35 +139,3 @@ test(
     equal(Buffer.from(response.result?.stdoutRaw ?? "").toString(), "on\n", "where lanes cannot go any more");
   },
 );
-
-const here = fileURLToPath(import.meta.url);
-const noUser =
-  (!isRoot && "needs root: to become a plain user") ||
-  (!othersCanEnter(dirname(here)) && "needs passable-checkout: other users cannot read it");
-
-if (process.env[asUser] === undefined)
-  test("the same as a plain user", { skip: noUser || whyNot(), timeout: 120_000 }, async () => {
-    const uid = 1_835_700_001;
-    const folder = mkdtempSync(join(folderAbove ?? "", "millrace-user-"));
-    chownSync(folder, uid, uid);
-    try {
-      const words = [
-        "--reuid",
-        String(uid),
-        "--regid",
-        String(uid),
-        "--clear-groups",
-        process.execPath,
-        "--test",
-        here,
-      ];
-      const env = { PATH: process.env["PATH"] ?? "/usr/bin:/bin", [asUser]: folder, HOME: "/nonexistent" };
-      const child = spawn("setpriv", words, { env, cwd: "/", stdio: ["ignore", "pipe", "inherit"] });
-      let out = "";
-      child.stdout.setEncoding("utf8").on("data", (text: string) => (out += text));
-      equal(await new Promise((resolve) => child.once("close", resolve)), 0, out);
-      ok(Number(/^(?:#|ℹ) pass (\d+)$/m.exec(out)?.[1]) >= 1, out);
-    } finally {
-      clearAway(folder);
-    }
-  });

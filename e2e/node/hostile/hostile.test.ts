@@ -3,13 +3,11 @@
  * on. In the sandbox and without, as root and, by running this file once more, as a plain user.
  */
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { createHash, randomUUID } from "node:crypto";
 import { globSync, readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir, totalmem } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { after, before, describe, test } from "node:test";
 import { grpcCode, GrpcError } from "#grpc/status.ts";
 import { freeBytes } from "#worker/process/launcher/disk-guard.ts";
@@ -21,7 +19,6 @@ import {
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { StringValue } from "#wire/generated/google/protobuf/wrappers.ts";
 import { decode } from "#wire/message.ts";
-import { othersCanEnter } from "#testing/postgres-user.ts";
 import { until } from "#testing/until.ts";
 import { Bench, Lab } from "#e2e/node/execution-lab.ts";
 import { bwrapMissing } from "#testing/bubblewrap.ts";
@@ -300,22 +297,3 @@ for (const { kind, skip } of kinds)
       equal(Buffer.from((await neighbour).response.result?.stdoutRaw ?? "").toString(), "small\n");
     },
   );
-
-const here = fileURLToPath(import.meta.url);
-const asUser = "MILLRACE_TEST_AS_USER";
-const noUser =
-  (!isRoot && "needs root: to become a plain user") ||
-  (!othersCanEnter(here.slice(0, here.lastIndexOf("/"))) && "needs passable-checkout: other users cannot read it");
-
-if (process.env[asUser] === undefined)
-  test("all of this as a plain user", { skip: noUser, timeout: 280_000 }, async () => {
-    const uid = "1835700001";
-    const words = ["--reuid", uid, "--regid", uid, "--clear-groups", process.execPath, "--test", here];
-    const env = { PATH: process.env["PATH"] ?? "/usr/bin:/bin", [asUser]: "yes", HOME: "/nonexistent" };
-    const child = spawn("setpriv", words, { env, cwd: "/", stdio: ["ignore", "pipe", "inherit"] });
-    let out = "";
-    child.stdout.setEncoding("utf8").on("data", (text: string) => (out += text));
-    const code = await new Promise((resolve) => child.once("close", resolve));
-    equal(code, 0, out);
-    ok(Number(/^(?:#|ℹ) pass (\d+)$/m.exec(out)?.[1]) >= 15, out);
-  });

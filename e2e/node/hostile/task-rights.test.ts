@@ -4,7 +4,6 @@
  * plain user.
  */
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
-import { execFileSync, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import {
   chmodSync,
@@ -17,13 +16,11 @@ import {
   writeFileSync,
 } from "node:fs";
 import { homedir } from "node:os";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { isFault } from "#base/fault.ts";
 import { tokenSha256 } from "#edge/identity/bearer.ts";
 import { callOf } from "#shard/work/calls.ts";
-import { othersCanEnter } from "#testing/postgres-user.ts";
 import { clearAway } from "#testing/clear-away.ts";
 import {
   ActionCache,
@@ -32,14 +29,14 @@ import {
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { resultPrinting } from "#doors/build/testing/build.ts";
 import { encode, type Method } from "#wire/message.ts";
+import { lastingFolder } from "./user-folder.ts";
 import { Bench, executing, Lab } from "#e2e/node/execution-lab.ts";
-import { orderFromCommand } from "#app/shell-job.ts";
+import { orderFromCommand } from "#app/job-order.ts";
 import type { AttackPlan } from "./task-attack-program.ts";
 import { bwrapMissing } from "#testing/bubblewrap.ts";
 
 const isLinux = process.platform === "linux";
 const isRoot = process.getuid?.() === 0;
-const asUser = "MILLRACE_TEST_RIGHTS_AS_USER";
 const program = readFileSync(new URL("./task-attack-program.ts", import.meta.url), "utf8");
 const victim = { hash: "b".repeat(64), sizeBytes: 10 };
 
@@ -102,7 +99,7 @@ for (const { kind, skip } of kinds)
     () => {
       let lab: Lab;
       let bench: Bench;
-      const proofs = mkdtempSync(join(isRoot ? "/var/lib" : (process.env[asUser] ?? homedir()), "millrace-rights-"));
+      const proofs = mkdtempSync(join(lastingFolder() ?? homedir(), "millrace-rights-"));
       const elsewhere = join(proofs, "elsewhere.sock");
       const usual = join(proofs, "usual");
       /** Otherwise what runs is the node's own user: its files are no secret from it, and the node says so. */
@@ -216,27 +213,3 @@ for (const { kind, skip } of kinds)
       });
     },
   );
-
-const here = fileURLToPath(import.meta.url);
-const noUser =
-  (!isRoot && "needs root: to become a plain user") ||
-  (!othersCanEnter(dirname(here)) && "needs passable-checkout: other users cannot read it");
-
-if (process.env[asUser] === undefined)
-  test("all of this as a plain user", { skip: noUser, timeout: 120_000 }, async () => {
-    const uid = "1835700001";
-    const folder = mkdtempSync("/var/lib/millrace-user-");
-    try {
-      chmodSync(folder, 0o711);
-      execFileSync("chown", [uid, folder]);
-      const words = ["--reuid", uid, "--regid", uid, "--clear-groups", process.execPath, "--test", here];
-      const env = { PATH: process.env["PATH"] ?? "/usr/bin:/bin", [asUser]: folder, HOME: "/nonexistent" };
-      const child = spawn("setpriv", words, { env, cwd: "/", stdio: ["ignore", "pipe", "inherit"] });
-      let out = "";
-      child.stdout.setEncoding("utf8").on("data", (text: string) => (out += text));
-      equal(await new Promise((resolve) => child.once("close", resolve)), 0, out);
-      ok(Number(/^(?:#|ℹ) pass (\d+)$/m.exec(out)?.[1]) >= 4, out);
-    } finally {
-      clearAway(folder);
-    }
-  });

@@ -9,9 +9,9 @@ import { Config } from "#app/config/config.ts";
 import { dataFolder } from "#app/node/data-folder.ts";
 import { followJob, showJob } from "#app/job-view.ts";
 import { connectTo } from "#app/remote.ts";
-import { orderFromCommand } from "#app/shell-job.ts";
+import { orderFromCommand } from "#app/job-order.ts";
 import { clearAway } from "#testing/clear-away.ts";
-import { startPostgres } from "#testing/postgres.ts";
+import { sharedPostgres } from "#testing/shared-postgres.ts";
 import { until } from "#testing/until.ts";
 
 test("a node in memory takes a job from a client that knows only its socket, and runs it", async () => {
@@ -42,7 +42,7 @@ test("a node in memory takes a job from a client that knows only its socket, and
 });
 
 describe("two nodes share a journal: either answers for both, and work goes on when one leaves", async () => {
-  const postgres = await startPostgres({ durable: false });
+  const postgres = await sharedPostgres();
   after(() => postgres.stop());
 
   test("SQLite", { timeout: 120_000 }, async () =>

@@ -2,21 +2,8 @@
  * All settings by their paths, derived from the schema: the name of each in a file, after `--set` and in the
  * environment, and how its text is parsed.
  */
-import { z } from "zod";
-
-export type JsonSchema = {
-  readonly type?: string;
-  readonly const?: unknown;
-  readonly default?: unknown;
-  readonly description?: string;
-  readonly pattern?: string;
-  readonly minimum?: number;
-  readonly maximum?: number;
-  readonly items?: JsonSchema;
-  readonly properties?: Readonly<Record<string, JsonSchema>>;
-  readonly oneOf?: readonly JsonSchema[];
-  readonly anyOf?: readonly JsonSchema[];
-};
+import type { z } from "zod";
+import { schemaOf, variantsOf, type JsonSchema } from "#door/json-schema.ts";
 
 export type Setting = {
   /** `worker.slots`: in a file, and after `--set`. */
@@ -30,16 +17,6 @@ export type Setting = {
   /** The default of a section that is left out, so that one of its settings can be given alone. */
   readonly fallback: Readonly<Record<string, unknown>> | undefined;
 };
-
-export const schemaOf = (schema: z.ZodType): JsonSchema =>
-  z.toJSONSchema(schema, { io: "input", unrepresentable: "any" }) as JsonSchema;
-
-/** A section of several kinds has the settings of all of them. */
-export const variantsOf = (place: JsonSchema): readonly JsonSchema[] => [
-  place,
-  ...(place.oneOf ?? []).flatMap(variantsOf),
-  ...(place.anyOf ?? []).flatMap(variantsOf),
-];
 
 export const variableOf = (path: string): string =>
   `MILLRACE_${path

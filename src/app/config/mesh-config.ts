@@ -1,6 +1,6 @@
 /** The mesh section of the configuration. Without it, and without `up --join`, there is no mesh. */
 import { z } from "zod";
-import { File } from "#edge/config-words.ts";
+import { File } from "#base/config-words.ts";
 import { isLoopbackHost } from "#edge/identity/loopback.ts";
 import { profileNames } from "#mesh/machine/profile.ts";
 import { parseEdgeAddress } from "./edge-config.ts";

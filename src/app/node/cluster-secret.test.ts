@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { isFault } from "#base/fault.ts";
-import { startPostgres } from "#testing/postgres.ts";
+import { sharedPostgres } from "#testing/shared-postgres.ts";
 import { until } from "#testing/until.ts";
 import { clusterSecret } from "./cluster-secret.ts";
 import { startNode, type Running } from "#app/compose/compose.ts";
@@ -13,7 +13,7 @@ import { Config } from "#app/config/config.ts";
 import { dataFolder } from "./data-folder.ts";
 import { connectTo } from "#app/remote.ts";
 
-const postgres = await startPostgres({ durable: false });
+const postgres = await sharedPostgres();
 after(() => postgres.stop());
 
 const patience = { limitMs: 30_000, everyMs: 50 };

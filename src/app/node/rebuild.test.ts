@@ -8,13 +8,13 @@ import { must } from "#base/assert.ts";
 import { isFault } from "#base/fault.ts";
 import type { Journal } from "#journal/journal.ts";
 import { featuresHere } from "#shard/features.ts";
-import { startPostgres } from "#testing/postgres.ts";
+import { sharedPostgres } from "#testing/shared-postgres.ts";
 import { until } from "#testing/until.ts";
 import { openJournal, startNode } from "#app/compose/compose.ts";
 import { Config } from "#app/config/config.ts";
 import { dataFolder, type DataFolder } from "./data-folder.ts";
 import { rebuildHistories, type RebuildOutcome } from "./rebuild.ts";
-import { orderFromCommand } from "#app/shell-job.ts";
+import { orderFromCommand } from "#app/job-order.ts";
 import { systemClock } from "./system-clock.ts";
 
 const log = (): void => {};
@@ -79,7 +79,7 @@ async function story(config: Config, folder: DataFolder): Promise<void> {
 }
 
 describe("the history of a stopped node is rebuilt; a shard that someone has is left alone", async () => {
-  const postgres = await startPostgres({ durable: false });
+  const postgres = await sharedPostgres();
   after(() => postgres.stop());
 
   test("SQLite", { timeout: 120_000 }, () => withRoot((root) => story(Config.parse(settings), dataFolder(root))));

@@ -1,12 +1,12 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import pg from "pg";
-import { startPostgres } from "#testing/postgres.ts";
+import { sharedPostgres } from "#testing/shared-postgres.ts";
 import { batch, only, own } from "#journal/testing/support.ts";
 import type { Journal, NodeRow } from "#journal/journal.ts";
 import { postgresJournal } from "./postgres.ts";
 
-const postgres = await startPostgres({ durable: false });
+const postgres = await sharedPostgres();
 if (postgres.skip) console.error(`ownership in PostgreSQL is NOT tested: ${postgres.skip}`);
 after(() => postgres.stop());
 

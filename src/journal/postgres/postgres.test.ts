@@ -2,7 +2,7 @@ import { deepEqual, equal } from "node:assert/strict";
 import { after, test } from "node:test";
 import fc from "fast-check";
 import pg from "pg";
-import { startPostgres } from "#testing/postgres.ts";
+import { sharedPostgres } from "#testing/shared-postgres.ts";
 import { until } from "#testing/until.ts";
 import { exerciseJournal } from "#journal/testing/exercise.ts";
 import { batch, own } from "#journal/testing/support.ts";
@@ -11,7 +11,7 @@ import { byteaArray, float8Array, int4Array, int8Array, resultTypes, textArray }
 import { postgresJournal } from "./postgres.ts";
 
 // Crashes of the server are the business of postgres/faults.test.ts; here it need not wait for the disk.
-const postgres = await startPostgres({ durable: false });
+const postgres = await sharedPostgres();
 if (postgres.skip) console.error(`journal in PostgreSQL is NOT tested: ${postgres.skip}`);
 
 let schemas = 0;

@@ -1,12 +1,12 @@
 /** The action index in a real PostgreSQL. */
 import { rejects } from "node:assert/strict";
 import { after, test } from "node:test";
-import { startPostgres } from "#testing/postgres.ts";
+import { sharedPostgres } from "#testing/shared-postgres.ts";
 import { isFault } from "#base/fault.ts";
 import { exerciseIndex } from "#blobs/testing/index.ts";
 import { openPostgresIndex } from "./postgres-index.ts";
 
-const postgres = await startPostgres({ durable: false });
+const postgres = await sharedPostgres();
 if (postgres.skip) console.error(`the index in PostgreSQL is NOT tested: ${postgres.skip}`);
 after(() => postgres.stop());
 
