@@ -44,7 +44,7 @@ const tokens = [
 
 const never = new AbortController().signal;
 
-/** Work for executors of one's own. */
+/** Work of a caller's own kinds. */
 const ownOrder = (work: Pick<StageSpec, "tasks"> | Pick<StageSpec, "plan">): Order => ({
   shardKey: randomUUID(),
   tenant: "a",
@@ -102,7 +102,7 @@ describe("where a node's port is", () => {
     }
   }
 
-  test("on loopback unless told otherwise; on a free port, and it says so, where another program is", async () => {
+  test("on loopback unless configured; on a free port, with a line in the log, if another program has that one", async () => {
     const { host, port } = parseEdgeAddress(edgeAddressDefault);
     const other = createServer();
     // Perhaps somebody is there already: then there is nothing to do.

@@ -33,7 +33,7 @@ export type TierPorts = {
   readonly clock: Clock;
   readonly random: Random;
   readonly env: NodeJS.ProcessEnv;
-  /** Where other nodes are, as beginnings of addresses; none where nobody knows. */
+  /** Base URLs of other nodes; empty if they are not known. */
   readonly peers?: () => readonly string[];
 };
 

@@ -10,12 +10,12 @@ import { memoryLimits, memorySettings, processMemory, workBytesMax } from "./wor
 const GiB = 1024 ** 3;
 const MiB = 1024 ** 2;
 
-describe("the memory of work follows from what the process has", () => {
+describe("the memory for work follows from the process's memory", () => {
   test("two fifths of the heap, less what the program needs itself", () => {
     equal(workBytesMax({ heapBytesMax: 4 * GiB, machineBytes: 64 * GiB }), Math.floor((4 * GiB - 64 * MiB) * 0.4));
   });
 
-  test("a container counts where it has less than the heap might grow to", () => {
+  test("a container's limit counts if it is below the heap's", () => {
     const contained = workBytesMax({ heapBytesMax: 4 * GiB, machineBytes: GiB });
     equal(contained, Math.floor((0.75 * GiB - 64 * MiB) * 0.4));
   });
@@ -26,7 +26,7 @@ describe("the memory of work follows from what the process has", () => {
     ok(workBytesMax(here) < here.heapBytesMax / 2);
   });
 
-  test("results, requests, watches and keys fit beside it, however many shards there are", () => {
+  test("results, requests, watches and keys fit beside it, for any number of shards", () => {
     for (const heapBytesMax of [256 * MiB, GiB, 4 * GiB, 16 * GiB])
       for (const shards of [1, 8, 64, 1_024]) {
         const memory = { heapBytesMax, machineBytes: 64 * GiB };
@@ -42,7 +42,7 @@ describe("the memory of work follows from what the process has", () => {
   });
 });
 
-test("refusing work is said when it begins, while it goes on, and when it is over", async () => {
+test("refusing work is logged when it begins, while it continues, and when it ends", async () => {
   const clock = new ManualClock();
   const lines: string[] = [];
   const shedding = new Shedding({ clock, memory: new Memory(GiB), log: (line) => lines.push(line) });
