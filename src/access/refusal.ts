@@ -16,7 +16,7 @@ export const unauthenticatedReasons = {
   "token-not-yet-valid": "the bearer token is not valid yet: look at the clocks of the issuer and of this node",
   "token-lifetime": "the bearer token is valid for longer than this node accepts: ask for a shorter one",
   "issuer-unknown": "the bearer token's issuer is not one that this node trusts",
-  "audience-wrong": "the bearer token was issued for somebody else (aud)",
+  "audience-wrong": "the bearer token was issued for another audience (aud)",
   "algorithm-refused": "the bearer token is signed with an algorithm that this node does not accept",
   "signature-wrong": "the bearer token's signature does not fit the issuer's keys",
   "claims-insufficient": "the bearer token is genuine, but gives no tenant or no role here",

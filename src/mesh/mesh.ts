@@ -25,9 +25,9 @@ export type MeshOptions = {
   readonly name: string;
   /** UDP and TCP on the same port; port 0 for any free one. */
   readonly listen: Address;
-  /** The address that others are told, if it is not the one we listen on. */
+  /** The address for others, if it is not the one we listen on. */
   readonly advertise?: Partial<Address> | undefined;
-  /** Our first tags, computed from the address that others are told. */
+  /** Our first tags, computed from the address for others. */
   readonly tags?: ((address: Address) => Tags) | undefined;
   readonly times?: MeshTimes | undefined;
   readonly label?: string | undefined;

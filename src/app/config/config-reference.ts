@@ -27,7 +27,7 @@ export function configReference(): string {
     "   without either, `config.yaml` in the data folder is read if it exists.",
     "",
     "On the command line and in the environment, a list of texts may be written with commas (`a,b`); other lists",
-    "and whole sections are written as in the file, on one line: `--set 'mesh={join: [10.0.0.5:7946]}'`. A setting that",
+    "and sections are written as in the file, on one line: `--set 'mesh={join: [10.0.0.5:7946]}'`. A setting that",
     "is not listed here is refused: with its line in a file, or by the name of the flag or variable.",
     "",
     'Durations are written "250ms", "30s", "5m", "2h", "7d"; sizes "64KiB", "100MiB", "2GiB".',

@@ -100,7 +100,7 @@ const Node = z.strictObject({
         "Other nodes use the first.",
     ),
   advertise: Address.optional().describe(
-    'The address that other nodes use instead of the first of `listen`, such as "tcp:10.0.0.7:7433": needed if that is ' +
+    'The address for other nodes instead of the first of `listen`, such as "tcp:10.0.0.7:7433": needed if that is ' +
       "all addresses of the machine.",
   ),
   diskFreeMin: Size()

@@ -25,7 +25,7 @@ export const MeshConfig = z
   .strictObject({
     listen: Address.default(meshListenDefault).describe("UDP and TCP on one port. Port 0: any free one."),
     advertise: Address.optional().describe(
-      "The address that other members use, if it is not `listen`: an IP address and a port. Left out with a `listen` of " +
+      "The address for other members, if not `listen`: an IP address and a port. Left out with a `listen` of " +
         "all addresses: this machine's first.",
     ),
     join: z

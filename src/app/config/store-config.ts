@@ -39,7 +39,7 @@ const Disk = z
     promised: Duration()
       .prefault("1h")
       .describe(
-        "A blob that a client stored, or was told to be present, is kept this long, unless it is damaged. A store that is " +
+        "A blob that a client stored, or was told to be present, is kept this long, unless damaged. A store that is " +
           "full of such blobs refuses new ones: on a small disk, make this shorter.",
       ),
     highWatermark: Share.default(0.95).describe("The share of `sizeMax` above which blobs are evicted."),
@@ -61,7 +61,7 @@ const Disk = z
     uploadsKept: Duration({ min: "1m" }).prefault("24h").describe("How long a broken upload can be resumed."),
     uploads: UploadsConfig.prefault({}).describe("What unfinished uploads may hold."),
     authoritative: TierConfig.optional().describe(
-      "An authoritative tier that all nodes reach; the disk is a cache over it then. Left out: the disk is authoritative.",
+      "An authoritative tier that all nodes reach, with the disk as its cache. Left out: the disk is authoritative.",
     ),
   })
   .refine(({ lowWatermark, highWatermark }) => lowWatermark < highWatermark, {

@@ -6,9 +6,7 @@ import { PostgresSchema, PostgresUrl } from "#app/postgres-words.ts";
 const WhenDead = z
   .enum(["refuse", "serve-local"])
   .default("serve-local")
-  .describe(
-    "What to do while the tier does not answer: refuse reads too, or serve what is on this node. Nothing is guessed either way.",
-  );
+  .describe("While the tier does not answer: refuse reads too, or serve what is on this node. Nothing is guessed.");
 
 const Lifetime = Duration({ min: "1h" })
   .optional()

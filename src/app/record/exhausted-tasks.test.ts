@@ -48,7 +48,7 @@ async function failAll({ a, rig }: Bench, reason: "out-of-memory" | "user-failur
   }
 }
 
-test("a task that fails after all its attempts is logged once, with its owner and the reason, and counted", async () => {
+test("a task that fails after all its attempts is logged once, with owner and reason, and counted", async () => {
   const on = await bench();
   await on.a.reply(submit({ requires: [] }));
   await failAll(on, "out-of-memory", "printed: hunter2");

@@ -32,7 +32,7 @@ describe("results are published by their door", () => {
     deepEqual(asked, ["p"]);
   });
 
-  test("one that has nobody for it is done with, and that is said", async () => {
+  test("a result whose door publishes nothing is done, with a log line", async () => {
     const lines: string[] = [];
     const publish = publisherOf(
       () => ({}),

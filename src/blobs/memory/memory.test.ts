@@ -9,7 +9,7 @@ exerciseBlobs("the memory store", async () => ({
   blobs: createMemoryBlobs({ clock: new ManualClock(), sizeBytesMax: 4 * 1024 * 1024 }),
 }));
 
-test("a full store lets go of what nobody asked for the longest", async () => {
+test("a full store evicts the blob that was unused the longest", async () => {
   const blobs = createMemoryBlobs({ clock: new ManualClock(), sizeBytesMax: 12 });
   const [one, two, three] = [await put(blobs, "1111"), await put(blobs, "2222"), await put(blobs, "3333")];
   await text(blobs.read(one)); // now used more recently than the others

@@ -96,7 +96,7 @@ describe("an HTTP cache as a short cut", () => {
     }
   });
 
-  test("B1: a reader never gets the end of a wrong large blob, and one that has its beginning gets an error", async () => {
+  test("B1: a reader never gets the end of a wrong large blob; one that has its beginning gets an error", async () => {
     const { farInner, blobs } = rig();
     const large = randomBytes(5 * MiB);
     const digest = digestOf(large);

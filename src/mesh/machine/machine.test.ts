@@ -265,7 +265,7 @@ describe("names and addresses", () => {
     deepEqual({ ...rig.machine.members(0).find(({ name }) => name === "a")?.tags }, { load: "3/4" });
   });
 
-  test("our own message, received again, is ignored; that of an earlier process is answered with a higher number", () => {
+  test("our own message is ignored; that of an earlier process is answered with a higher number", () => {
     const rig = company(1);
     const address = { host: "10.0.0.99", port: 7_946 };
     rig.hear("a", rig.alive("me", 1, { role: "test" }, address));

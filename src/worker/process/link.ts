@@ -115,7 +115,7 @@ class SocketLink implements Link {
   /** False if no launcher listens there. */
   readonly connected: Promise<boolean>;
   readonly closed: Promise<void>;
-  readonly #boxOrder: LauncherMessage[] = [];
+  readonly #unheard: LauncherMessage[] = [];
   #hear: ((told: LauncherMessage) => void) | undefined;
   #welcome: Welcome | undefined;
   readonly #first = Promise.withResolvers<Welcome | undefined>();
@@ -149,7 +149,7 @@ class SocketLink implements Link {
 
   listen(hear: (told: LauncherMessage) => void): void {
     this.#hear = hear;
-    for (const told of this.#boxOrder.splice(0)) hear(told);
+    for (const told of this.#unheard.splice(0)) hear(told);
   }
 
   send(...requests: readonly Request[]): boolean {
@@ -179,6 +179,6 @@ class SocketLink implements Link {
       this.#welcome ??= told;
       this.#first.resolve(told);
     } else if (this.#hear) this.#hear(told);
-    else this.#boxOrder.push(told);
+    else this.#unheard.push(told);
   }
 }

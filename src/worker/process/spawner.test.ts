@@ -30,7 +30,7 @@ describe("a process that a launcher starts", { skip: linux, timeout: 120_000 }, 
     equal((await rig.run(["/usr/bin/env"], { env: {} })).out, "");
   });
 
-  test("REAPI-83: is found as an absolute path, below its folder, or by its PATH; otherwise it ends with 127 or 126", async () => {
+  test("REAPI-83: is found by absolute path, below its folder, or by PATH; otherwise ends with 127 or 126", async () => {
     await using rig = await SpawnerRig.open();
     const write = "printf '#!/bin/sh\\necho here\\n' > tool; chmod 755 tool; touch plain;";
     equal((await rig.sh(`${write} exec ./tool`)).out, "here\n");
@@ -265,7 +265,7 @@ describe("when a node dies", { skip: linux, timeout: 60_000 }, () => {
     await new Promise((resolve) => node.once("exit", resolve));
   }
 
-  test("its runs continue within their lease; its next process finds them, and those that ended meanwhile", async () => {
+  test("its runs continue within their lease; its next process finds running and ended ones", async () => {
     const home = rigHome();
     await nodeThatRuns(home, 30_000);
     await using rig = await SpawnerRig.open({}, home);

@@ -41,7 +41,7 @@ const own = "readlink /proc/self/ns/net";
 const skip = !canMakeNetworks() && "needs root, bubblewrap and nsenter: a lane's own network";
 
 describe("a lane's own network", { skip }, () => {
-  test("commands without network share it, one after another; those that ask for network use the machine's", async () => {
+  test("commands without network share it in turn; those that ask for network use the machine's", async () => {
     await using rig = await Rig.open();
     const machine = readlinkSync("/proc/self/ns/net");
     const first = (await rig.bash(own)).trim();

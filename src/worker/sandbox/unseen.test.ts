@@ -81,7 +81,7 @@ test("nothing is hidden where other users have no access: no sandbox of theirs c
   deepEqual([ours.folders.length, ours.files.length], [1, 2]);
 });
 
-test("a sandbox hides files after mounting the machine's root and before the command's folder, unless they are out of sight", () => {
+test("a sandbox hides files after the machine's root and before the command's folder, if visible", () => {
   const box = {
     bwrap: "bwrap",
     network: false,

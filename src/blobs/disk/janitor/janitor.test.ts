@@ -86,7 +86,7 @@ test("a full store evicts what was unused the longest, packed or not, and takes 
   await rig.dispose();
 });
 
-test("a store full of promised blobs refuses writes with a hint and serves reads; when promises end it takes writes again", async () => {
+test("a store full of promised blobs refuses writes, with a hint, until promises end", async () => {
   const clock = new ManualClock(10_000_000);
   const rig = await diskRig({ clock, sizeBytesMax: 16 * MiB, promisedMs: 600_000 });
   const { blobs, uploads } = rig.store.forTenant("mill");

@@ -152,10 +152,7 @@ test("version 2: a lane has its limits, its usage counts from the order on, and 
 test("missing controllers are reported with what to do about it", () => {
   deepEqual(missingOf({ controllers: ["memory", "cpu"] }), []);
   match(missingOf(undefined).join(), /memory .* and a limit of CPU: no control group can be made; .*Delegate=yes/);
-  match(
-    missingOf({ controllers: ["memory"], why: "somebody is there" }).join(),
-    /^a limit of CPU: somebody is there; /,
-  );
+  match(missingOf({ controllers: ["memory"], why: "a reason" }).join(), /^a limit of CPU: a reason; /);
 });
 
 test("a folder that is not a control group is not used", () => {
