@@ -30,7 +30,7 @@ describe("a process that a launcher starts", { skip: linux, timeout: 120_000 }, 
     equal((await rig.run(["/usr/bin/env"], { env: {} })).out, "");
   });
 
-  test("REAPI-83: is found by absolute path, below its folder, or by PATH; otherwise ends with 127 or 126", async () => {
+  test("REAPI-83: is found by absolute path, below its folder or by PATH; else ends with 127 or 126", async () => {
     await using rig = await SpawnerRig.open();
     const write = "printf '#!/bin/sh\\necho here\\n' > tool; chmod 755 tool; touch plain;";
     equal((await rig.sh(`${write} exec ./tool`)).out, "here\n");
