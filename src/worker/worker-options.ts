@@ -18,7 +18,9 @@ export type WorkerOptions = {
   /** How often one that is busy asks another node whether there is work besides. */
   readonly lookMs: number;
   readonly stopMsMax: number;
-  /** How long an ending is offered to a shard that does not answer; the attempt's slot is free meanwhile. */
+  /**
+   * How long the worker retries to report an attempt's end to a shard that does not answer; the slot is free meanwhile.
+   */
   readonly tellMsMax: number;
 };
 
@@ -37,16 +39,16 @@ export type WorkerPorts = {
   readonly blobs: BlobStore;
   readonly clock: Clock;
   readonly random: Random;
-  /** Names this worker to shards. After a restart under the same name its old claims are given back at once. */
+  /** Identifies this worker to shards. After a restart under the same name, its old claims are released at once. */
   readonly executor: string;
-  /** Labels (`name=value`) that it offers. */
+  /** Labels (`name=value`) that the worker offers. */
   readonly offers: readonly string[];
   readonly shards: number;
   /** The nodes that are asked which shards have work, where there are too many to hold a request at each. */
   readonly sources: WorkSources;
   readonly runners: Runners;
   readonly planners: Planners;
-  /** What an earlier life of this worker began, and is under way still. */
+  /** Tasks that an earlier process of this worker started and that still run. */
   readonly resumes?: readonly Resume[];
   readonly options?: Partial<WorkerOptions>;
   readonly log?: (line: string) => void;

@@ -5,13 +5,13 @@ import { serversOf, type Config } from "#app/config/config.ts";
 import type { DataFolder } from "./data-folder.ts";
 import type { TierConfig } from "#app/config/tier-config.ts";
 
-/** Certificates and public keys are nobody's secret. */
+/** Certificates and public keys are not secret. */
 export function hiddenPaths(config: Config, folder: DataFolder, configFile?: string): readonly string[] {
   const { cluster, edge, mesh, journal, blobs, traces, node } = config;
   const found = [
     folder.path,
     configFile,
-    // Whoever connects to it is the operator.
+    // A caller that connects to it is the operator.
     ...node.listen.flatMap((address) => (address.startsWith("unix:") ? [address.slice("unix:".length)] : [])),
     cluster.secretFile,
     edge.tls?.key,
@@ -38,7 +38,7 @@ function tierPaths(tier: TierConfig): readonly (string | undefined)[] {
   ];
 }
 
-/** The driver reads passwords and keys from files, too. */
+/** The driver also reads passwords and keys from files. */
 function postgresFiles(url: string): readonly (string | undefined)[] {
   const key = URL.canParse(url) ? new URL(url).searchParams.get("sslkey") : null;
   return [key ?? undefined, process.env["PGPASSFILE"] || join(homedir(), ".pgpass")];

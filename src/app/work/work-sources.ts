@@ -1,4 +1,4 @@
-/** The nodes that a worker hears of work from: its own without the network, the others through it. */
+/** The nodes that a worker hears about work from: its own directly, the others over the network. */
 import { z } from "zod";
 import { Fault } from "#base/fault.ts";
 import type { Node } from "#shard/node.ts";
@@ -17,11 +17,11 @@ const Answer = z.array(z.tuple([z.int().min(0), z.number()])).max(10_000);
 
 const method = "ready";
 
-/** What a node answers to the workers of others. */
+/** Calls that a node serves for workers of other nodes. */
 export const readyCalls = (node: () => Pick<Node, "ready">) => ({
   [method]: async (body: unknown, signal: AbortSignal): Promise<readonly ReadyShard[]> => {
     const question = Question.safeParse(body);
-    if (!question.success) throw new Fault("invalid", "wait for work", { why: "the question makes no sense" });
+    if (!question.success) throw new Fault("invalid", "wait for work", { why: "the request is malformed" });
     const { waitMs, ...room } = question.data;
     return await node().ready.wait(room, waitMs, signal);
   },

@@ -1,5 +1,5 @@
 import { hashBytes, type DigestFunction } from "#base/digest.ts";
-import type { AskedDigests, Prompt } from "#blobs/store.ts";
+import type { DigestBatch, Prompt } from "#blobs/store.ts";
 import { isFault } from "#base/fault.ts";
 import { answerRaw, type RawFindMissing } from "#wire/find-missing-raw.ts";
 import {
@@ -56,7 +56,7 @@ function atOnce(request: RawFindMissing, fn: DigestFunction, prompt: Prompt): Ui
   }
 }
 
-function eachOf(prompt: Prompt, fn: DigestFunction, asked: AskedDigests, found: Uint8Array): void {
+function eachOf(prompt: Prompt, fn: DigestFunction, asked: DigestBatch, found: Uint8Array): void {
   const { hashes, sizes, count } = asked;
   const step = hashBytes[fn];
   for (let i = 0; i < count; i += 1) if (prompt.has(fn, hashes, i * step, sizes[i] as number)) found[i] = 1;

@@ -1,6 +1,6 @@
 /**
- * How a node goes so that nobody takes it for failed: first the intent, as serf's agents want to hear it, then the
- * protocol's own "dead, says itself", then a while in which it still answers while the word spreads.
+ * How a node leaves without being taken for failed: first serf's intent to leave, then the protocol's own "dead"
+ * message about itself, then a while in which it still answers while the messages spread.
  */
 import type { Core } from "./core.ts";
 import { encodeMessage } from "#mesh/wire/messages.ts";
@@ -8,7 +8,7 @@ import type { SerfNeighbour } from "#mesh/serf/serf-neighbour.ts";
 
 export type Phase = "up" | "leaving" | "left";
 
-export class Farewell {
+export class LeaveSequence {
   readonly #core: Core;
   readonly #serf: SerfNeighbour;
   readonly #setPhase: (phase: Phase) => void;

@@ -1,10 +1,10 @@
 /**
- * What is believed of whom. News of a member counts by its incarnation, a number that only the member itself raises: at
- * the same one "dead" goes before "suspect" before "alive", and a member that hears ill of itself raises it and says
- * that it is alive.
+ * The state of each member as this node sees it. A message about a member counts by its incarnation, a number that only
+ * the member itself raises: at the same incarnation "dead" beats "suspect" beats "alive", and a member that is accused
+ * raises its incarnation and announces that it is alive.
  *
- * M1 Only a member itself raises its incarnation. M2 Nobody is declared dead who was not suspected for the whole
- * time that `suspicion.ts` says, or who answered us meanwhile. M3 What is news is passed on, what is known is not.
+ * M1 Only a member itself raises its incarnation. M2 A member is declared dead only if it was suspected for the whole
+ * time that `suspicion.ts` says and did not answer us meanwhile. M3 New messages are passed on, known ones are not.
  */
 import { sameAddress, type Address } from "#mesh/address.ts";
 import type { Core } from "./core.ts";
@@ -17,7 +17,7 @@ import type { Cancel } from "./timers.ts";
 const incarnationMax = 0xffff_ffff;
 const challenges = 4;
 
-export class Rumours {
+export class MemberStates {
   readonly #core: Core;
   readonly #sender: Sender;
   readonly #suspicions = new Map<string, { readonly suspicion: Suspicion; stop: Cancel }>();
@@ -78,7 +78,10 @@ export class Rumours {
     else if (saysMore) core.tell("update", member);
   }
 
-  /** A name comes back from another address only after it left, or was dead for a while; else two claim the name. */
+  /**
+   * A name may come back from another address only after it left, or was dead for a while; otherwise two members claim
+   * the name.
+   */
   #mayMove(known: Member, news: Alive): boolean {
     const core = this.#core;
     const deadForMs = core.nowMs() - known.changedAtMs;
@@ -90,7 +93,7 @@ export class Rumours {
     return false;
   }
 
-  /** Others tell us what we said, or what we said before a restart: then they must hear what is true now. */
+  /** Others repeat our own message, or one from before a restart: then we announce the current state. */
   #aboutSelf(news: Alive): void {
     const { self } = this.#core;
     if (news.incarnation < self.incarnation) return;
@@ -130,8 +133,8 @@ export class Rumours {
   }
 
   /**
-   * Tells the suspect to its face, a few times: it refutes at once, or says again what it said when we did not hear it.
-   * So a false suspicion ends by two packets between two members, and not only by the luck of gossip.
+   * Sends the suspicion directly to the suspect, a few times: it refutes at once, or repeats a refutation that we
+   * missed. So a false suspicion ends with two packets between two members, and does not depend on gossip.
    */
   #challenge(member: Member, suspicion: Suspicion, times: number): void {
     const { name, timers, nowMs } = this.#core;
@@ -154,8 +157,8 @@ export class Rumours {
   }
 
   /**
-   * One that answered us since then is not dead, even when its refutation was lost on the way to us: it is given until
-   * it must have been probed again.
+   * A member that answered us since then is not dead, even if its refutation was lost: it gets until it must have been
+   * probed again.
    */
   #endOf({ answeredAtMs = Number.NEGATIVE_INFINITY }: Member, suspicion: Suspicion): number {
     const { endsAtMs, startedAtMs, span } = suspicion;
@@ -165,11 +168,13 @@ export class Rumours {
     return Math.max(endsAtMs, answeredAtMs + Math.min(span.maxMs, Math.max(2 * span.minMs, probedWithinMs)));
   }
 
-  /** Somebody's word on a member's fate. One about us that we have refuted: whoever spreads it has not heard. */
+  /**
+   * A message about a member's fate. If it is about us and already refuted, its sender has not heard the refutation.
+   */
   accused(news: Accusation, from: Address): void {
     const { name, self, hasLeft, roster } = this.#core;
     if (news.node !== name || news.incarnation >= self.incarnation || hasLeft()) return this[news.kind](news);
-    // Only to members: strangers get no answer that is larger than what they sent.
+    // Only to members: strangers get no answer larger than their request.
     const member = roster.at(from);
     if (member) this.#sender.send(from, [encodeMessage(aliveOf(self))]);
   }
@@ -189,7 +194,7 @@ export class Rumours {
     core.tell(member.state === "left" ? "leave" : "fail", member);
   }
 
-  /** Another's whole state. Whom it holds for dead we only suspect: it may be the one that is cut off. */
+  /** Another member's full state. Members that are dead there are only suspected here: the other may be partitioned. */
   merge(members: readonly PushedMember[]): void {
     const from = this.#core.name;
     for (const { name: node, state, incarnation, address, meta, versions } of members) {
@@ -199,11 +204,11 @@ export class Rumours {
     }
   }
 
-  /** Says about ourselves what is true now, under a new incarnation that goes before all that was said. */
+  /** Announces our current state, under an incarnation higher than all before. */
   announce(accusedIncarnation = 0): void {
     const core = this.#core;
     const { self } = core;
-    if (Math.max(self.incarnation, accusedIncarnation) >= incarnationMax) return; // no number is left to go before it
+    if (Math.max(self.incarnation, accusedIncarnation) >= incarnationMax) return; // no higher number is left
     self.incarnation = Math.max(self.incarnation, accusedIncarnation) + 1;
     this.#passOn(core.name, encodeMessage(aliveOf(self)));
   }

@@ -1,6 +1,6 @@
 /**
- * Against the kernel's own rule. It needs a controller that wants its groups without processes: hugetlb is one that
- * version 2 has even on machines that leave memory to version 1.
+ * Tests the kernel's own rule. Needs a controller that requires groups without processes: hugetlb is available in
+ * version 2 even on machines that leave memory to version 1.
  */
 import { deepEqual, equal, match, throws } from "node:assert/strict";
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
@@ -10,14 +10,14 @@ import { test, type TestContext } from "node:test";
 import { fileURLToPath } from "node:url";
 import { until } from "#testing/until.ts";
 import { numbersIn, readOr, removeQuietly, writeQuietly } from "./group.ts";
-import { groupAround, leafName, makeRoom, oursOf } from "./groups-room.ts";
+import { groupAround, leafName, moveIntoLeaf, oursOf } from "./groups-leaf.ts";
 import { openGroupsV2 } from "./groups-v2.ts";
 import { mountsOf } from "./groups-where.ts";
 
 const controllers = ["hugetlb"];
 const mounts = readOr("/proc/self/mountinfo");
 
-/** A group as a service or a container has one: with a shell in it and what that started. */
+/** A group like that of a service or container: with a shell in it and its child. */
 class Service implements AsyncDisposable {
   readonly path: string;
   readonly where: { readonly mounts: string; readonly own: string };
@@ -32,7 +32,7 @@ class Service implements AsyncDisposable {
     this.where = { mounts, own: `0::/${name}\n` };
   }
 
-  /** Undefined where there is no such controller, or it is not ours to hand down. */
+  /** Undefined if there is no such controller, or if we cannot delegate it. */
   static open(t: TestContext): Service | undefined {
     const mount = mountsOf(mounts).find(({ type }) => type === "cgroup2")?.point ?? "";
     const service = new Service(mount, `millrace-room-${process.pid}`);
@@ -82,7 +82,7 @@ class Service implements AsyncDisposable {
   }
 }
 
-test("a group with processes hands no such controller down; ours make room, and then it does", async (t) => {
+test("a group with processes delegates no such controller; after ours have moved, it does", async (t) => {
   await using service = Service.open(t);
   if (!service) return;
   const shell = await service.start();
@@ -91,31 +91,31 @@ test("a group with processes hands no such controller down; ours make room, and 
   const ours = (): ReadonlySet<number> => new Set([shell]);
   const groups = openGroupsV2("ours", service.where, { controllers, ours });
   deepEqual(groups?.controllers, controllers);
-  deepEqual([service.members(), service.members(leafName)], [[], before], "with what it started");
+  deepEqual([service.members(), service.members(leafName)], [[], before], "with its children");
   const [sleeper = 0] = before.filter((pid) => pid !== shell);
   groups?.lane(0).add(sleeper);
   deepEqual(service.members("ours/lane-0"), [sleeper], "and lanes can be used");
-  // The next launcher, which is born in the leaf, finds the same groups.
+  // The next launcher, which starts in the leaf, finds the same groups.
   const own = `${service.where.own.trim()}/${leafName}\n`;
   const again = openGroupsV2("ours", { mounts, own }, { controllers, ours });
   deepEqual([again?.roots, again?.controllers], [groups?.roots, controllers]);
 });
 
-test("a process of somebody else is not moved, nor are ours then; it is said that it is in the way", async (t) => {
+test("a foreign process is not moved, and then ours are not either; it is reported as in the way", async (t) => {
   await using service = Service.open(t);
   if (!service) return;
   const [shell, other] = [await service.start(), await service.start()];
   const before = service.members();
   const groups = openGroupsV2("ours", service.where, { controllers, ours: () => new Set([shell]) });
   deepEqual(groups?.controllers, []);
-  match(groups?.why ?? "", new RegExp(`not to be moved \\(.*\\b${other}\\b`));
+  match(groups?.why ?? "", new RegExp(`must not be moved \\(.*\\b${other}\\b`));
   deepEqual(service.members(), before);
-  equal(readOr(join(service.path, leafName, "cgroup.type"), "none"), "none", "no leaf is made for nothing");
+  equal(readOr(join(service.path, leafName, "cgroup.type"), "none"), "none", "no leaf is created needlessly");
   groups?.lane(0).add(shell);
-  deepEqual(service.members("ours/lane-0"), [shell], "trees are found all the same");
+  deepEqual(service.members("ours/lane-0"), [shell], "trees are still found");
 });
 
-test("whoever forks meanwhile is moved as well", async (t) => {
+test("a process that forks meanwhile is moved as well", async (t) => {
   await using service = Service.open(t);
   if (!service) return;
   const forks = "read _; while :; do /bin/true & sleep 0.001; done";
@@ -124,31 +124,31 @@ test("whoever forks meanwhile is moved as well", async (t) => {
   forking.stdin?.end("go\n");
   await until("it forks", () => service.members().length > 1);
   deepEqual(
-    makeRoom(service.path, () => new Set([forking.pid ?? 0])),
+    moveIntoLeaf(service.path, () => new Set([forking.pid ?? 0])),
     [],
   );
   service.enable();
 });
 
-test("the machine's root needs no room", (t) => {
+test("the machine's root group needs no leaf", (t) => {
   const mount = mountsOf(mounts).find(({ type }) => type === "cgroup2")?.point;
   if (mount === undefined || readOr(join(mount, "cgroup.type")) !== "")
     return t.skip("needs the root of control groups of version 2: a container sees its own");
   const none = (): never => {
-    throw new Error("nobody is to be moved");
+    throw new Error("no process may be moved");
   };
-  deepEqual(makeRoom(mount, none), []);
+  deepEqual(moveIntoLeaf(mount, none), []);
 });
 
-test("a leaf of ours is known by its name, and the group around it is the one to use", () => {
+test("our leaf is known by its name, and its parent group is used", () => {
   equal(groupAround("/sys/fs/cgroup/a"), "/sys/fs/cgroup/a");
   equal(groupAround(`/sys/fs/cgroup/a/${leafName}`), "/sys/fs/cgroup/a");
 });
 
-test("ours are this process and its node, if that is still there, and the command in front of the node", () => {
+test("ours are this process and its node, if that is alive, and the command that started the node", () => {
   deepEqual([...oursOf(process.ppid)].slice(0, 2), [process.pid, process.ppid]);
-  deepEqual([...oursOf(1_000_000_000)], [process.pid], "the node is gone: whoever has its number is not ours");
-  const module = JSON.stringify(new URL("./groups-room.ts", import.meta.url).href);
+  deepEqual([...oursOf(1_000_000_000)], [process.pid], "the node is gone: its pid may belong to another process");
+  const module = JSON.stringify(new URL("./groups-leaf.ts", import.meta.url).href);
   const script = `const { isCommand } = await import(${module});
     console.log(isCommand(process.ppid), isCommand(process.pid), isCommand(1));`;
   const command = fileURLToPath(new URL("../../../../bin/node.js", import.meta.url));

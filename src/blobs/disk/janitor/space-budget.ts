@@ -1,7 +1,7 @@
-/** The hard limit: bytes are taken before they are written, and given back when they are gone. Pure. */
-export class Room {
+/** The hard limit: bytes are reserved before they are written and released when they are removed. Pure. */
+export class SpaceBudget {
   #sizeBytesMax: number;
-  /** Kept free of what callers bring, so that the janitor has room to work in and news can be written down. */
+  /** Not available to callers, so that the janitor has space to compact and to record evictions. */
   readonly #reserveBytesMax: number;
   #usedBytes = 0;
 
@@ -14,7 +14,7 @@ export class Room {
     return this.#sizeBytesMax;
   }
 
-  /** The disk has more or less to give than it had. */
+  /** The disk's free space changed. */
   resize(sizeBytesMax: number): void {
     this.#sizeBytesMax = sizeBytesMax;
   }
@@ -32,14 +32,14 @@ export class Room {
     return this.#usedBytes + bytes <= this.offeredBytes;
   }
 
-  /** False, and nothing is taken, when it would be too much. */
+  /** False, without effect, if it would exceed the limit. */
   take(bytes: number): boolean {
     if (!this.fits(bytes)) return false;
     this.#usedBytes += bytes;
     return true;
   }
 
-  /** The store's own needs may use the reserve; they are small or make room soon. */
+  /** For the store's own records, which may use the reserve: they are small or free space soon. */
   takeOwn(bytes: number): void {
     this.#usedBytes += bytes;
   }

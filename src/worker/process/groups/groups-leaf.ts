@@ -1,7 +1,7 @@
 /**
- * Room for groups of version 2. A group that hands controllers down may have no processes of its own: the kernel
- * refuses memory and its like as busy, and takes the groups below one that hands down the others out of use. Only the
- * machine's root is exempt. So what is ours moves into a leaf of our group, and lanes have their groups beside it.
+ * Prepares version 2 for our groups. A group that delegates controllers may have no processes of its own: the kernel
+ * refuses to delegate memory and similar controllers, and makes subgroups of the others unusable. Only the machine's
+ * root group is exempt. So our own processes move into a leaf of our group, and lanes get their groups beside it.
  */
 import { mkdirSync, readlinkSync, realpathSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
@@ -9,24 +9,27 @@ import { fileURLToPath } from "node:url";
 import { numbersIn, readOr, rest, writeQuietly } from "./group.ts";
 import { statOf } from "#worker/process/launcher/proc.ts";
 
-/** One name for all nodes: whoever is started in it knows that there is room beside it. */
+/** One name for all nodes: a process that starts in it knows that its parent group is prepared. */
 export const leafName = "millrace-own";
 
-/** The group to make ours in. Where room was made before, be it by whoever started the node, that is around us. */
+/**
+ * The group in which to create ours: our parent group if that was prepared before, for example by whatever started the
+ * node.
+ */
 export const groupAround = (own: string): string => (basename(own) === leafName ? dirname(own) : own);
 
-/** Others may come and go: a probe of a container's health is in its group for a moment. */
+/** Others may come and go: a container's health check is in its group for a moment. */
 const looksMax = 10;
 
-/** Moves what is ours out of the way; the processes that are left there. Nothing is moved while others are there. */
-export function makeRoom(own: string, ours: () => ReadonlySet<number>): readonly number[] {
+/** Moves our own processes into the leaf; returns the processes that are left. Moves nothing while others are there. */
+export function moveIntoLeaf(own: string, ours: () => ReadonlySet<number>): readonly number[] {
   const members = (): readonly number[] => numbersIn(readOr(join(own, "cgroup.procs")));
-  // Of the machine's root the kernel tells no type.
+  // The kernel shows no type for the machine's root group.
   if (readOr(join(own, "cgroup.type")) === "" || members().length === 0) return [];
   const leaf = join(own, leafName);
   const tops = ours();
   let left: readonly number[] = [];
-  // More than once: one that is being moved may just have forked.
+  // Repeated, because a process that is being moved may just have forked.
   for (let look = 0; look < looksMax; look += 1) {
     if (look > 0) rest();
     left = members();
@@ -42,15 +45,18 @@ export function makeRoom(own: string, ours: () => ReadonlySet<number>): readonly
   return members().length === 0 ? [] : left;
 }
 
-/** One that is in no namespace of ours has the number 0 here, and to move that would be to move ourselves. */
+/** A process outside our pid namespace shows as pid 0, and writing 0 would move ourselves. */
 function isBelow(pid: number, tops: ReadonlySet<number>): boolean {
   for (let at = pid; at > 0; at = statOf(at)?.parent ?? 0) if (tops.has(at)) return true;
   return false;
 }
 
-/** Ours, with all that they started: this launcher, the node that started it, and the command in front of that. */
+/**
+ * Our own processes and all they started: this launcher, the node that started it, and the `millrace` command that
+ * started the node.
+ */
 export function oursOf(node: number): ReadonlySet<number> {
-  // If it is gone already, whoever has its number is somebody else.
+  // If the node is gone, its pid may belong to another process.
   if (process.ppid !== node) return new Set([process.pid]);
   const above = statOf(node)?.parent ?? 0;
   return new Set([process.pid, node, ...(isCommand(above) ? [above] : [])]);
@@ -58,13 +64,13 @@ export function oursOf(node: number): ReadonlySet<number> {
 
 const bin = fileURLToPath(new URL("../../../../bin", import.meta.url));
 
-/** Whether it is `millrace` itself, which stays in front of the Node that it found. */
+/** Whether it is the `millrace` command, which stays as the parent of the Node that it found. */
 export function isCommand(pid: number): boolean {
   try {
     const cwd = readlinkSync(`/proc/${pid}/cwd`);
     const [, script = ""] = readOr(`/proc/${pid}/cmdline`).split("\0");
     return script !== "" && dirname(realpathSync(resolve(cwd, script))) === realpathSync(bin);
   } catch {
-    return false; // gone, or not ours to look at
+    return false; // gone, or not readable
   }
 }

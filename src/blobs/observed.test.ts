@@ -3,17 +3,22 @@ import { test } from "node:test";
 import { isFault } from "#base/fault.ts";
 import { ManualClock } from "#base/testing/manual-clock.ts";
 import { bytes, exerciseBlobs, put, text } from "#blobs/testing/exercise.ts";
-import { digestOf } from "#blobs/hashing.ts";
 import { createMemoryBlobs } from "#blobs/memory/memory.ts";
-import { metered } from "./metered.ts";
+import { digestOf } from "./hashing.ts";
+import { observed, type StoreObserver } from "./observed.ts";
 
 const memory = () => createMemoryBlobs({ clock: new ManualClock(), sizeBytesMax: 4 * 1024 * 1024 });
 
-exerciseBlobs("a metered store", async () => ({ blobs: metered(memory(), new ManualClock(), () => {}) }));
+const listing = (calls: string[]): StoreObserver => ({
+  begin: ({ name, count }) => ({ ended: (outcome, bytes) => calls.push(`${name} ${outcome} ${bytes} ${count}`) }),
+  lent: (sizeBytes) => calls.push(`lent ${sizeBytes}`),
+});
 
-test("every call is counted once, with its bytes and how it ended", async () => {
+exerciseBlobs("an observed store", async () => ({ blobs: observed(memory(), listing([])) }));
+
+test("every call is reported once, with its bytes and how it ended", async () => {
   const calls: string[] = [];
-  const blobs = metered(memory(), new ManualClock(), (c) => calls.push(`${c.call} ${c.outcome} ${c.bytes} ${c.count}`));
+  const blobs = observed(memory(), listing(calls));
   const digest = await put(blobs, "grain");
   await text(blobs.read(digest));
   for await (const _ of blobs.read(digest)) break;
@@ -30,4 +35,14 @@ test("every call is counted once, with its bytes and how it ended", async () => 
     "missing ok 0 2",
     "pin ok 0 1",
   ]);
+});
+
+test("bytes from memory are reported only when there are some", async () => {
+  const calls: string[] = [];
+  const inner = memory();
+  const blobs = observed(inner, listing(calls));
+  const digest = await put(inner, "grain");
+  blobs.prompt?.bytes(digest);
+  blobs.prompt?.bytes(digestOf(bytes("none")));
+  deepEqual(calls, ["lent 5"]);
 });

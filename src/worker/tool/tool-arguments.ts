@@ -1,21 +1,20 @@
 /**
- * The words of an action's command, as a tool that stays needs them: those that it is started with, once, and those
- * that are asked of it, each time. The latter are in flag files: `@file`, `--flagfile=file`. Pure but for how files
- * are read.
+ * Splits an action's command line for a tool that stays: the arguments it is started with, once, and those of each
+ * request. The latter are in flag files: `@file`, `--flagfile=file`. Pure, except for reading files.
  */
 import { Fault } from "#base/fault.ts";
 
-export type ToolWords = {
-  /** Without the flag files, and with the word that makes it stay. */
+export type ToolArguments = {
+  /** Without the flag files, and with the argument that makes it stay. */
   readonly start: readonly string[];
   readonly flagFiles: readonly string[];
 };
 
 const flagFile = /^(?:@|--?flagfile=)./s;
 
-/** Undefined for a command without a flag file: there would be nothing to ask. */
-export function toolWords(words: readonly string[]): ToolWords | undefined {
-  // The first word is the tool, whatever it is called.
+/** Undefined for a command without a flag file, which has no request arguments. */
+export function toolArguments(words: readonly string[]): ToolArguments | undefined {
+  // The first argument is the tool, whatever its name.
   const [program = "", ...others] = words;
   const flagFiles = others.filter((word) => flagFile.test(word));
   if (flagFiles.length === 0) return undefined;
@@ -23,16 +22,16 @@ export function toolWords(words: readonly string[]): ToolWords | undefined {
   return { start, flagFiles };
 }
 
-/** The bytes of an input by its path; undefined where there is no such input. */
+/** The bytes of an input by its path; undefined if there is no such input. */
 export type ReadInput = (path: string) => Promise<Uint8Array | undefined>;
 
-export type ExpandLimits = { readonly depthMax: number; readonly wordsMax: number };
+export type ExpandLimits = { readonly depthMax: number; readonly argumentsMax: number };
 
-const limitsDefault: ExpandLimits = { depthMax: 16, wordsMax: 1_000_000 };
+const limitsDefault: ExpandLimits = { depthMax: 16, argumentsMax: 1_000_000 };
 
 /**
- * What is asked: the lines of each `@file`, and of those that are named in there. Other words stand for themselves, as
- * do `@@word` and labels of other repositories (`@name//path`).
+ * The request's arguments: the lines of each `@file`, and of the files named in there. Other arguments are kept,
+ * including `@@word` and labels of other repositories (`@name//path`).
  */
 export async function expandFlagFiles(
   flagFiles: readonly string[],
@@ -42,9 +41,9 @@ export async function expandFlagFiles(
   const words: string[] = [];
   const expand = async (word: string, depth: number): Promise<void> => {
     if (!isNested(word)) words.push(word);
-    else if (depth >= limits.depthMax) throw refuse(word, "flag files within flag files, too deep");
+    else if (depth >= limits.depthMax) throw refuse(word, "flag files are nested too deeply");
     else for (const line of linesOf(await wholeText(word, read))) await expand(line, depth + 1);
-    if (words.length > limits.wordsMax) throw refuse(word, "too many words");
+    if (words.length > limits.argumentsMax) throw refuse(word, "too many arguments");
   };
   for (const word of flagFiles) await expand(word, 0);
   return words;
@@ -54,11 +53,11 @@ const isNested = (word: string): boolean => /^@[^@]/s.test(word) && !/^@.*\/\//s
 
 async function wholeText(word: string, read: ReadInput): Promise<string> {
   const bytes = await read(word.slice(1));
-  if (!bytes) throw refuse(word, "no input of that name");
+  if (!bytes) throw refuse(word, "there is no input of that name");
   return new TextDecoder().decode(bytes);
 }
 
-/** Empty ones mean nothing. */
+/** Empty lines are ignored. */
 const linesOf = (text: string): readonly string[] => text.split(/\r?\n/).filter((line) => line !== "");
 
 const refuse = (word: string, why: string): Fault =>
