@@ -11,10 +11,7 @@ import { nodeBytes } from "./size.ts";
 export type Following = Reading & { readonly options: CompileOptions };
 
 export function calledJobs(workflow: Workflow, following: Following): readonly Job[] {
-  return new Follower(following).jobs(workflow, {
-    depth: 1,
-    ...(workflow.permissions && { allowed: workflow.permissions }),
-  });
+  return new Follower(following).jobs(workflow, { depth: 1 });
 }
 
 type Level = { readonly depth: number; readonly allowed?: Permissions };
@@ -32,19 +29,20 @@ class Follower {
   jobs(workflow: Workflow, level: Level): readonly Job[] {
     const { problems, limits } = this.#following;
     const followed: Job[] = [];
-    for (const job of workflow.jobs) {
+    const own = workflow.permissions ?? level.allowed;
+    for (const job of workflow.jobs.map((item) => withGranted(item, own))) {
       if (problems.count > 0) break;
       this.#jobs += 1;
       if (this.#jobs > limits.jobsMax) {
         problems.addAll([{ path: "", message: `The workflow may not contain more than ${limits.jobsMax} jobs` }]);
         break;
       }
-      followed.push(job.kind === "call" ? this.#follow(job, level) : job);
+      followed.push(job.kind === "call" ? this.#follow(job, level.depth) : job);
     }
     return followed;
   }
 
-  #follow(job: CallJob, { depth, allowed }: Level): CallJob {
+  #follow(job: CallJob, depth: number): CallJob {
     const { problems, limits, options } = this.#following;
     if (!options.called) return job;
     if (depth > limits.calledDepthMax) {
@@ -63,12 +61,11 @@ class Follower {
     if (!read || inner.count > 0) return this.#failInside(job, inner.found);
     const called = definitionsOf(read.workflow, read.root);
     this.#checkCall(job, called, entryOf(read.root, "on"));
-    const granted = job.permissions ?? allowed;
-    this.#checkPermissions(job, read.workflow, granted);
+    this.#checkPermissions(job, read.workflow, job.permissions);
     if (problems.count > 0) return job;
-    const below = read.workflow.permissions ?? granted;
-    const jobs = this.jobs(read.workflow, { depth: depth + 1, ...(below && { allowed: below }) });
-    return { ...job, called: { ...called, workflow: { ...read.workflow, jobs: jobs.map((item) => withGranted(item, below)) } } };
+    const allowed = job.permissions;
+    const jobs = this.jobs(read.workflow, { depth: depth + 1, ...(allowed && { allowed }) });
+    return { ...job, called: { ...called, workflow: { ...read.workflow, jobs } } };
   }
 
   #fail(job: CallJob, message: string): CallJob {
@@ -121,7 +118,7 @@ function listHas(on: Node | undefined, name: string): boolean {
 
 const nameOf = (job: Job): string => (job.name?.kind === "scalar" ? textOf(job.name.value) : job.id);
 
-/** Jobs of a called workflow that say nothing have what their workflow has. */
+/** Jobs that say nothing have what their workflow has, or what the caller granted. */
 function withGranted(job: Job, granted: Permissions | undefined): Job {
   return job.permissions || !granted ? job : { ...job, permissions: granted };
 }

@@ -63,7 +63,7 @@ function limitsIn(options: Readonly<Record<string, unknown>>): Partial<Limits> {
 function modelOf(compiled: Compiled, options: Readonly<Record<string, unknown>>): unknown {
   if (!compiled.ok) return { errors: compiled.problems.map((problem) => ({ Message: problemText(problem) })) };
   const files = filesOf(compiled.workflow);
-  const writer = new Writer(options["include-source"] === false ? undefined : files);
+  const writer = new Writer(options["include-source"] === true ? files : undefined);
   const skip = (options["skip"] ?? []) as readonly string[];
   const showsEvents = skip.some((word) => /^go$/i.test(word)) && skip.some((word) => /^c#$/i.test(word));
   return writer.workflow(compiled.workflow, showsEvents);
@@ -86,7 +86,8 @@ class Writer {
     this.#path = workflow.path;
     return defined({
       events: showsEvents ? eventsOf(workflow.on) : undefined,
-      permissions: workflow.permissions,
+      "input-types": showsEvents ? undefined : inputTypesOf(workflow),
+      permissions: knownThen(workflow.permissions),
       env: this.node(workflow.env),
       defaults: this.node(workflow.defaults),
       concurrency: this.node(workflow.concurrency),
@@ -118,7 +119,7 @@ class Writer {
 
   #scalar(value: null | boolean | number | string, place: object | undefined): unknown {
     const plain = typeof value === "number" && !Number.isFinite(value) ? String(value) : value;
-    if (!place) return plain ?? "";
+    if (!place) return plain;
     if (typeof value === "string") return { type: 0, ...place, lit: value };
     if (typeof value === "boolean") return { type: 5, ...place, bool: value };
     if (typeof value === "number") return { type: 6, ...place, num: plain };
@@ -134,7 +135,7 @@ class Writer {
       name: job.name ? this.node(job.name) : id,
       needs: job.kind === "call" || needs.length > 0 ? needs : undefined,
       if: this.#condition(job.if),
-      permissions: job.permissions,
+      permissions: knownThen(job.permissions),
       strategy: this.node(job.strategy),
       concurrency: this.node(job.concurrency),
     };
@@ -152,15 +153,17 @@ class Writer {
       outputs: this.node(job.outputs),
       defaults: this.node(job.defaults),
       "runs-on": this.node(job.runsOn),
-      steps: job.steps.map((step) => this.#step(step)),
+      steps: job.steps.length > 0 ? job.steps.map((step) => this.#step(step)) : undefined,
       snapshot: this.node(job.snapshot),
     });
   }
 
   #call(job: Extract<Job, { kind: "call" }>, common: object): unknown {
+    const inside = job.called?.workflow.permissions;
     const own = {
       type: "reusableWorkflowJob",
       ...common,
+      ...(inside && { permissions: knownThen(inside) }),
       ref: this.node({ kind: "scalar", at: job.usesAt, value: job.uses }),
       "input-values": this.node(job.with),
       "secret-values": job.secrets === "inherit" ? undefined : this.node(job.secrets),
@@ -213,11 +216,33 @@ const textNode = (value: string, at: Node["at"]): Node => ({ kind: "scalar", at,
 
 const defined = (value: object): object => JSON.parse(JSON.stringify(value)) as object;
 
+/** Scopes that are younger than the cases. */
+function knownThen(permissions: object | undefined): object | undefined {
+  const young = new Set(["artifact-metadata", "attestations"]);
+  return permissions && Object.fromEntries(Object.entries(permissions).filter(([scope]) => !young.has(scope)));
+}
+
+function inputTypesOf({ on }: Workflow): unknown {
+  const types = on.dispatchInputs.map(({ name, type }) => [name, type] as const);
+  return types.length > 0 ? Object.fromEntries(types) : undefined;
+}
+
 function eventsOf(on: Triggers): unknown {
   const events = Object.entries(on.events).map(([name, filters]) => [name, filterWords(filters)] as const);
   const all = Object.fromEntries(events) as Record<string, unknown>;
+  const inputs = on.dispatchInputs.map(({ name, isRequired, ...input }) => [name, { ...input, ...(isRequired && { required: true }) }] as const);
+  if (inputs.length > 0) all["workflow_dispatch"] = { inputs: Object.fromEntries(inputs) };
+  if (on.call?.kind === "mapping") all["workflow_call"] = plainNode(on.call);
   if (on.schedules.length > 0) all["schedule"] = on.schedules;
   return all;
+}
+
+function plainNode(node: Node): unknown {
+  if (node.kind === "scalar") return node.value;
+  if (node.kind === "sequence") return node.items.map((item) => plainNode(item));
+  if (node.kind !== "mapping") return undefined;
+  const pairs = node.entries.map(({ key, value }) => [key.kind === "scalar" ? String(key.value) : "", plainNode(value)] as const);
+  return Object.fromEntries(pairs);
 }
 
 function filterWords(filters: Filters): unknown {

@@ -10,6 +10,8 @@ export function checkJob(job: MappingNode, problems: Problems): void {
   checkConcurrency(entryOf(job, "concurrency"), problems);
   checkMatrix(entryOf(entryOf(job, "strategy"), "matrix"), problems);
   checkContainer(entryOf(job, "container"), problems);
+  const services = entryOf(job, "services");
+  if (services?.kind === "mapping") for (const { value } of services.entries) checkContainer(value, problems);
   checkSnapshot(entryOf(job, "snapshot"), problems);
 }
 
@@ -69,8 +71,11 @@ function checkExclude(node: Node | undefined, names: ReadonlySet<string>, proble
 }
 
 function checkContainer(node: Node | undefined, problems: Problems): void {
-  const image = stringOf(node) ?? stringOf(entryOf(node, "image"));
-  if (node && image === "docker://") problems.add(node.at, "Container image cannot be empty");
+  if (!node || node.kind === "expression") return;
+  const image = node.kind === "mapping" ? entryOf(node, "image") : node;
+  const hasExpressionKey = node.kind === "mapping" && node.entries.some(({ key }) => key.kind !== "scalar");
+  if ((!image && !hasExpressionKey) || stringOf(image) === "docker://")
+    problems.add(node.at, "Container image cannot be empty");
 }
 
 function checkSnapshot(node: Node | undefined, problems: Problems): void {

@@ -31,7 +31,6 @@ export function permissionsOf(node: Node | undefined): Permissions | undefined {
 
 export function blanket(level: Level): Permissions {
   const pairs = permissionScopes.flatMap((scope) => {
-    if (scope === "id-token" && level !== "write") return [];
     if (onlyByName.has(scope)) return [];
     return [[scope, level === "write" && readAtMost.has(scope) ? "read" : level] as const];
   });

@@ -3,6 +3,7 @@ import { textOf } from "#doors/ci/workflow/expression/value.ts";
 import type { Problems } from "#doors/ci/workflow/problem.ts";
 import { entryOf, type Node, stringOf } from "#doors/ci/workflow/yaml/node.ts";
 import { cronProblem } from "./cron.ts";
+import { optional } from "./optional.ts";
 
 export type Filters = {
   readonly types?: readonly string[];
@@ -31,6 +32,8 @@ export type Triggers = {
   readonly events: Readonly<Record<string, Filters>>;
   readonly schedules: readonly { readonly cron: string; readonly timezone?: string }[];
   readonly dispatchInputs: readonly DispatchInput[];
+  /** What `workflow_call` says of inputs, secrets and outputs. */
+  readonly call?: Node;
 };
 
 export function triggersOf(on: Node | undefined, problems: Problems): Triggers {
@@ -48,6 +51,7 @@ function fromMapping(on: Node, problems: Problems): Triggers {
     events: Object.fromEntries(events),
     schedules: schedulesOf(entryOf(on, "schedule"), problems),
     dispatchInputs: dispatchInputsOf(entryOf(entryOf(on, "workflow_dispatch"), "inputs")),
+    ...optional("call", entryOf(on, "workflow_call")),
   };
 }
 

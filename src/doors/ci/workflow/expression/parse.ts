@@ -1,6 +1,7 @@
 /** Text to syntax tree: grammar and error texts are those of `@actions/expressions`; trees are kept (ADR 0050). */
 import { type Expr, ExpressionError, Lexer, Parser } from "@actions/expressions";
 import { ContextAccess, FunctionCall, Grouping, IndexAccess, Literal, Logical, Binary, Unary } from "@actions/expressions/ast";
+import type { Token } from "@actions/expressions/lexer";
 import type { Availability } from "./availability.ts";
 
 /** An expression that cannot be read: the text is complete, with its position inside the expression. */
@@ -33,23 +34,36 @@ function parse(text: string, available: Availability): Expr | undefined {
     minArgs: argumentsMin,
     maxArgs: argumentsMax,
   }));
-  return guarded("parsing", text, () => new Parser(tokens, [...available.contexts], functions).parse()) as Expr | undefined;
+  const last = tokens.at(-2);
+  const parser = new Parser(tokens, [...available.contexts], functions);
+  return guarded("parsing", text, () => parser.parse(), last) as Expr | undefined;
 }
 
-function guarded<T>(phase: "lexing" | "parsing", text: string, work: () => T): T {
+function guarded<T>(phase: "lexing" | "parsing", text: string, work: () => T, last?: Token): T {
   try {
     return work();
   } catch (cause) {
     if (!(cause instanceof Error)) throw cause;
-    throw new SyntaxFault(phase, located(cause, text));
+    const atEnd = last && cause.message === "Unexpected symbol: 'EOF'";
+    throw new SyntaxFault(phase, atEnd ? endedAfter(last, text) : located(cause, text));
   }
+}
+
+/** The package names the end of the text where the reference names the last word before it. */
+function endedAfter(last: Token, text: string): string {
+  const position = offsetOf(last.range.start, text) + 1;
+  return `Unexpected end of expression: '${last.lexeme}'. Located at position ${position} within expression: ${text}`;
 }
 
 /** The package counts columns per line; the reference counts characters from the start of the expression. */
 function located(error: Error, text: string): string {
   if (!(error instanceof ExpressionError)) return error.message;
-  const before = text.split("\n").slice(0, error.pos.line).reduce((sum, line) => sum + line.length + 1, 0);
-  return `${error.message}. Located at position ${before + error.pos.column + 1} within expression: ${text}`;
+  return `${error.message}. Located at position ${offsetOf(error.pos, text) + 1} within expression: ${text}`;
+}
+
+function offsetOf(position: { readonly line: number; readonly column: number }, text: string): number {
+  const before = text.split("\n").slice(0, position.line);
+  return before.reduce((sum, line) => sum + line.length + 1, 0) + position.column;
 }
 
 /** Every part of an expression, parents first. */

@@ -85,7 +85,8 @@ const events: Readonly<Record<string, Definition>> = {
   status: nothing,
   watch: withTypes("started"),
   workflow_call: workflowCall,
-  workflow_dispatch: event({ inputs: mapOf(dispatchInput) }),
+  // what stands beside inputs is ignored there, and not ours to refuse
+  workflow_dispatch: oneOf(nothing, mapOf(any, { inputs: oneOf(nothing, mapOf(oneOf(nothing, dispatchInput))) })),
   workflow_run: event({ types: types("requested", "completed", "in_progress"), workflows: oneOrMore, ...branches }),
 };
 

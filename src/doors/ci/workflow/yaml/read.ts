@@ -112,7 +112,7 @@ class Reader {
   #scalar(node: YamlScalar): ScalarNode {
     const at = this.#at(node);
     this.#checkAnchor(node.anchor);
-    const text = typeof node.value === "string" ? node.value : (node.source ?? "");
+    const text = this.#withoutAddedNewline(node, typeof node.value === "string" ? node.value : (node.source ?? ""));
     const isPlain = node.type === "PLAIN" || node.type === undefined;
     if (node.tag === undefined || node.tag === "!") {
       return { kind: "scalar", at, value: isPlain && node.tag === undefined ? plainScalar(text) : text };
@@ -120,6 +120,13 @@ class Reader {
     const tagged = taggedScalar(node.tag, text, isPlain);
     if ("value" in tagged) return { kind: "scalar", at, value: tagged.value };
     throw new Unreadable(this.#tagProblem(tagged.problem, node, this.#atTag(node)));
+  }
+
+  /** A block that ends with the file, without a line end, gets none; the parser adds one. */
+  #withoutAddedNewline(node: YamlScalar, text: string): string {
+    const isBlock = node.type === "BLOCK_LITERAL" || node.type === "BLOCK_FOLDED";
+    const reachesEnd = (node.range?.[1] ?? 0) >= this.#text.length && !this.#text.endsWith("\n");
+    return isBlock && reachesEnd && text.endsWith("\n") ? text.slice(0, -1) : text;
   }
 
   #tagProblem(problem: "tag" | "value" | "style", node: YamlScalar, { line, column }: Place): string {
