@@ -29,14 +29,21 @@ type Running = {
   isStopping: boolean;
 };
 
+export type GraphOptions = {
+  /** Cells that nobody asked for are left out. */
+  readonly isWanted?: (job: Job, cell: CellPlan) => boolean;
+};
+
 export class JobGraph {
   readonly #frame: Frame;
+  readonly #isWanted: (job: Job, cell: CellPlan) => boolean;
   readonly #ends = new Map<string, JobEnd>();
   readonly #running = new Map<string, Running>();
   #isCancelled = false;
 
-  constructor(frame: Frame) {
+  constructor(frame: Frame, options: GraphOptions = {}) {
     this.#frame = frame;
+    this.#isWanted = options.isWanted ?? (() => true);
   }
 
   /** What has become possible since the last call. */
@@ -89,7 +96,7 @@ export class JobGraph {
 
   #plan(job: Job): readonly GraphAction[] {
     const id = job.id.toLowerCase();
-    const plan: JobPlan = planJob(job, this.#frame, this.facts);
+    const plan = this.#wanted(job, planJob(job, this.#frame, this.facts));
     if (plan.kind === "run") {
       const waiting = [...plan.cells];
       this.#running.set(id, { job, waiting, running: new Map(), ended: [], asked: new Set(), isStopping: false });
@@ -97,6 +104,12 @@ export class JobGraph {
     }
     this.#ends.set(id, { result: plan.kind === "skip" ? "skipped" : "failure", outputs: new Map() });
     return [{ ...plan, job }];
+  }
+
+  #wanted(job: Job, plan: JobPlan): JobPlan {
+    if (plan.kind !== "run") return plan;
+    const cells = plan.cells.filter((cell) => this.#isWanted(job, cell));
+    return cells.length > 0 ? { ...plan, cells } : { kind: "skip", why: "no cell of its matrix was asked for" };
   }
 
   #advance(running: Running): readonly GraphAction[] {

@@ -13,7 +13,6 @@ export function check(node: Node, definition: Definition, problems: Problems): N
   return new Checker(problems).node(node, definition, none);
 }
 
-/** One key of a loose mapping whose value the checker reads as any. */
 class Checker {
   readonly #problems: Problems;
 
@@ -76,7 +75,7 @@ class Checker {
         continue;
       }
       seen.add(name.toUpperCase());
-      const next = this.#candidatesFor(candidates, name);
+      const next = this.#candidatesFor(candidates, name, value);
       if (next.length > 0) candidates = next;
       const property = next[0]?.properties[name]?.value ?? this.#rest(key, name, candidates);
       if (property) entries.push({ key: { ...key, value: name }, value: this.node(value, property, available) });
@@ -86,9 +85,16 @@ class Checker {
     return { ...node, entries };
   }
 
-  /** The mappings that know this key. */
-  #candidatesFor(candidates: readonly MappingDefinition[], name: string): readonly MappingDefinition[] {
-    return candidates.filter((candidate) => Object.hasOwn(candidate.properties, name));
+  /** The mappings that know this key, and of them those that know this word as its value. */
+  #candidatesFor(candidates: readonly MappingDefinition[], name: string, value: Node): readonly MappingDefinition[] {
+    const knowing = candidates.filter((candidate) => Object.hasOwn(candidate.properties, name));
+    if (knowing.length < 2 || value.kind !== "scalar") return knowing;
+    const word = value.value;
+    const fitting = knowing.filter((candidate) => {
+      const definition = candidate.properties[name]?.value;
+      return definition?.kind !== "string" || definition.among === undefined || matches(word, definition);
+    });
+    return fitting.length > 0 ? fitting : knowing;
   }
 
   #rest(key: ScalarNode, name: string, candidates: readonly MappingDefinition[]): Definition | undefined {

@@ -1,0 +1,37 @@
+/** All that a runner has to know of a job. Plain data: it can be written down, sent, and read on another machine. */
+import type { Step } from "#doors/ci/workflow/compile/model.ts";
+import type { PlainValue } from "#doors/ci/workflow/expression/value.ts";
+import type { Node } from "#doors/ci/workflow/yaml/node.ts";
+
+export type JobSpec = {
+  readonly id: string;
+  readonly name: string;
+  readonly steps: readonly Step[];
+  readonly workflowEnv?: Node;
+  readonly jobEnv?: Node;
+  readonly workflowDefaults?: Node;
+  readonly jobDefaults?: Node;
+  readonly outputs?: Node;
+  readonly container?: Node;
+  readonly services?: Node;
+  readonly timeoutMinutes: number;
+  readonly cancelTimeoutMinutes: number;
+  /** github, needs, strategy, matrix, inputs, vars; secrets come apart from it, and are never written down with it. */
+  readonly contexts: Readonly<Record<string, PlainValue>>;
+};
+
+/** What the machine gives a job, here or elsewhere. */
+export type JobMachine = {
+  readonly workspace: string;
+  /** Empty at the start of the job; removed by whoever made it. */
+  readonly tempFolder: string;
+  readonly toolCache: string;
+  /** What processes have before anything is added: PATH, HOME and the like. */
+  readonly baseEnv: Readonly<Record<string, string>>;
+  readonly runner: Readonly<Record<string, string>>;
+  readonly secrets: ReadonlyMap<string, string>;
+  /** The folder of `owner/repo[/path]@ref`. */
+  readonly actionFolder: (uses: string) => Promise<string>;
+  /** Node for JavaScript actions. */
+  readonly node: string;
+};
