@@ -1,3 +1,4 @@
+import { doorCommands } from "#app/door-commands.ts";
 import { bench } from "./bench.ts";
 import { buildCancel, buildGet, buildList, buildShow, buildWatch } from "./build-look.ts";
 import { buildSubmit } from "./build-submit.ts";
@@ -57,5 +58,6 @@ export const table: readonly Command[] = [
   shards,
   drain,
   historyRebuild,
+  ...doorCommands,
   bench,
 ];

@@ -26,18 +26,28 @@ export type ProcessEnd =
 /** What a process left running may hold our pipes open with: after its end we read on only for so long. */
 const drainMs = 1000;
 
-/** The groups of all processes of one job: what is left in them ends with the job. */
+/** The groups of all processes of one job: what is left in them ends with the job, or with this process. */
 export class ProcessGroups {
   readonly #groups = new Set<number>();
 
   add(pid: number): void {
+    if (living.size === 0) process.on("exit", killLiving);
+    living.add(this);
     this.#groups.add(pid);
   }
 
   killAll(): void {
     for (const pid of this.#groups) killGroup(pid);
     this.#groups.clear();
+    living.delete(this);
+    if (living.size === 0) process.removeListener("exit", killLiving);
   }
+}
+
+const living = new Set<ProcessGroups>();
+
+function killLiving(): void {
+  for (const groups of living) groups.killAll();
 }
 
 export async function runProcess(request: ProcessRequest, groups: ProcessGroups): Promise<ProcessEnd> {

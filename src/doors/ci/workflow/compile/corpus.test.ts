@@ -3,7 +3,7 @@ import { deepEqual, notDeepEqual, ok } from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { outcomeOf, readerCase } from "./corpus-testing.ts";
+import { outcomeOf, readerCase } from "./testing/reader-case.ts";
 
 const folder = join(process.env["MILLRACE_CORPORA"] ?? "", "workflow-reader");
 const isThere = process.env["MILLRACE_CORPORA"] !== undefined && existsSync(folder);

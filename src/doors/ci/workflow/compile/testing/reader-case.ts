@@ -3,10 +3,10 @@ import { parse as parseYaml } from "yaml";
 import type { Limits } from "#doors/ci/workflow/limits.ts";
 import { problemText } from "#doors/ci/workflow/problem.ts";
 import type { Node } from "#doors/ci/workflow/yaml/node.ts";
-import { type Compiled, compile } from "./compile.ts";
-import type { Filters, Triggers } from "./triggers.ts";
-import type { Job, Step, Workflow } from "./model.ts";
-import type { PermissionsPolicy } from "./permissions.ts";
+import { type Compiled, compile } from "#doors/ci/workflow/compile/compile.ts";
+import type { Filters, Triggers } from "#doors/ci/workflow/compile/triggers.ts";
+import type { Job, Step, Workflow } from "#doors/ci/workflow/compile/model.ts";
+import type { PermissionsPolicy } from "#doors/ci/workflow/compile/permissions.ts";
 
 export type ReaderCase = {
   readonly name: string;

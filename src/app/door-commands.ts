@@ -1,0 +1,5 @@
+/** The commands that doors bring. */
+import type { Command } from "#door/command.ts";
+import { ciRun } from "#doors/ci/commands/run.ts";
+
+export const doorCommands: readonly Command[] = [ciRun];
