@@ -76,9 +76,11 @@ export class RunView {
         return;
       }
       case "step-skipped":
+        if (report.step.depth > 0) return; // an action's own choice
         this.#line(job, `${indent(report.step.depth)}- ${report.step.name} (if: ${report.why})`, 90);
         return;
       case "line":
+        if (report.level === "command" && report.text === report.step.name) return; // said when it started
         if (!this.#ports.isQuiet || report.level === "error") this.#text(job, report.step.depth, report.level, report.text);
         return;
       case "group":

@@ -42,7 +42,7 @@ function localFolder(uses: string, state: JobState): string {
 export async function runAction(step: UsesStep, job: StepJob, ports: ActionPorts): Promise<WorkEnd> {
   const action = await actionOf(step.uses, job.state);
   const inputs = inputsOf(step, action, job);
-  job.output.line("command", [`Run ${step.uses}`, ...[...inputs].map(([name, value]) => `  ${name}: ${value}`)].join("\n"));
+  job.output.line("command", [`Run ${step.uses}`, ...shownInputs(step, inputs)].join("\n"));
   const { runs } = action;
   if (runs.kind === "docker") throw new ActionFault(`${step.uses}: container actions cannot be run yet`);
   if (runs.kind === "composite") return await runComposite(step, action, runs.steps, { job, ports, inputs });
@@ -57,6 +57,13 @@ export async function runAction(step: UsesStep, job: StepJob, ports: ActionPorts
       work: (later) => runNode(later, action, post, { inputs, state: job.output.effects.state }),
     });
   return await runNode(framed, action, runs.main, { inputs, state: new Map() });
+}
+
+/** What the step says, not the action's defaults. */
+function shownInputs(step: UsesStep, inputs: ReadonlyMap<string, string>): readonly string[] {
+  const given = step.with?.kind === "mapping" ? step.with.entries : [];
+  const names = new Set(given.flatMap(({ key }) => (key.kind === "scalar" ? [String(key.value).toLowerCase()] : [])));
+  return [...inputs].filter(([name]) => names.has(name.toLowerCase())).map(([name, value]) => `  ${name}: ${value}`);
 }
 
 /** The part of an action that runs before all steps; only actions from elsewhere have one. */
