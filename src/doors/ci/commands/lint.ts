@@ -9,7 +9,11 @@ export const ciLint = command({
   flags: {
     json: { type: "boolean", about: "one JSON object per line" },
     sarif: { type: "boolean", about: "one SARIF document, for code hosts" },
-    label: { type: "strings", value: "LABEL", about: "a label that runners of your own have; may be given several times" },
+    label: {
+      type: "strings",
+      value: "LABEL",
+      about: "a label that runners of your own have; may be given several times",
+    },
     strict: { type: "boolean", about: "fail on warnings as well" },
   },
   examples: ["millrace ci lint", "millrace ci lint --sarif .github/workflows/test.yml > lint.sarif"],

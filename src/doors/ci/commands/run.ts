@@ -8,13 +8,25 @@ export const ciRun = command({
   takesRest: false,
   flags: {
     job: { type: "strings", value: "ID", about: "only this job and what it needs; may be given several times" },
-    event: { type: "string", value: "NAME", about: "the event that starts it (push, or the first that the workflow has)" },
+    event: {
+      type: "string",
+      value: "NAME",
+      about: "the event that starts it (push, or the first that the workflow has)",
+    },
     payload: { type: "string", value: "FILE", about: "the event's payload, a JSON file" },
     input: { type: "strings", value: "NAME=VALUE", about: "an input of workflow_dispatch" },
     matrix: { type: "strings", value: "KEY:VALUE", about: "only cells with this value" },
-    "secret-file": { type: "string", value: "FILE", about: "secrets, NAME=value on each line; masked in everything shown" },
+    "secret-file": {
+      type: "string",
+      value: "FILE",
+      about: "secrets, NAME=value on each line; masked in everything shown",
+    },
     "var-file": { type: "string", value: "FILE", about: "variables for the vars context, NAME=value on each line" },
-    actions: { type: "string", value: "FOLDER", about: "where actions of others are, as owner/repo ($MILLRACE_ACTIONS)" },
+    actions: {
+      type: "string",
+      value: "FOLDER",
+      about: "where actions of others are, as owner/repo ($MILLRACE_ACTIONS)",
+    },
     parallel: { type: "string", value: "NUMBER", about: "how many jobs at once (as many as there are processors)" },
     "in-place": { type: "boolean", about: "work in the repository's folder instead of a copy of it" },
     list: { type: "boolean", about: "say which jobs would run, and run nothing" },

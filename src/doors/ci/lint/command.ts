@@ -24,10 +24,14 @@ export async function lintWorkflows({ files, label, json, sarif, strict }: LintF
   }
   const called = calledFrom(await readAll(root));
   const findings: Finding[] = [];
-  for (const path of paths) findings.push(...lint(await readSource(root, path), { called, ...(label && { labels: label }) }));
+  for (const path of paths)
+    findings.push(...lint(await readSource(root, path), { called, ...(label && { labels: label }) }));
   if (sarif) world.out(JSON.stringify(sarifOf(findings, "1"), null, 2));
   else for (const finding of findings) world.out(json ? JSON.stringify(finding) : findingText(finding));
   const errors = findings.filter((finding) => finding.level === "error").length;
-  if (!json && !sarif) world.note(`${paths.length} ${paths.length === 1 ? "file" : "files"}: ${errors} errors, ${findings.length - errors} warnings`);
+  if (!json && !sarif)
+    world.note(
+      `${paths.length} ${paths.length === 1 ? "file" : "files"}: ${errors} errors, ${findings.length - errors} warnings`,
+    );
   return errors > 0 || (strict && findings.length > 0) ? 1 : 0;
 }

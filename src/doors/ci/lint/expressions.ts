@@ -52,6 +52,15 @@ export function* aroundSteps(job: Job): Generator<Found> {
   const own =
     job.kind === "call"
       ? [job.with, job.secrets === "inherit" ? undefined : job.secrets]
-      : [job.runsOn, job.env, job.environment, job.container, job.services, job.defaults, job.timeoutMinutes, job.continueOnError];
+      : [
+          job.runsOn,
+          job.env,
+          job.environment,
+          job.container,
+          job.services,
+          job.defaults,
+          job.timeoutMinutes,
+          job.continueOnError,
+        ];
   for (const node of [...common, ...own]) yield* expressionsIn(node);
 }

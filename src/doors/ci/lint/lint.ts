@@ -44,7 +44,9 @@ class Linter {
       if (job.kind === "call") this.#pinned(job.uses, job.usesAt, "workflow");
       else this.#job(job);
     }
-    return this.#found.toSorted((a, b) => (a.at?.line ?? 0) - (b.at?.line ?? 0) || (a.at?.column ?? 0) - (b.at?.column ?? 0));
+    return this.#found.toSorted(
+      (a, b) => (a.at?.line ?? 0) - (b.at?.line ?? 0) || (a.at?.column ?? 0) - (b.at?.column ?? 0),
+    );
   }
 
   #warn(rule: Rule, at: Place | undefined, message: string): void {
@@ -93,14 +95,23 @@ class Linter {
   #deprecated(node: Node): void {
     const text = node.kind === "expression" ? node.source : node.kind === "scalar" ? textOf(node.value) : "";
     const name = /::(set-output|save-state|set-env|add-path)(?=[ :])/.exec(text)?.[1];
-    if (name !== undefined) this.#warn("deprecated-command", node.at, `::${name} is deprecated: write to the file that ${fileFor[name]} names`);
+    if (name !== undefined)
+      this.#warn(
+        "deprecated-command",
+        node.at,
+        `::${name} is deprecated: write to the file that ${fileFor[name]} names`,
+      );
   }
 
   #pinned(uses: string, at: Place, what: string): void {
     if (isLocalUses(uses) || uses.startsWith("docker://")) return;
     const reference = uses.split("@")[1] ?? "";
     if (!/^[\da-f]{40}$/i.test(reference))
-      this.#warn("unpinned-action", at, `the ${what} ${uses} can be changed by its owner: name a commit of 40 digits instead of ${reference}`);
+      this.#warn(
+        "unpinned-action",
+        at,
+        `the ${what} ${uses} can be changed by its owner: name a commit of 40 digits instead of ${reference}`,
+      );
   }
 
   #label(label: string, at: Place): void {
@@ -121,14 +132,19 @@ class Linter {
 
   #needs(job: Job): void {
     const needs = new Set(job.needs.map((need) => need.id.toLowerCase()));
-    const all = job.kind === "call" ? [...aroundSteps(job)] : [...aroundSteps(job), ...job.steps.flatMap((step) => [...inStep(step)])];
+    const all =
+      job.kind === "call"
+        ? [...aroundSteps(job)]
+        : [...aroundSteps(job), ...job.steps.flatMap((step) => [...inStep(step)])];
     for (const { at, name } of namesBelow(all, "needs"))
-      if (!needs.has(name)) this.#warn("unknown-need", at, `needs.${name} is always empty: the job ${job.id} does not need ${name}`);
+      if (!needs.has(name))
+        this.#warn("unknown-need", at, `needs.${name} is always empty: the job ${job.id} does not need ${name}`);
   }
 
   #steps(found: Found, ids: ReadonlySet<string>): void {
     for (const { at, name } of namesBelow([found], "steps"))
-      if (!ids.has(name)) this.#warn("unknown-step", at, `steps.${name} is always empty: no earlier step has the id ${name}`);
+      if (!ids.has(name))
+        this.#warn("unknown-step", at, `steps.${name} is always empty: no earlier step has the id ${name}`);
   }
 }
 

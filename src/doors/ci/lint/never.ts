@@ -26,7 +26,7 @@ export function neverHolds(job: Job, workflow: Workflow, never: ReadonlySet<stri
 
 /** Text around `${{ }}`: the compiler made a call of format of it. */
 export function isText(condition: Condition): boolean {
-  return /^format\('/.test(condition.source ?? "");
+  return (condition.source ?? "").startsWith("format('");
 }
 
 /** All of these must hold. */
@@ -39,7 +39,8 @@ function termsOf(expression: Expr | undefined): readonly Expr[] {
 }
 
 function isConstant(expression: Expr): boolean {
-  for (const part of partsOf(expression)) if (part instanceof ContextAccess || part instanceof FunctionCall) return false;
+  for (const part of partsOf(expression))
+    if (part instanceof ContextAccess || part instanceof FunctionCall) return false;
   return true;
 }
 

@@ -14,8 +14,15 @@ const untrusted: readonly RegExp[] = [
 
 /** The whole of the event, or of one of the objects above, has those texts in it. */
 const containers: ReadonlySet<string> = new Set([
-  ...["github.event", "github.event.issue", "github.event.pull_request", "github.event.comment", "github.event.review"],
-  ...["github.event.discussion", "github.event.head_commit", "github.event.commits", "github.event.workflow_run"],
+  "github.event",
+  "github.event.issue",
+  "github.event.pull_request",
+  "github.event.comment",
+  "github.event.review",
+  "github.event.discussion",
+  "github.event.head_commit",
+  "github.event.commits",
+  "github.event.workflow_run",
 ]);
 
 export const isUntrusted = (path: string): boolean => untrusted.some((pattern) => pattern.test(path));

@@ -8,7 +8,7 @@ import type { ExitCode, World } from "#door/command.ts";
 import { compile } from "#doors/ci/workflow/compile/compile.ts";
 import { ancestorsOf } from "#doors/ci/workflow/compile/jobs.ts";
 import type { Workflow } from "#doors/ci/workflow/compile/model.ts";
-import { areEqual, Dictionary, type PlainValue, valueOf } from "#doors/ci/workflow/expression/value.ts";
+import { areEqual, Dictionary, type PlainValue, textOf, valueOf } from "#doors/ci/workflow/expression/value.ts";
 import { type CellPlan, type Frame, type JobResult, planJob } from "#doors/ci/workflow/plan/job-plan.ts";
 import { problemText } from "#doors/ci/workflow/problem.ts";
 import { triggered } from "#doors/ci/workflow/trigger/trigger.ts";
@@ -39,7 +39,10 @@ export type RunFlags = {
 
 export async function runWorkflows(flags: RunFlags, world: World): Promise<ExitCode> {
   const repository = await readRepository(process.cwd());
-  const paths = flags.workflow === undefined ? await workflowPaths(repository.root) : [await findWorkflow(repository.root, flags.workflow, process.cwd())];
+  const paths =
+    flags.workflow === undefined
+      ? await workflowPaths(repository.root)
+      : [await findWorkflow(repository.root, flags.workflow, process.cwd())];
   if (paths.length === 0) {
     world.note("ci run: there is no workflow here; write one into .github/workflows, for example test.yml");
     return 2;
@@ -54,13 +57,22 @@ export async function runWorkflows(flags: RunFlags, world: World): Promise<ExitC
     if (result === "wrong" || result === "failure" || result === "cancelled") code = 1;
     if (cancel.signal.aborted) break;
   }
-  if (ran === 0) world.note("ci run: no workflow runs on that event; name one to run it anyway: millrace ci run <workflow>");
+  if (ran === 0)
+    world.note("ci run: no workflow runs on that event; name one to run it anyway: millrace ci run <workflow>");
   return ran === 0 ? 1 : code;
 }
 
-type Context = { readonly flags: RunFlags; readonly world: World; readonly repository: Repository; readonly cancel: Cancel };
+type Context = {
+  readonly flags: RunFlags;
+  readonly world: World;
+  readonly repository: Repository;
+  readonly cancel: Cancel;
+};
 
-async function runOne(path: string, { flags, world, repository, cancel }: Context): Promise<JobResult | "not-run" | "wrong"> {
+async function runOne(
+  path: string,
+  { flags, world, repository, cancel }: Context,
+): Promise<JobResult | "not-run" | "wrong"> {
   const files = await readAll(repository.root);
   const compiled = compile(await readSource(repository.root, path), { called: calledFrom(files) });
   if (!compiled.ok) {
@@ -89,9 +101,11 @@ async function runOne(path: string, { flags, world, repository, cancel }: Contex
 
 async function runFrame(frame: Frame, { flags, world, repository, cancel }: Context): Promise<JobResult> {
   const secretFile = flags["secret-file"];
-  const secrets = secretFile === undefined ? new Map<string, string>() : secretsIn(await readText(secretFile), secretFile);
+  const secrets =
+    secretFile === undefined ? new Map<string, string>() : secretsIn(await readText(secretFile), secretFile);
   for (const [name, value] of secrets)
-    if (value.trim().length < 3) world.note(`the secret ${name} is too short to be masked: give it 3 characters or more`);
+    if (value.trim().length < 3)
+      world.note(`the secret ${name} is too short to be masked: give it 3 characters or more`);
   const view = new RunView({
     out: world.out,
     progress: world.progress,
@@ -166,7 +180,9 @@ async function frameOf(
   const varFile = flags["var-file"];
   const vars = varFile === undefined ? new Map<string, string>() : secretsIn(await readText(varFile), varFile);
   const isDispatch = event.name === "workflow_dispatch";
-  const inputs = isDispatch ? dispatchInputs(workflow.on.dispatchInputs, inputsIn(flags.input ?? [])) : { inputs: new Dictionary() };
+  const inputs = isDispatch
+    ? dispatchInputs(workflow.on.dispatchInputs, inputsIn(flags.input ?? []))
+    : { inputs: new Dictionary() };
   if ("problem" in inputs) throw new Fault("invalid", "start the workflow", { why: inputs.problem });
   const github = githubContext(event, repository, workflow, "1");
   if (isDispatch) github.set("event", valueOf({ ...event.payload, inputs: textInputs(inputs.inputs) }));
@@ -174,7 +190,7 @@ async function frameOf(
 }
 
 const textInputs = (inputs: Dictionary): Readonly<Record<string, string>> =>
-  Object.fromEntries([...inputs.entries()].map(([name, value]) => [name, String(value)]));
+  Object.fromEntries([...inputs.entries()].map(([name, value]) => [name, textOf(value)]));
 
 function matrixFilter(words: readonly string[]): (cell: CellPlan) => boolean {
   const wanted = words.map((word) => {
@@ -188,7 +204,8 @@ function matrixFilter(words: readonly string[]): (cell: CellPlan) => boolean {
 
 function parallel(word: string | undefined): number {
   const count = Number(word ?? availableParallelism());
-  if (!Number.isInteger(count) || count < 1) throw new Fault("invalid", "read --parallel", { parallel: word, try: "give a whole number" });
+  if (!Number.isInteger(count) || count < 1)
+    throw new Fault("invalid", "read --parallel", { parallel: word, try: "give a whole number" });
   return count;
 }
 

@@ -55,7 +55,12 @@ export function factsOf({ name, payload }: LocalEvent, repository: Repository): 
   };
 }
 
-export function githubContext(event: LocalEvent, repository: Repository, workflow: Workflow, runId: string): Dictionary {
+export function githubContext(
+  event: LocalEvent,
+  repository: Repository,
+  workflow: Workflow,
+  runId: string,
+): Dictionary {
   const isPullRequest = event.name.startsWith("pull_request");
   const [owner = ""] = repository.name.split("/");
   const ref = event.name === "pull_request" ? "refs/pull/1/merge" : repository.ref;
@@ -103,7 +108,8 @@ export function dispatchInputs(
     if (text === undefined && definition.default === undefined && definition.isRequired)
       return { problem: `the input ${definition.name} is required: give it with --input ${definition.name}=value` };
     const value = text === undefined ? (definition.default ?? emptyOf(definition)) : typed(definition, text);
-    if (value === undefined) return { problem: `the input ${definition.name} cannot be "${text}": ${wanted(definition)}` };
+    if (value === undefined)
+      return { problem: `the input ${definition.name} cannot be "${text}": ${wanted(definition)}` };
     inputs.set(definition.name, value);
   }
   const unknown = Object.keys(given).find((name) => !inputs.has(name));

@@ -17,7 +17,8 @@ export type MachineSettings = {
 };
 
 /** Of our own variables a step sees those that programs need to start; tokens in the environment stay out. */
-const passed = /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR|TEMP|TMP|SYSTEMROOT|COMSPEC|PATHEXT|NO_PROXY|HTTPS?_PROXY|no_proxy|https?_proxy|JAVA_HOME|GOPATH|GOROOT|CARGO_HOME|RUSTUP_HOME)$/;
+const passed =
+  /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR|TEMP|TMP|SYSTEMROOT|COMSPEC|PATHEXT|NO_PROXY|HTTPS?_PROXY|no_proxy|https?_proxy|JAVA_HOME|GOPATH|GOROOT|CARGO_HOME|RUSTUP_HOME)$/;
 
 export async function localMachine(
   settings: MachineSettings,
@@ -52,7 +53,9 @@ const osNames: Readonly<Record<string, string>> = { linux: "Linux", darwin: "mac
 const archNames: Readonly<Record<string, string>> = { x64: "X64", arm64: "ARM64", arm: "ARM", ia32: "X86" };
 
 function baseEnv(env: Readonly<Record<string, string | undefined>>): Record<string, string> {
-  const pairs = Object.entries(env).flatMap(([name, value]) => (value !== undefined && passed.test(name) ? [[name, value] as const] : []));
+  const pairs = Object.entries(env).flatMap(([name, value]) =>
+    value !== undefined && passed.test(name) ? [[name, value] as const] : [],
+  );
   return Object.fromEntries(pairs);
 }
 
@@ -61,7 +64,11 @@ const nothingToDo = join(import.meta.dirname, "checkout");
 async function actionFolder(uses: string, { actionsFolder }: MachineSettings): Promise<string> {
   const [path = "", reference = ""] = uses.split("@");
   const [owner = "", repository = "", ...rest] = path.split("/");
-  const names = [`${owner}/${repository}@${reference}`, `${owner}/${repository}/${reference}`, `${owner}/${repository}`];
+  const names = [
+    `${owner}/${repository}@${reference}`,
+    `${owner}/${repository}/${reference}`,
+    `${owner}/${repository}`,
+  ];
   const folders = actionsFolder === undefined ? [] : names.map((name) => join(actionsFolder, name, ...rest));
   for (const folder of folders) if (await stat(folder).catch(() => undefined)) return folder;
   if (owner === "actions" && repository === "checkout") return nothingToDo;

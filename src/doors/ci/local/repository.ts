@@ -31,7 +31,10 @@ export async function git(folder: string, args: readonly string[]): Promise<stri
 }
 
 const maybe = async (folder: string, args: readonly string[]): Promise<string | undefined> =>
-  await git(folder, args).then((text) => text.trim(), () => undefined);
+  await git(folder, args).then(
+    (text) => text.trim(),
+    () => undefined,
+  );
 
 /** Undefined outside of every repository. */
 export async function rootOf(folder: string): Promise<string | undefined> {
@@ -42,7 +45,10 @@ export async function rootOf(folder: string): Promise<string | undefined> {
 export async function readRepository(folder: string): Promise<Repository> {
   const root = await rootOf(folder);
   if (root === undefined)
-    throw new Fault("invalid", "run a workflow", { folder, try: "run it inside a git repository, or run `git init` first" });
+    throw new Fault("invalid", "run a workflow", {
+      folder,
+      try: "run it inside a git repository, or run `git init` first",
+    });
   const sha = (await maybe(root, ["rev-parse", "--verify", "HEAD"])) ?? noCommit;
   const branch = await maybe(root, ["symbolic-ref", "--short", "HEAD"]);
   const tag = branch === undefined ? await maybe(root, ["describe", "--exact-match", "--tags", "HEAD"]) : undefined;

@@ -4,7 +4,13 @@ import { join } from "node:path";
 import type { CallJob, Job, NormalJob } from "#doors/ci/workflow/compile/model.ts";
 import { Dictionary, isTruthy, plainOf, textOf, type Value } from "#doors/ci/workflow/expression/value.ts";
 import { JobGraph } from "#doors/ci/workflow/plan/graph.ts";
-import { cellContexts, type CellPlan, type Frame, jobContexts, type JobResult } from "#doors/ci/workflow/plan/job-plan.ts";
+import {
+  cellContexts,
+  type CellPlan,
+  type Frame,
+  jobContexts,
+  type JobResult,
+} from "#doors/ci/workflow/plan/job-plan.ts";
 import { TemplateFault, templateText, templateValue } from "#doors/ci/workflow/plan/template.ts";
 import { entryOf, type Node } from "#doors/ci/workflow/yaml/node.ts";
 import { runJob } from "#doors/ci/run/job.ts";
@@ -31,7 +37,10 @@ export type LocalRun = {
   readonly jobsMax: number;
   /** A folder of its own for each job, gone after it. */
   readonly folder: string;
-  readonly machine: (job: { readonly folder: string; readonly secrets: ReadonlyMap<string, string> }) => Promise<JobMachine>;
+  readonly machine: (job: {
+    readonly folder: string;
+    readonly secrets: ReadonlyMap<string, string>;
+  }) => Promise<JobMachine>;
   readonly grace?: StopGrace;
 };
 
@@ -85,7 +94,11 @@ class Runner {
     return { result: graph.result ?? "cancelled", graph };
   }
 
-  #told(job: Job, { prefix }: Level, told: { readonly kind: "skip"; readonly why: string } | { readonly kind: "fail"; readonly message: string }): void {
+  #told(
+    job: Job,
+    { prefix }: Level,
+    told: { readonly kind: "skip"; readonly why: string } | { readonly kind: "fail"; readonly message: string },
+  ): void {
     const ref = { key: `${prefix}${job.id}`, name: `${prefix}${job.id}` };
     if (told.kind === "skip") return this.#run.report({ kind: "job-skipped", job: ref, why: told.why });
     this.#run.report({ kind: "job-started", job: ref });
@@ -105,7 +118,12 @@ class Runner {
     });
   }
 
-  async #work(job: NormalJob, cell: CellPlan, ref: JobRef, { graph, frame, level, signal }: CellContext): Promise<JobOutcome> {
+  async #work(
+    job: NormalJob,
+    cell: CellPlan,
+    ref: JobRef,
+    { graph, frame, level, signal }: CellContext,
+  ): Promise<JobOutcome> {
     this.#jobs += 1;
     const folder = join(this.#run.folder, `job-${this.#jobs}`);
     await mkdir(folder, { recursive: true });
@@ -128,7 +146,12 @@ class Runner {
   }
 
   /** A job that calls a workflow is as good as the jobs in it (CI-61). */
-  async #call(job: CallJob, cell: CellPlan, ref: JobRef, { graph, frame, level, signal }: CellContext): Promise<JobOutcome> {
+  async #call(
+    job: CallJob,
+    cell: CellPlan,
+    ref: JobRef,
+    { graph, frame, level, signal }: CellContext,
+  ): Promise<JobOutcome> {
     const failed = (text: string): JobOutcome => {
       this.#run.report({ kind: "job-started", job: ref });
       this.#run.report({ kind: "job", job: ref, report: { kind: "job-note", level: "error", text } });
@@ -150,7 +173,12 @@ class Runner {
   }
 }
 
-type CellContext = { readonly graph: JobGraph; readonly frame: Frame; readonly level: Level; readonly signal: AbortSignal };
+type CellContext = {
+  readonly graph: JobGraph;
+  readonly frame: Frame;
+  readonly level: Level;
+  readonly signal: AbortSignal;
+};
 
 function specOf(job: NormalJob, cell: CellPlan, { workflow }: Frame, contexts: Dictionary): JobSpec {
   return {
@@ -193,10 +221,20 @@ function inputOfType(type: string, value: Value | undefined): Value {
 
 const nodeText = (node: Node | undefined): Value => (node?.kind === "scalar" ? node.value : null);
 
-function calledSecrets(job: CallJob, contexts: Dictionary, secrets: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
+function calledSecrets(
+  job: CallJob,
+  contexts: Dictionary,
+  secrets: ReadonlyMap<string, string>,
+): ReadonlyMap<string, string> {
   if (job.secrets === "inherit") return secrets;
-  const given = job.secrets && templateValue(job.secrets, { contexts: new Dictionary([...contexts.entries(), ["secrets", new Dictionary(secrets)]]) });
-  const own = new Map(given instanceof Dictionary ? [...given.entries()].map(([name, value]) => [name, textOf(value)]) : []);
+  const given =
+    job.secrets &&
+    templateValue(job.secrets, {
+      contexts: new Dictionary([...contexts.entries(), ["secrets", new Dictionary(secrets)]]),
+    });
+  const own = new Map(
+    given instanceof Dictionary ? [...given.entries()].map(([name, value]) => [name, textOf(value)]) : [],
+  );
   const token = secrets.get("GITHUB_TOKEN");
   return token === undefined ? own : new Map([...own, ["GITHUB_TOKEN", token]]);
 }
@@ -206,10 +244,21 @@ function calledOutputs(node: Node | undefined, frame: Frame, graph: JobGraph): R
   const jobs = new Dictionary(
     frame.workflow.jobs.map((job) => {
       const end = graph.facts.ends.get(job.id.toLowerCase());
-      return [job.id, new Dictionary([["result", end?.result ?? null], ["outputs", new Dictionary(end?.outputs ?? [])]])] as const;
+      return [
+        job.id,
+        new Dictionary([
+          ["result", end?.result ?? null],
+          ["outputs", new Dictionary(end?.outputs ?? [])],
+        ]),
+      ] as const;
     }),
   );
-  const contexts = new Dictionary([["github", frame.github], ["inputs", frame.inputs], ["vars", frame.vars], ["jobs", jobs]]);
+  const contexts = new Dictionary([
+    ["github", frame.github],
+    ["inputs", frame.inputs],
+    ["vars", frame.vars],
+    ["jobs", jobs],
+  ]);
   for (const { key, value } of node?.kind === "mapping" ? node.entries : []) {
     const output = entryOf(value, "value");
     if (output) outputs.set(key.kind === "scalar" ? textOf(key.value) : "", templateText(output, { contexts }));

@@ -22,7 +22,8 @@ export function secretsIn(text: string, path: string): ReadonlyMap<string, strin
 
 function unquoted(value: string): string {
   const double = /^"(.*)"$/s.exec(value)?.[1];
-  if (double !== undefined) return double.replaceAll(/\\([nrt"\\])/g, (_all, letter: string) => escapes[letter] ?? letter);
+  if (double !== undefined)
+    return double.replaceAll(/\\([nrt"\\])/g, (_all, letter: string) => escapes[letter] ?? letter);
   return /^'(.*)'$/s.exec(value)?.[1] ?? value;
 }
 

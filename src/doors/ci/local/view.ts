@@ -15,8 +15,19 @@ export type ViewPorts = {
 const signs: Readonly<Record<JobResult, string>> = { success: "✔", failure: "✖", cancelled: "■", skipped: "-" };
 const colours: Readonly<Record<JobResult, number>> = { success: 32, failure: 31, cancelled: 33, skipped: 90 };
 const jobColours = [36, 35, 34, 33, 32, 96, 95, 94];
-const levelColours: Readonly<Partial<Record<LineLevel, number>>> = { error: 31, warning: 33, notice: 36, debug: 90, command: 90 };
-const levelWords: Readonly<Partial<Record<LineLevel, string>>> = { error: "error: ", warning: "warning: ", notice: "notice: ", debug: "debug: " };
+const levelColours: Readonly<Partial<Record<LineLevel, number>>> = {
+  error: 31,
+  warning: 33,
+  notice: 36,
+  debug: 90,
+  command: 90,
+};
+const levelWords: Readonly<Partial<Record<LineLevel, string>>> = {
+  error: "error: ",
+  warning: "warning: ",
+  notice: "notice: ",
+  debug: "debug: ",
+};
 
 type Ended = { readonly job: JobRef; readonly result: JobResult; readonly tookMs: number; readonly why?: string };
 
@@ -33,7 +44,11 @@ export class RunView {
   show(report: RunReport): void {
     switch (report.kind) {
       case "job-started":
-        this.#jobs.set(report.job.key, { job: report.job, colour: jobColours[this.#jobs.size % jobColours.length] ?? 36, step: "" });
+        this.#jobs.set(report.job.key, {
+          job: report.job,
+          colour: jobColours[this.#jobs.size % jobColours.length] ?? 36,
+          step: "",
+        });
         this.#line(report.job, "started", 1);
         break;
       case "job-skipped":
@@ -42,7 +57,11 @@ export class RunView {
         break;
       case "job-ended":
         this.#ended.push(report);
-        this.#line(report.job, `${signs[report.result]} ${report.result} in ${duration(report.tookMs)}`, colours[report.result]);
+        this.#line(
+          report.job,
+          `${signs[report.result]} ${report.result} in ${duration(report.tookMs)}`,
+          colours[report.result],
+        );
         this.#jobs.delete(report.job.key);
         break;
       default:
@@ -72,7 +91,11 @@ export class RunView {
       case "step-ended": {
         const { step, outcome, conclusion, tookMs } = report;
         const allowed = outcome === conclusion ? "" : ` (${outcome}, and the job goes on)`;
-        this.#line(job, `${indent(step.depth)}${signs[conclusion]} ${step.name} ${duration(tookMs)}${allowed}`, colours[conclusion]);
+        this.#line(
+          job,
+          `${indent(step.depth)}${signs[conclusion]} ${step.name} ${duration(tookMs)}${allowed}`,
+          colours[conclusion],
+        );
         return;
       }
       case "step-skipped":
@@ -81,7 +104,8 @@ export class RunView {
         return;
       case "line":
         if (report.level === "command" && report.text === report.step.name) return; // said when it started
-        if (!this.#ports.isQuiet || report.level === "error") this.#text(job, report.step.depth, report.level, report.text);
+        if (!this.#ports.isQuiet || report.level === "error")
+          this.#text(job, report.step.depth, report.level, report.text);
         return;
       case "group":
         this.#groups.set(job.key, (this.#groups.get(job.key) ?? 0) + 1);
@@ -91,7 +115,8 @@ export class RunView {
         this.#groups.set(job.key, Math.max(0, (this.#groups.get(job.key) ?? 0) - 1));
         return;
       case "summary":
-        if (!this.#ports.isQuiet) for (const line of report.text.trimEnd().split("\n")) this.#line(job, `  ║ ${line}`, 0);
+        if (!this.#ports.isQuiet)
+          for (const line of report.text.trimEnd().split("\n")) this.#line(job, `  ║ ${line}`, 0);
         return;
       case "job-note":
         this.#text(job, 0, report.level, report.text);

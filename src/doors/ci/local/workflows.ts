@@ -21,7 +21,9 @@ export async function workflowPaths(root: string): Promise<readonly string[]> {
 /** A path as it was typed, or the name of a file among the workflows. */
 export async function findWorkflow(root: string, word: string, folder: string): Promise<string> {
   const paths = await workflowPaths(root);
-  const found = paths.find((path) => path === word || basename(path) === word || basename(path).replace(/\.ya?ml$/, "") === word);
+  const found = paths.find(
+    (path) => path === word || basename(path) === word || basename(path).replace(/\.ya?ml$/, "") === word,
+  );
   if (found !== undefined) return found;
   const absolute = isAbsolute(word) ? word : join(folder, word);
   if (await stat(absolute).catch(() => undefined)) return relative(root, absolute);
@@ -33,7 +35,8 @@ export async function readSource(root: string, path: string): Promise<SourceFile
   const absolute = isAbsolute(path) ? path : join(root, path);
   const found = await stat(absolute).catch(() => undefined);
   if (!found?.isFile()) throw new Fault("not-found", "read the workflow", { file: path });
-  if (found.size > standardLimits.fileLengthMax * 4) throw new Fault("invalid", "read the workflow", { file: path, why: "larger than 1 MiB" });
+  if (found.size > standardLimits.fileLengthMax * 4)
+    throw new Fault("invalid", "read the workflow", { file: path, why: "larger than 1 MiB" });
   return { path, text: await readFile(absolute, "utf8") };
 }
 

@@ -22,7 +22,11 @@ export type PostStep = {
 export type ActionPorts = {
   readonly posts: PostStep[];
   /** Runs the steps of a composite action. */
-  readonly inner: (steps: Extract<ActionRuns, { kind: "composite" }>["steps"], frame: Frame, signal: AbortSignal) => Promise<void>;
+  readonly inner: (
+    steps: Extract<ActionRuns, { kind: "composite" }>["steps"],
+    frame: Frame,
+    signal: AbortSignal,
+  ) => Promise<void>;
 };
 
 const depthMax = 9;
@@ -71,7 +75,10 @@ export async function runPre(step: UsesStep, action: Action, job: StepJob): Prom
   const { runs } = action;
   if (runs.kind !== "javascript" || runs.pre === undefined) return "success";
   const inputs = inputsOf(step, action, job);
-  return await runNode({ ...job, frame: actionFrame(job.frame, step, action) }, action, runs.pre, { inputs, state: new Map() });
+  return await runNode({ ...job, frame: actionFrame(job.frame, step, action) }, action, runs.pre, {
+    inputs,
+    state: new Map(),
+  });
 }
 
 type NodeInput = { readonly inputs: ReadonlyMap<string, string>; readonly state: ReadonlyMap<string, string> };
@@ -82,10 +89,19 @@ async function runNode(job: StepJob, action: Action, file: string, { inputs, sta
   const env: Record<string, string> = {};
   for (const [name, value] of inputs) env[inputVariable(name)] = value;
   for (const [name, value] of state) env[`STATE_${name}`] = value;
-  return await runCommand(job, { program: job.state.machine.node, args: [path], folder: job.state.machine.workspace, env });
+  return await runCommand(job, {
+    program: job.state.machine.node,
+    args: [path],
+    folder: job.state.machine.workspace,
+    env,
+  });
 }
 
-type CompositeInput = { readonly job: StepJob; readonly ports: ActionPorts; readonly inputs: ReadonlyMap<string, string> };
+type CompositeInput = {
+  readonly job: StepJob;
+  readonly ports: ActionPorts;
+  readonly inputs: ReadonlyMap<string, string>;
+};
 
 async function runComposite(
   step: UsesStep,
@@ -93,7 +109,8 @@ async function runComposite(
   steps: Extract<ActionRuns, { kind: "composite" }>["steps"],
   { job, ports, inputs }: CompositeInput,
 ): Promise<WorkEnd> {
-  if (job.frame.depth >= depthMax) throw new ActionFault(`${step.uses}: actions use one another more than ${depthMax} deep`);
+  if (job.frame.depth >= depthMax)
+    throw new ActionFault(`${step.uses}: actions use one another more than ${depthMax} deep`);
   const frame: Frame = {
     ...actionFrame(job.frame, step, action),
     depth: job.frame.depth + 1,
@@ -127,11 +144,15 @@ function actionFrame(frame: Frame, step: UsesStep, action: Action): Frame {
 function inputsOf(step: UsesStep, action: Action, { scope, output, state }: StepJob): ReadonlyMap<string, string> {
   const given = step.with ? templateTexts(step.with, scope) : new Map<string, string>();
   const inputs = new Map<string, string>();
-  const find = (name: string): string | undefined => [...given.keys()].find((key) => key.toLowerCase() === name.toLowerCase());
+  const find = (name: string): string | undefined =>
+    [...given.keys()].find((key) => key.toLowerCase() === name.toLowerCase());
   for (const { name, default: initial, deprecation } of action.inputs) {
     const key = find(name);
     if (key !== undefined && deprecation !== undefined)
-      output.annotate({ level: "warning", message: `Input '${name}' has been deprecated with message: ${deprecation}` });
+      output.annotate({
+        level: "warning",
+        message: `Input '${name}' has been deprecated with message: ${deprecation}`,
+      });
     if (key !== undefined) inputs.set(name, given.get(key) ?? "");
     else inputs.set(name, initial ? templateText(initial, { ...scope, contexts: withEnv(scope.contexts, state) }) : "");
   }

@@ -7,8 +7,21 @@ export type CommandLine = {
 };
 
 export const commandNames: ReadonlySet<string> = new Set([
-  ...["debug", "notice", "warning", "error", "group", "endgroup", "add-mask", "add-matcher", "remove-matcher"],
-  ...["stop-commands", "echo", "set-output", "save-state", "set-env", "add-path"],
+  "debug",
+  "notice",
+  "warning",
+  "error",
+  "group",
+  "endgroup",
+  "add-mask",
+  "add-matcher",
+  "remove-matcher",
+  "stop-commands",
+  "echo",
+  "set-output",
+  "save-state",
+  "set-env",
+  "add-path",
 ]);
 
 /** Undefined when the line is no command. */
@@ -21,7 +34,11 @@ function modern(line: string): CommandLine | undefined {
   if (!match) return undefined;
   const [, name = "", properties = "", data = ""] = match;
   if (!commandNames.has(name.toLowerCase())) return undefined;
-  return { name: name.toLowerCase(), properties: propertiesIn(properties, ",", unescapeProperty), data: unescapeData(data) };
+  return {
+    name: name.toLowerCase(),
+    properties: propertiesIn(properties, ",", unescapeProperty),
+    data: unescapeData(data),
+  };
 }
 
 function legacy(line: string): CommandLine | undefined {
@@ -29,7 +46,11 @@ function legacy(line: string): CommandLine | undefined {
   if (!match) return undefined;
   const [, name = "", properties = "", data = ""] = match;
   if (!commandNames.has(name.toLowerCase())) return undefined;
-  return { name: name.toLowerCase(), properties: propertiesIn(properties, ";", unescapeLegacy), data: unescapeLegacy(data) };
+  return {
+    name: name.toLowerCase(),
+    properties: propertiesIn(properties, ";", unescapeLegacy),
+    data: unescapeLegacy(data),
+  };
 }
 
 /** `::TOKEN::` ends what `stop-commands` began. */
@@ -65,4 +86,9 @@ const unescapeProperty = (text: string): string =>
     .replaceAll("%25", "%");
 
 const unescapeLegacy = (text: string): string =>
-  text.replaceAll("%3B", ";").replaceAll("%0D", "\r").replaceAll("%0A", "\n").replaceAll("%5D", "]").replaceAll("%25", "%");
+  text
+    .replaceAll("%3B", ";")
+    .replaceAll("%0D", "\r")
+    .replaceAll("%0A", "\n")
+    .replaceAll("%5D", "]")
+    .replaceAll("%25", "%");

@@ -3,11 +3,43 @@ import { Dictionary, textOf, type Value } from "#doors/ci/workflow/expression/va
 
 /** Entries of the github context that are variables as well. The token is not among them. */
 const exported = [
-  ...["action", "action_path", "action_ref", "action_repository", "actor", "actor_id", "api_url", "base_ref", "env"],
-  ...["event_name", "event_path", "graphql_url", "head_ref", "job", "output", "path", "ref", "ref_name", "ref_protected"],
-  ...["ref_type", "repository", "repository_id", "repository_owner", "repository_owner_id", "retention_days"],
-  ...["run_attempt", "run_id", "run_number", "server_url", "sha", "state", "step_summary", "triggering_actor"],
-  ...["workflow", "workflow_ref", "workflow_sha", "workspace"],
+  "action",
+  "action_path",
+  "action_ref",
+  "action_repository",
+  "actor",
+  "actor_id",
+  "api_url",
+  "base_ref",
+  "env",
+  "event_name",
+  "event_path",
+  "graphql_url",
+  "head_ref",
+  "job",
+  "output",
+  "path",
+  "ref",
+  "ref_name",
+  "ref_protected",
+  "ref_type",
+  "repository",
+  "repository_id",
+  "repository_owner",
+  "repository_owner_id",
+  "retention_days",
+  "run_attempt",
+  "run_id",
+  "run_number",
+  "server_url",
+  "sha",
+  "state",
+  "step_summary",
+  "triggering_actor",
+  "workflow",
+  "workflow_ref",
+  "workflow_sha",
+  "workspace",
 ];
 
 export function githubVariables(github: Dictionary): Record<string, string> {
@@ -29,8 +61,7 @@ export function runnerVariables(runner: Dictionary): Record<string, string> {
 export const inputVariable = (name: string): string => `INPUT_${name.replaceAll(" ", "_").toUpperCase()}`;
 
 /** What authors may not change: the runner's own word on them counts. */
-export const isReserved = (name: string): boolean =>
-  /^(GITHUB|RUNNER)_/i.test(name) && !/^GITHUB_TOKEN$/i.test(name);
+export const isReserved = (name: string): boolean => /^(GITHUB|RUNNER)_/i.test(name) && !/^GITHUB_TOKEN$/i.test(name);
 
 export function envContext(env: ReadonlyMap<string, string>): Dictionary {
   const entries = [...env].map(([name, value]): readonly [string, Value] => [name, value]);

@@ -26,7 +26,11 @@ export function pairsIn(text: string): readonly Pair[] {
   return pairs;
 }
 
-function heredocAt(lines: readonly string[], at: number, heredoc: number): { readonly pair: Pair; readonly next: number } {
+function heredocAt(
+  lines: readonly string[],
+  at: number,
+  heredoc: number,
+): { readonly pair: Pair; readonly next: number } {
   const line = lines[at] ?? "";
   const name = line.slice(0, heredoc);
   const delimiter = line.slice(heredoc + 2);

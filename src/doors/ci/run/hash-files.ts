@@ -8,7 +8,11 @@ const limitMs = 120_000;
 const chunkBytes = 256 * 1024;
 const followOption = "--follow-symbolic-links";
 
-export function hashFiles(workspace: string, args: readonly string[], nowMs: () => number = () => performance.now()): string {
+export function hashFiles(
+  workspace: string,
+  args: readonly string[],
+  nowMs: () => number = () => performance.now(),
+): string {
   const follows = args[0] === followOption;
   const patterns = (follows ? args.slice(1) : args).flatMap((arg) => arg.split(/\r?\n/));
   const rules = patterns.map((line) => line.trim()).filter((line) => line !== "" && !line.startsWith("#"));
@@ -23,7 +27,11 @@ export function hashFiles(workspace: string, args: readonly string[], nowMs: () 
   return count === 0 ? "" : total.digest("hex");
 }
 
-type Rule = { readonly isExclude: boolean; readonly expression: RegExp; /** Where it can match at all. */ readonly base: string };
+type Rule = {
+  readonly isExclude: boolean;
+  readonly expression: RegExp;
+  /** Where it can match at all. */ readonly base: string;
+};
 
 function ruleOf(text: string, workspace: string): Rule {
   const isExclude = text.startsWith("!");
@@ -73,7 +81,9 @@ class Search {
   *files(rules: readonly Rule[]): Generator<string> {
     const seen = new Set<string>();
     const bases = [...new Set(rules.filter((rule) => !rule.isExclude).map((rule) => rule.base))];
-    for (const base of bases.filter((path) => !bases.some((other) => other !== path && path.startsWith(`${other}${sep}`))))
+    for (const base of bases.filter(
+      (path) => !bases.some((other) => other !== path && path.startsWith(`${other}${sep}`)),
+    ))
       for (const path of this.#walk(base, new Set())) {
         if (seen.has(path) || !isChosen(path, rules)) continue;
         seen.add(path);

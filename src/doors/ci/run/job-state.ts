@@ -92,7 +92,14 @@ export class JobState {
       ["success", () => status === "success"],
       ["failure", () => status === "failure"],
       ["cancelled", () => status === "cancelled"],
-      ["hashfiles", (...args) => hashFiles(this.machine.workspace, args.map((arg) => textOf(arg)))],
+      [
+        "hashfiles",
+        (...args) =>
+          hashFiles(
+            this.machine.workspace,
+            args.map((arg) => textOf(arg)),
+          ),
+      ],
     ]);
   }
 

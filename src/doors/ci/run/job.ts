@@ -2,10 +2,10 @@
  * Runs one job: a specification in, reports out. It does not know whether it runs on a laptop or for a claim of a
  * fleet; whoever starts it gives it a machine, a place for reports, and a signal to cancel it.
  */
-import type { Condition, RunStep, Step, UsesStep } from "#doors/ci/workflow/compile/model.ts";
+import type { Condition, Step } from "#doors/ci/workflow/compile/model.ts";
 import { isLocalUses } from "#doors/ci/workflow/compile/ids.ts";
 import { Dictionary, textOf } from "#doors/ci/workflow/expression/value.ts";
-import { conditionHolds, TemplateFault, templateBoolean, templateNumber, templateText, templateTexts } from "#doors/ci/workflow/plan/template.ts";
+import { conditionHolds, templateNumber, templateTexts } from "#doors/ci/workflow/plan/template.ts";
 import { places } from "#doors/ci/workflow/schema/places.ts";
 import { actionOf, type PostStep, runAction, runPre } from "./action-work.ts";
 import { Backgrounds } from "./backgrounds.ts";
@@ -14,10 +14,11 @@ import { type Frame, JobState, merged } from "./job-state.ts";
 import { ActionFault } from "./manifest.ts";
 import { standardGrace, type StopGrace } from "./process.ts";
 import type { JobOutcome, Report, StepOutcome, StepRef } from "./report.ts";
-import { ShellFault } from "./shells.ts";
 import type { JobMachine, JobSpec } from "./spec.ts";
 import { StepOutput } from "./step-output.ts";
 import { runScript, type StepJob, type WorkEnd } from "./step-work.ts";
+import { timerMs, watchCancel } from "./cancel.ts";
+import { isKnown, jobOutputs, mayFail, ownEnv, stepName, type WorkStep } from "./step-facts.ts";
 import { Stopping } from "./stopping.ts";
 
 export type JobPorts = {
@@ -27,16 +28,10 @@ export type JobPorts = {
   readonly grace?: StopGrace;
 };
 
-const outputBytesMax = 1024 * 1024;
-const minuteMs = 60_000;
-const timerMsMax = 2 ** 31 - 1;
-
 export async function runJob(spec: JobSpec, machine: JobMachine, ports: JobPorts): Promise<JobOutcome> {
   const run = new JobRun(spec, machine, ports);
   return await run.run();
 }
-
-type WorkStep = RunStep | UsesStep;
 
 /** The end of a step, not yet seen by the steps after it. */
 type Finished = { readonly apply: () => void };
@@ -69,7 +64,8 @@ class JobRun {
     }
     try {
       await this.#runPosts();
-      return { result: root.status, outputs: this.#outputs() };
+      const outputs = jobOutputs(this.#state, (level, text) => this.#note(level, text));
+      return { result: root.status, outputs };
     } finally {
       this.#state.groups.killAll();
     }
@@ -80,35 +76,25 @@ class JobRun {
     if (spec.container) throw new ActionFault("this job asks for a container, and containers cannot be run yet");
     if (spec.services) throw new ActionFault("this job asks for services, and containers cannot be run yet");
     for (const node of [spec.workflowEnv, spec.jobEnv])
-      if (node) for (const [name, value] of templateTexts(node, this.#state.scope(this.#state.root, new Map()))) env.set(name, value);
+      if (node)
+        for (const [name, value] of templateTexts(node, this.#state.scope(this.#state.root, new Map())))
+          env.set(name, value);
   }
 
-  /** Cancel from outside, the job's own time, and the time that cancelling may take. */
   #watchCancel(): Disposable {
     const { spec, root } = this.#state;
-    const timers: NodeJS.Timeout[] = [];
-    const after = (minutes: number, act: () => void): void => {
-      if (Number.isFinite(minutes)) timers.push(setTimeout(act, Math.min(minutes * minuteMs, timerMsMax)));
-    };
-    const cancel = (): void => {
-      if (this.#stopping.isCancelled) return;
-      root.status = merged(root.status, "cancelled");
-      this.#stopping.cancel();
-      after(spec.cancelTimeoutMinutes, () => this.#stopping.kill());
-    };
-    after(spec.timeoutMinutes, () => {
-      this.#note("error", `The job has exceeded the maximum execution time of ${spec.timeoutMinutes} minutes.`);
-      cancel();
-    });
-    const { signal } = this.#ports;
-    if (signal.aborted) cancel();
-    else signal.addEventListener("abort", cancel, { once: true });
-    return {
-      [Symbol.dispose]: () => {
-        signal.removeEventListener("abort", cancel);
-        for (const timer of timers) clearTimeout(timer);
+    return watchCancel({
+      timeoutMinutes: spec.timeoutMinutes,
+      cancelTimeoutMinutes: spec.cancelTimeoutMinutes,
+      signal: this.#ports.signal,
+      onTimeout: () =>
+        this.#note("error", `The job has exceeded the maximum execution time of ${spec.timeoutMinutes} minutes.`),
+      onCancel: () => {
+        root.status = merged(root.status, "cancelled");
+        this.#stopping.cancel();
       },
-    };
+      onKill: () => this.#stopping.kill(),
+    });
   }
 
   async #prepareActions(steps: readonly Step[]): Promise<void> {
@@ -117,8 +103,9 @@ class JobRun {
       const action = await actionOf(step.uses, this.#state);
       if (action.runs.kind !== "javascript" || action.runs.pre === undefined) continue;
       const condition = action.runs.preIf;
-      await this.#work({ id: step.id, name: `Pre ${step.uses}`, condition, frame: this.#state.root, env: new Map() }, (job) =>
-        runPre(step, action, job),
+      await this.#work(
+        { id: step.id, name: `Pre ${step.uses}`, condition, frame: this.#state.root, env: new Map() },
+        (job) => runPre(step, action, job),
       );
     }
   }
@@ -134,12 +121,15 @@ class JobRun {
     switch (step.kind) {
       case "run":
       case "uses":
-        if (step.isBackground && frame.depth === 0) await this.#backgrounds.start(step.id, (signal) => this.#step(step, frame, signal));
+        if (step.isBackground && frame.depth === 0)
+          await this.#backgrounds.start(step.id, (signal) => this.#step(step, frame, signal));
         else (await this.#step(step, frame, outer)).apply();
         return;
       case "parallel": {
         const ends = await Promise.all(
-          step.steps.flatMap((inner) => (inner.kind === "run" || inner.kind === "uses" ? [this.#step(inner, frame, outer)] : [])),
+          step.steps.flatMap((inner) =>
+            inner.kind === "run" || inner.kind === "uses" ? [this.#step(inner, frame, outer)] : [],
+          ),
         );
         for (const end of ends) end.apply();
         return;
@@ -164,10 +154,10 @@ class JobRun {
     if (outerFrame.depth > 0) github.set("action_status", outerFrame.status);
     const frame: Frame = { ...outerFrame, github };
     const before = this.#state.envOf(frame);
-    const name = this.#nameOf(step, frame, before);
+    const name = stepName(step, this.#state.scope(frame, before));
     const ref = this.#ref(step.id, name, frame);
     const output = this.#output(ref);
-    const env = this.#guarded(output, () => new Map([...before, ...this.#ownEnv(step, frame, before)]));
+    const env = this.#guarded(output, () => new Map([...before, ...ownEnv(step, this.#state.scope(frame, before))]));
     const condition = env && this.#guarded(output, () => this.#holds(step.if, frame, env));
     const finish = (outcome: StepOutcome, conclusion: StepOutcome): Finished => ({
       apply: () => this.#apply(step, outerFrame, output, { outcome, conclusion }),
@@ -180,7 +170,8 @@ class JobRun {
     this.#ports.report({ kind: "step-started", step: ref });
     output.flush();
     const outcome = env && condition ? await this.#timed(step, { frame, ref, env, output }, outer) : "failure";
-    const conclusion = outcome === "failure" && this.#mayFail(step, frame, env ?? before) ? "success" : outcome;
+    const conclusion =
+      outcome === "failure" && mayFail(step, this.#state.scope(frame, env ?? before)) ? "success" : outcome;
     this.#ports.report({ kind: "step-ended", step: ref, outcome, conclusion, tookMs: performance.now() - startedMs });
     return finish(outcome, conclusion);
   }
@@ -195,8 +186,10 @@ class JobRun {
     const minutes = this.#guarded(output, () => (step.timeoutMinutes ? templateNumber(step.timeoutMinutes, scope) : 0));
     if (minutes === undefined) return "failure";
     const timeout = new AbortController();
-    const timer = minutes > 0 ? setTimeout(() => timeout.abort(), Math.min(minutes * minuteMs, timerMsMax)) : undefined;
-    using running = this.#stopping.enter(() => frame.depth > 0 || this.#guarded(output, () => this.#holds(step.if, frame, env)) === true);
+    const timer = minutes > 0 ? setTimeout(() => timeout.abort(), timerMs(minutes)) : undefined;
+    using running = this.#stopping.enter(
+      () => frame.depth > 0 || this.#guarded(output, () => this.#holds(step.if, frame, env)) === true,
+    );
     const signals = [running.signal, timeout.signal, ...(outer ? [outer] : [])];
     const job: StepJob = { ...this.#job(ref, frame, env, output), signal: AbortSignal.any(signals) };
     try {
@@ -248,14 +241,21 @@ class JobRun {
 
   /** Work around the steps: before all of them, or after. */
   async #work(
-    named: { readonly id: string; readonly name: string; readonly condition: Condition; readonly frame: Frame; readonly env: ReadonlyMap<string, string> },
+    named: {
+      readonly id: string;
+      readonly name: string;
+      readonly condition: Condition;
+      readonly frame: Frame;
+      readonly env: ReadonlyMap<string, string>;
+    },
     perform: (job: StepJob) => Promise<WorkEnd>,
   ): Promise<void> {
     const frame = { ...named.frame, depth: 0 };
     const ref = this.#ref(named.id, named.name, frame);
     const output = this.#output(ref);
     const env = new Map([...this.#state.env, ...named.env]);
-    const stillHolds = (): boolean => this.#guarded(output, () => this.#actionHolds(named.condition, frame, env)) === true;
+    const stillHolds = (): boolean =>
+      this.#guarded(output, () => this.#actionHolds(named.condition, frame, env)) === true;
     if (!stillHolds()) return;
     this.#ports.report({ kind: "step-started", step: ref });
     output.flush();
@@ -265,7 +265,13 @@ class JobRun {
     const end = await this.#caught(output, () => perform(job));
     for (const [name, value] of output.effects.env) this.#state.env.set(name, value);
     this.#state.root.status = merged(this.#state.root.status, end);
-    this.#ports.report({ kind: "step-ended", step: ref, outcome: end, conclusion: end, tookMs: performance.now() - startedMs });
+    this.#ports.report({
+      kind: "step-ended",
+      step: ref,
+      outcome: end,
+      conclusion: end,
+      tookMs: performance.now() - startedMs,
+    });
   }
 
   #actionHolds(condition: Condition, frame: Frame, env: ReadonlyMap<string, string>): boolean {
@@ -276,27 +282,6 @@ class JobRun {
     const place = frame.depth > 0 ? places.actionStepIf : places.stepIf;
     const current = frame.depth === 0 ? { ...frame, status: this.#state.root.status } : frame;
     return conditionHolds(condition, place, this.#state.scope(current, env));
-  }
-
-  /** Asked only after a failure; an error in it leaves the step failed (CI-9). */
-  #mayFail(step: WorkStep, frame: Frame, env: ReadonlyMap<string, string>): boolean {
-    const node = step.continueOnError;
-    if (!node) return false;
-    return this.#quiet(() => templateBoolean(node, this.#state.scope(frame, env))) ?? false;
-  }
-
-  #ownEnv(step: WorkStep, frame: Frame, before: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
-    return step.env ? templateTexts(step.env, this.#state.scope(frame, before)) : new Map();
-  }
-
-  #nameOf(step: WorkStep, frame: Frame, env: ReadonlyMap<string, string>): string {
-    const scope = this.#state.scope(frame, env);
-    const { name } = step;
-    const given = name && this.#quiet(() => templateText(name, scope));
-    if (given !== undefined && given !== "") return given;
-    if (step.kind === "uses") return `Run ${step.uses}`;
-    const text = this.#quiet(() => templateText(step.run, scope)) ?? "";
-    return `Run ${text.trim().split(/\r?\n/)[0] ?? ""}`.trim();
   }
 
   #ref(id: string, name: string, frame: Frame): StepRef {
@@ -321,24 +306,6 @@ class JobRun {
     return { state: this.#state, frame, ref, env, scope, output, grace, report };
   }
 
-  /** CI-52: what looks like a secret is not handed on. */
-  #outputs(): ReadonlyMap<string, string> {
-    const outputs = new Map<string, string>();
-    const node = this.#state.spec.outputs;
-    if (!node) return outputs;
-    const { root } = this.#state;
-    const values = this.#guardedNote(() => templateTexts(node, this.#state.scope(root, this.#state.env))) ?? [];
-    let sizeBytes = 0;
-    for (const [name, value] of values) {
-      if (value === "") continue;
-      sizeBytes += (name.length + value.length) * 2;
-      if (this.#mask(value) !== value) this.#note("warning", `Skip output '${name}' since it may contain secret.`);
-      else if (sizeBytes > outputBytesMax) this.#note("error", `Skip output '${name}': a job's outputs may have 1 MB together.`);
-      else outputs.set(name, value);
-    }
-    return outputs;
-  }
-
   #mask(text: string): string {
     return this.#state.masks.mask(text);
   }
@@ -347,32 +314,12 @@ class JobRun {
     this.#ports.report({ kind: "job-note", level, text: this.#mask(text) });
   }
 
-  #guardedNote<T>(work: () => T): T | undefined {
-    try {
-      return work();
-    } catch (error) {
-      if (!isKnown(error)) throw error;
-      this.#note("error", textOf(error.message));
-      this.#state.root.status = merged(this.#state.root.status, "failure");
-      return undefined;
-    }
-  }
-
   #guarded<T>(output: StepOutput, work: () => T): T | undefined {
     try {
       return work();
     } catch (error) {
       if (!isKnown(error)) throw error;
       output.annotate({ level: "error", message: error.message });
-      return undefined;
-    }
-  }
-
-  #quiet<T>(work: () => T): T | undefined {
-    try {
-      return work();
-    } catch (error) {
-      if (!isKnown(error)) throw error;
       return undefined;
     }
   }
@@ -387,6 +334,3 @@ class JobRun {
     }
   }
 }
-
-const isKnown = (error: unknown): error is Error =>
-  error instanceof TemplateFault || error instanceof ActionFault || error instanceof ShellFault;

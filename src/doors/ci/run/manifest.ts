@@ -66,7 +66,8 @@ export function actionIn(text: string, { path, folder }: { readonly path: string
     outputs: outputsOf(entryOf(root, "outputs")),
     runs: runsOf(entryOf(root, "runs"), problems),
   };
-  if (!action || problems.count > 0) throw new ActionFault(problems.found.map((problem) => problemText(problem)).join("\n"));
+  if (!action || problems.count > 0)
+    throw new ActionFault(problems.found.map((problem) => problemText(problem)).join("\n"));
   return action;
 }
 

@@ -86,7 +86,9 @@ function stopWhenAborted(child: ChildProcess, { signal, grace }: ProcessRequest)
   const stop = (): void => {
     send(child, "SIGINT");
     timers.push(setTimeout(() => send(child, "SIGTERM"), grace.interruptMs));
-    timers.push(setTimeout(() => child.pid !== undefined && killGroup(child.pid), grace.interruptMs + grace.terminateMs));
+    timers.push(
+      setTimeout(() => child.pid !== undefined && killGroup(child.pid), grace.interruptMs + grace.terminateMs),
+    );
   };
   signal.addEventListener("abort", stop, { once: true });
   return {

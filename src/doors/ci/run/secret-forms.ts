@@ -57,7 +57,13 @@ function encoded(value: string): string {
   }
 }
 
-const entities: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&apos;" };
+const entities: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&apos;",
+};
 
 const xml = (value: string): string => value.replaceAll(/[&<>"']/g, (character) => entities[character] ?? character);
 
@@ -83,7 +89,11 @@ function base64(value: string): readonly string[] {
   const forms = [0, 1, 2].flatMap((shift) => {
     const part = bytes.subarray(shift);
     const whole = part.subarray(0, part.length - (part.length % 3)).toString("base64");
-    return [part.toString("base64"), part.toString("base64").replaceAll("=", ""), ...(whole.length >= 8 ? [whole] : [])];
+    return [
+      part.toString("base64"),
+      part.toString("base64").replaceAll("=", ""),
+      ...(whole.length >= 8 ? [whole] : []),
+    ];
   });
   return [...forms, ...forms.map((form) => form.replaceAll("+", "-").replaceAll("/", "_"))];
 }

@@ -16,7 +16,9 @@ const powerShellScript = (script: string): string =>
   `$ErrorActionPreference = 'stop'\n${script}\nif ((Test-Path -LiteralPath variable:\\LASTEXITCODE)) { exit $LASTEXITCODE }`;
 
 /** `{0}` stands for the script file. */
-const known: Readonly<Record<string, { readonly args: string; readonly extension: string; readonly prepare: (script: string) => string }>> = {
+const known: Readonly<
+  Record<string, { readonly args: string; readonly extension: string; readonly prepare: (script: string) => string }>
+> = {
   bash: { args: "--noprofile --norc -e -o pipefail {0}", extension: ".sh", prepare: asIs },
   sh: { args: "-e {0}", extension: ".sh", prepare: asIs },
   python: { args: "{0}", extension: ".py", prepare: asIs },

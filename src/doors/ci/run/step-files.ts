@@ -36,8 +36,10 @@ export async function readStepFiles(files: StepFiles, output: StepOutput): Promi
       throw new FileCommandFault(`Can't store ${name} output parameter using '$GITHUB_ENV' command.`);
     effects.env.set(name, value);
   }
-  for (const { name, value } of pairsIn(await text(files.output, fileBytesMax, "GITHUB_OUTPUT"))) effects.outputs.set(name, value);
-  for (const { name, value } of pairsIn(await text(files.state, fileBytesMax, "GITHUB_STATE"))) effects.state.set(name, value);
+  for (const { name, value } of pairsIn(await text(files.output, fileBytesMax, "GITHUB_OUTPUT")))
+    effects.outputs.set(name, value);
+  for (const { name, value } of pairsIn(await text(files.state, fileBytesMax, "GITHUB_STATE")))
+    effects.state.set(name, value);
   effects.paths.push(...pathsIn(await text(files.path, fileBytesMax, "GITHUB_PATH")));
   return await text(files.summary, summaryBytesMax, "$GITHUB_STEP_SUMMARY");
 }
@@ -48,7 +50,9 @@ async function text(path: string, bytesMax: number, name: string): Promise<strin
   await using handle = file;
   const { size } = await handle.stat();
   if (size > bytesMax)
-    throw new FileCommandFault(`${name} upload aborted, supports content up to a size of ${bytesMax / 1024}k, got ${Math.ceil(size / 1024)}k`);
+    throw new FileCommandFault(
+      `${name} upload aborted, supports content up to a size of ${bytesMax / 1024}k, got ${Math.ceil(size / 1024)}k`,
+    );
   return (await handle.readFile("utf8")).replace(/^\uFEFF/, "");
 }
 

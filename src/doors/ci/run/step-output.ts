@@ -198,4 +198,3 @@ function placeOf(properties: Readonly<Record<string, string>>): Omit<Annotation,
     ...(endColumn !== undefined && { endColumn }),
   };
 }
-

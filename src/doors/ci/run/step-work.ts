@@ -38,7 +38,10 @@ export async function runScript(step: RunStep, job: StepJob): Promise<WorkEnd> {
   const folder = workingFolder(step, job);
   const text = templateText(step.run, scope);
   const shell = shellOf(step, job);
-  const path = join(state.machine.tempFolder, `${randomUUID()}${shell === undefined ? ".sh" : shellCommand(shell, "").extension}`);
+  const path = join(
+    state.machine.tempFolder,
+    `${randomUUID()}${shell === undefined ? ".sh" : shellCommand(shell, "").extension}`,
+  );
   const command = shell === undefined ? defaultShell(path, hasProgram("bash", state)) : shellCommand(shell, path);
   output.line("command", `Run ${text.trimEnd()}`);
   if (!existsSync(folder)) {
@@ -107,7 +110,10 @@ async function takeFiles({ state, ref, output, report }: StepJob, files: StepFil
   try {
     const summary = await readStepFiles(files, output);
     if (summary !== "") {
-      const text = summary.split("\n").map((line) => state.masks.mask(line)).join("\n");
+      const text = summary
+        .split("\n")
+        .map((line) => state.masks.mask(line))
+        .join("\n");
       report({ kind: "summary", step: ref, text });
     }
     return true;

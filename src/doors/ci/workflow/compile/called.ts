@@ -85,8 +85,7 @@ class Follower {
   #checkCall(job: CallJob, called: Called, on: Node | undefined): void {
     const { problems } = this.#following;
     const isCallable = stringOf(on) === "workflow_call" || entryOf(on, "workflow_call") || listHas(on, "workflow_call");
-    if (!isCallable)
-      this.#fail(job, "workflow_call key is not defined in the referenced workflow.");
+    if (!isCallable) this.#fail(job, "workflow_call key is not defined in the referenced workflow.");
     const add = (problem: { readonly at: Node["at"]; readonly message: string }): void =>
       problems.addAll([{ path: job.path, ...problem }]);
     checkInputs(job, called, add);
@@ -177,7 +176,12 @@ function checkSecrets(job: CallJob, called: Called, complain: Complain): void {
   checkDefined("secret", given, defined, complain);
 }
 
-function checkDefined(kind: string, given: readonly Parameter[], defined: readonly Parameter[], complain: Complain): void {
+function checkDefined(
+  kind: string,
+  given: readonly Parameter[],
+  defined: readonly Parameter[],
+  complain: Complain,
+): void {
   for (const { name, value } of given)
     if (!defined.some((definition) => sameName(definition.name, name)))
       complain({ at: value.at, message: `Invalid ${kind}, ${name} is not defined in the referenced workflow.` });

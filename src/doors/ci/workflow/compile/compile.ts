@@ -19,4 +19,3 @@ export function compile(file: SourceFile, options: CompileOptions = {}): Compile
   if (problems.count > 0) return { ok: false, problems: problems.found };
   return { ok: true, workflow: { ...workflow, jobs } };
 }
-

@@ -14,7 +14,11 @@ const otherwise: Readonly<Record<string, string>> = {
   "error.yml": "background steps are always on here, and so are among the properties that the message names",
   "errors-max-result-size.yml": "we count the bytes of a tree otherwise, and by a little less",
   "errors-reusable-workflow-max-result-size.yml": "we count the bytes of a tree otherwise, and by a little less",
-  ...byYoungScopes("request-read-all-allowed-none", "request-write-all-allowed-none", "request-write-all-allowed-read-all"),
+  ...byYoungScopes(
+    "request-read-all-allowed-none",
+    "request-write-all-allowed-none",
+    "request-write-all-allowed-read-all",
+  ),
   "events-single-invalid.yml": "another case wants unknown keys of workflow_dispatch ignored, as the servers do",
   "is-partial-rerun.yml": "the order of a table of files in re-runs, which we do not have",
   "yaml-schema-str-flow-styles.yml": "a quoted text that goes on left of its indentation is not YAML 1.2",
@@ -22,7 +26,9 @@ const otherwise: Readonly<Record<string, string>> = {
 
 function byYoungScopes(...names: readonly string[]): Readonly<Record<string, string>> {
   const reason = "the message names the scopes artifact-metadata and attestations, which are younger than the case";
-  return Object.fromEntries(names.map((name) => [`errors-reusable-workflow-permissions-not-allowed-${name}.yml`, reason]));
+  return Object.fromEntries(
+    names.map((name) => [`errors-reusable-workflow-permissions-not-allowed-${name}.yml`, reason]),
+  );
 }
 
 describe("the workflow reader cases of others", { skip }, () => {
@@ -43,4 +49,3 @@ describe("the workflow reader cases of others", { skip }, () => {
     ok(passed >= cases.length * 0.9, `${passed} of ${cases.length}`);
   });
 });
-

@@ -4,14 +4,20 @@ const fields = [
   { name: "minute", from: 0, to: 59, words: [] },
   { name: "hour", from: 0, to: 23, words: [] },
   { name: "day of the month", from: 1, to: 31, words: [] },
-  { name: "month", from: 1, to: 12, words: ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"] },
+  {
+    name: "month",
+    from: 1,
+    to: 12,
+    words: ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"],
+  },
   { name: "day of the week", from: 0, to: 6, words: ["sun", "mon", "tue", "wed", "thu", "fri", "sat"] },
 ] as const;
 
 /** Undefined when the schedule is one that we can keep. */
 export function cronProblem(cron: string): string | undefined {
   const parts = cron.trim().split(/\s+/);
-  const isFine = parts.length === fields.length && fields.every((field, index) => isFieldFine(parts[index] ?? "", field));
+  const isFine =
+    parts.length === fields.length && fields.every((field, index) => isFieldFine(parts[index] ?? "", field));
   return isFine ? undefined : "Invalid cron expression. Expected format: '* * * * *' (minute hour day month weekday)";
 }
 

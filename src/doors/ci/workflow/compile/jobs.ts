@@ -82,7 +82,7 @@ function checkNeeds(node: MappingNode, jobs: readonly Job[], problems: Problems)
   }
   const known = new Set(jobs.map((job) => folded(job.id)));
   const reached = new Set<string>();
-  for (let before = -1; before !== reached.size; ) {
+  for (let before = -1; before !== reached.size;) {
     before = reached.size;
     for (const job of jobs) if (job.needs.every((need) => reached.has(folded(need.id)))) reached.add(folded(job.id));
   }
@@ -90,7 +90,10 @@ function checkNeeds(node: MappingNode, jobs: readonly Job[], problems: Problems)
     for (const need of job.needs)
       if (!known.has(folded(need.id))) problems.add(need.at, `Job '${job.id}' depends on unknown job '${need.id}'.`);
       else if (!reached.has(folded(need.id)) && !reached.has(folded(job.id)))
-        problems.add(need.at, `Job '${job.id}' depends on job '${need.id}' which creates a cycle in the dependency graph.`);
+        problems.add(
+          need.at,
+          `Job '${job.id}' depends on job '${need.id}' which creates a cycle in the dependency graph.`,
+        );
 }
 
 /** A job's ancestors, however far away, nearest first (CI-3). */

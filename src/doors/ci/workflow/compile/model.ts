@@ -96,10 +96,20 @@ export type RunStep = StepWork & {
   readonly workingDirectory?: Node;
 };
 
-export type UsesStep = StepWork & { readonly kind: "uses"; readonly uses: string; readonly usesAt: Place; readonly with?: Node };
+export type UsesStep = StepWork & {
+  readonly kind: "uses";
+  readonly uses: string;
+  readonly usesAt: Place;
+  readonly with?: Node;
+};
 export type WaitStep = StepCommon & { readonly kind: "wait"; readonly ids: readonly string[] };
 export type WaitAllStep = StepCommon & { readonly kind: "wait-all" };
 export type CancelStep = StepCommon & { readonly kind: "cancel"; readonly target: string };
-export type ParallelStep = { readonly kind: "parallel"; readonly at: Place; readonly id: string; readonly steps: readonly Step[] };
+export type ParallelStep = {
+  readonly kind: "parallel";
+  readonly at: Place;
+  readonly id: string;
+  readonly steps: readonly Step[];
+};
 
 export type Step = RunStep | UsesStep | WaitStep | WaitAllStep | CancelStep | ParallelStep;

@@ -13,7 +13,13 @@ export type PermissionsPolicy = "LimitedRead" | "Write";
 
 /** Scopes that a blanket never opens as far as `write`, or at all. */
 const readAtMost: ReadonlySet<string> = new Set(["models", "vulnerability-alerts"]);
-const onlyByName: ReadonlySet<string> = new Set(["copilot-requests", "code-quality", "drives", "models", "vulnerability-alerts"]);
+const onlyByName: ReadonlySet<string> = new Set([
+  "copilot-requests",
+  "code-quality",
+  "drives",
+  "models",
+  "vulnerability-alerts",
+]);
 
 export function permissionsOf(node: Node | undefined): Permissions | undefined {
   if (!node) return undefined;
@@ -26,7 +32,7 @@ export function permissionsOf(node: Node | undefined): Permissions | undefined {
     const scope = key.kind === "scalar" ? key.value : undefined;
     return level === undefined || level === "none" || typeof scope !== "string" ? [] : [[scope, level] as const];
   });
-  return Object.fromEntries(pairs) as Permissions;
+  return Object.fromEntries(pairs);
 }
 
 export function blanket(level: Level): Permissions {
@@ -34,7 +40,7 @@ export function blanket(level: Level): Permissions {
     if (onlyByName.has(scope)) return [];
     return [[scope, level === "write" && readAtMost.has(scope) ? "read" : level] as const];
   });
-  return Object.fromEntries(pairs) as Permissions;
+  return Object.fromEntries(pairs);
 }
 
 export function permissionsOfPolicy(policy: PermissionsPolicy): Permissions {

@@ -45,7 +45,9 @@ export function triggersOf(on: Node | undefined, problems: Problems): Triggers {
 
 function fromMapping(on: Node, problems: Problems): Triggers {
   if (on.kind !== "mapping") return { events: {}, schedules: [], dispatchInputs: [] };
-  const events = on.entries.map(({ key, value }) => [key.kind === "scalar" ? textOf(key.value) : "", filtersOf(value)] as const);
+  const events = on.entries.map(
+    ({ key, value }) => [key.kind === "scalar" ? textOf(key.value) : "", filtersOf(value)] as const,
+  );
   for (const { value } of on.entries) checkFilters(value, problems);
   return {
     events: Object.fromEntries(events),

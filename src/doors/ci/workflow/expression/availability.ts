@@ -10,7 +10,10 @@ export type Availability = {
 };
 
 export function availability(contexts: readonly string[], functions: readonly FunctionShape[] = []): Availability {
-  const names = [...contexts, ...functions.map((shape) => `${shape.name}(${shape.argumentsMin}-${shape.argumentsMax})`)];
+  const names = [
+    ...contexts,
+    ...functions.map((shape) => `${shape.name}(${shape.argumentsMin}-${shape.argumentsMax})`),
+  ];
   return { name: names.join(" "), contexts, functions };
 }
 

@@ -21,7 +21,8 @@ describe("the expression cases of others", { skip }, () => {
   const files = isThere ? readdirSync(folder).filter((name) => name.endsWith(".json")) : [];
   for (const file of files)
     for (const [index, item] of casesIn(join(folder, file)).entries())
-      test(`${basename(file, ".json")} ${index + 1}: ${JSON.stringify(item.expression.slice(0, 80))}`, () => check(item));
+      test(`${basename(file, ".json")} ${index + 1}: ${JSON.stringify(item.expression.slice(0, 80))}`, () =>
+        check(item));
 
   test("all 1,020 of them were there", () => {
     const count = files.reduce((sum, file) => sum + casesIn(join(folder, file)).length, 0);

@@ -3,10 +3,30 @@
  * it has no limit of memory, and `case` evaluates what it does not need (ADR 0050).
  */
 import type { Expr } from "@actions/expressions";
-import { Binary, ContextAccess, FunctionCall, Grouping, IndexAccess, Literal, Logical, Star, Unary } from "@actions/expressions/ast";
+import {
+  Binary,
+  ContextAccess,
+  FunctionCall,
+  Grouping,
+  IndexAccess,
+  Literal,
+  Logical,
+  Star,
+  Unary,
+} from "@actions/expressions/ast";
 import { TokenType } from "@actions/expressions/lexer";
 import { EvaluationFault, type ExpressionFunction, wellKnown } from "./functions.ts";
-import { areEqual, compare, Dictionary, isArray, isPrimitive, isTruthy, numberOf, textOf, type Value } from "./value.ts";
+import {
+  areEqual,
+  compare,
+  Dictionary,
+  isArray,
+  isPrimitive,
+  isTruthy,
+  numberOf,
+  textOf,
+  type Value,
+} from "./value.ts";
 
 export type Scope = {
   readonly contexts: Dictionary;
@@ -116,7 +136,8 @@ class Evaluation {
 
   #made<T extends Value>(value: T): T {
     this.#memoryBytes += sizeBytes(value, this.#memoryBytesMax);
-    if (this.#memoryBytes > this.#memoryBytesMax) throw new EvaluationFault("The maximum allowed memory size was exceeded");
+    if (this.#memoryBytes > this.#memoryBytesMax)
+      throw new EvaluationFault("The maximum allowed memory size was exceeded");
     return value;
   }
 }

@@ -1,6 +1,6 @@
 /** The functions that every expression may call (CI-28, CI-29). */
 import { JsonError, readJson, writeJson } from "./json.ts";
-import { areEqual, type Dictionary, foldCase, isArray, isPrimitive, textOf, type Value } from "./value.ts";
+import { areEqual, foldCase, isArray, isPrimitive, textOf, type Value } from "./value.ts";
 
 /** What evaluation could not do; the text is for the author of the expression. */
 export class EvaluationFault extends Error {}
@@ -25,12 +25,13 @@ function bothPrimitive(left: Value, right: Value, test: (a: string, b: string) =
 
 function contains(search: Value = null, item: Value = null): Value {
   if (isPrimitive(search)) return bothPrimitive(search, item, (a, b) => a.includes(b));
-  const items = isArray(search) ? search : [...(search as Dictionary).values()];
+  const items = isArray(search) ? search : [...search.values()];
   return items.some((candidate) => areEqual(candidate, item));
 }
 
 function join(list: Value = null, separator: Value = ","): Value {
-  if (isArray(list)) return bounded(list.map((item) => textOf(item)).join(isPrimitive(separator) ? textOf(separator) : ","));
+  if (isArray(list))
+    return bounded(list.map((item) => textOf(item)).join(isPrimitive(separator) ? textOf(separator) : ","));
   return isPrimitive(list) ? textOf(list) : "";
 }
 

@@ -97,8 +97,22 @@ class JsonReader {
   }
 
   #string(): string {
-    const pattern = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/y;
-    return JSON.parse(this.#match(pattern)) as string;
+    const from = this.#at;
+    let end = this.#text.indexOf('"', from + 1);
+    while (end >= 0 && this.#isEscaped(end)) end = this.#text.indexOf('"', end + 1);
+    if (end < 0) throw this.#unexpected();
+    this.#at = end + 1;
+    try {
+      return JSON.parse(this.#text.slice(from, end + 1)) as string;
+    } catch {
+      throw new JsonError(`the string at position ${from + 1} cannot be read`);
+    }
+  }
+
+  #isEscaped(at: number): boolean {
+    let backslashes = 0;
+    while (this.#text[at - 1 - backslashes] === "\\") backslashes += 1;
+    return backslashes % 2 === 1;
   }
 
   #number(): number {

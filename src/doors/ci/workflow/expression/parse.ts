@@ -1,6 +1,15 @@
 /** Text to syntax tree: grammar and error texts are those of `@actions/expressions`; trees are kept (ADR 0050). */
 import { type Expr, ExpressionError, Lexer, Parser } from "@actions/expressions";
-import { ContextAccess, FunctionCall, Grouping, IndexAccess, Literal, Logical, Binary, Unary } from "@actions/expressions/ast";
+import {
+  ContextAccess,
+  FunctionCall,
+  Grouping,
+  IndexAccess,
+  Literal,
+  Logical,
+  Binary,
+  Unary,
+} from "@actions/expressions/ast";
 import type { Token } from "@actions/expressions/lexer";
 import type { Availability } from "./availability.ts";
 
@@ -36,7 +45,7 @@ function parse(text: string, available: Availability): Expr | undefined {
   }));
   const last = tokens.at(-2);
   const parser = new Parser(tokens, [...available.contexts], functions);
-  return guarded("parsing", text, () => parser.parse(), last) as Expr | undefined;
+  return guarded("parsing", text, () => parser.parse(), last);
 }
 
 function guarded<T>(phase: "lexing" | "parsing", text: string, work: () => T, last?: Token): T {

@@ -48,7 +48,13 @@ export class Dictionary {
   }
 }
 
-export type PlainValue = null | boolean | number | string | readonly PlainValue[] | { readonly [key: string]: PlainValue };
+export type PlainValue =
+  | null
+  | boolean
+  | number
+  | string
+  | readonly PlainValue[]
+  | { readonly [key: string]: PlainValue };
 
 /** From JSON-like data of our own making. */
 export function valueOf(plain: PlainValue | undefined): Value {

@@ -3,7 +3,16 @@
  * runner and the planner of a run decide alike. CI-3 to CI-9, CI-20.
  */
 import type { Job } from "#doors/ci/workflow/compile/model.ts";
-import { type CellPlan, type Frame, holds, type JobEnd, type JobFacts, type JobPlan, type JobResult, planJob } from "./job-plan.ts";
+import {
+  type CellPlan,
+  type Frame,
+  holds,
+  type JobEnd,
+  type JobFacts,
+  type JobPlan,
+  type JobResult,
+  planJob,
+} from "./job-plan.ts";
 
 export type GraphAction =
   | { readonly kind: "start"; readonly job: Job; readonly cell: CellPlan }
@@ -49,7 +58,7 @@ export class JobGraph {
   /** What has become possible since the last call. */
   next(): readonly GraphAction[] {
     const actions: GraphAction[] = [];
-    for (let before = -1; before !== actions.length; ) {
+    for (let before = -1; before !== actions.length;) {
       before = actions.length;
       for (const job of this.#frame.workflow.jobs) if (this.#isReady(job)) actions.push(...this.#plan(job));
     }
@@ -133,7 +142,8 @@ export class JobGraph {
   }
 
   #settle(running: Running): void {
-    if (running.isStopping) for (const cell of running.waiting.splice(0)) running.ended.push(cancelledEnd(running.job, cell));
+    if (running.isStopping)
+      for (const cell of running.waiting.splice(0)) running.ended.push(cancelledEnd(running.job, cell));
     if (running.waiting.length > 0 || running.running.size > 0) return;
     const id = running.job.id.toLowerCase();
     if (this.#ends.has(id)) return;

@@ -10,7 +10,14 @@ import { Dictionary, isArray, textOf, type Value } from "#doors/ci/workflow/expr
 import { places } from "#doors/ci/workflow/schema/places.ts";
 import { entryOf, type Node } from "#doors/ci/workflow/yaml/node.ts";
 import { cellName, cellsOf, MatrixFault } from "./matrix.ts";
-import { conditionHolds, TemplateFault, templateBoolean, templateNumber, templateText, templateValue } from "./template.ts";
+import {
+  conditionHolds,
+  TemplateFault,
+  templateBoolean,
+  templateNumber,
+  templateText,
+  templateValue,
+} from "./template.ts";
 
 export type JobResult = "success" | "failure" | "cancelled" | "skipped";
 
@@ -43,7 +50,11 @@ export type CellPlan = {
   readonly group?: string;
   readonly timeoutMinutes: number;
   readonly cancelTimeoutMinutes: number;
-  readonly concurrency?: { readonly group: string; readonly cancelsInProgress: boolean; readonly queue: "single" | "max" };
+  readonly concurrency?: {
+    readonly group: string;
+    readonly cancelsInProgress: boolean;
+    readonly queue: "single" | "max";
+  };
 };
 
 export type JobPlan =
@@ -95,7 +106,13 @@ export function needsContext(job: Job, facts: JobFacts): Dictionary {
     job.needs.map((need) => {
       const end = facts.ends.get(need.id.toLowerCase());
       const outputs = new Dictionary(end?.outputs ?? []);
-      return [need.id, new Dictionary([["result", end?.result ?? null], ["outputs", outputs]])] as const;
+      return [
+        need.id,
+        new Dictionary([
+          ["result", end?.result ?? null],
+          ["outputs", outputs],
+        ]),
+      ] as const;
     }),
   );
 }
@@ -146,7 +163,10 @@ function nameIn(node: Node, scope: Scope, label: string): string {
   return node.kind === "expression" ? cellName(name, "") : cellName(name, label);
 }
 
-function strategyOf(node: Node | undefined, scope: Scope): {
+function strategyOf(
+  node: Node | undefined,
+  scope: Scope,
+): {
   readonly matrix: Dictionary | undefined;
   readonly failFast: boolean;
   readonly maxParallel: number | undefined;

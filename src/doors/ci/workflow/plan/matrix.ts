@@ -52,7 +52,9 @@ function filtersOf(value: Value | undefined, name: string): readonly Dictionary[
     if (item instanceof Dictionary && item.size > 0) return item;
     if (!(item instanceof Dictionary)) throw new MatrixFault(`An entry of the matrix's ${name} is no mapping`);
     throw new MatrixFault(
-      name === "include" ? "Matrix include mapping does not contain any values" : "Matrix exclude filter must not be empty",
+      name === "include"
+        ? "Matrix include mapping does not contain any values"
+        : "Matrix exclude filter must not be empty",
     );
   });
 }
@@ -100,7 +102,7 @@ const matchesAll = (matrix: Dictionary, filter: Dictionary): boolean =>
 function matches(value: Value, filter: Value): boolean {
   if (isPrimitive(filter)) return areEqual(value, filter);
   if (isArray(filter)) return isArray(value) && filter.every((item, index) => matches(value[index] ?? null, item));
-  return value instanceof Dictionary && matchesAll(value, filter as Dictionary);
+  return value instanceof Dictionary && matchesAll(value, filter);
 }
 
 function labelOf(matrix: Dictionary): string {

@@ -1,5 +1,18 @@
 /** What may stand in action.yml. */
-import { among, any, boolean, type Definition, mapOf, mapping, nonEmpty, number, oneOf, sequence, string, within } from "./definition.ts";
+import {
+  among,
+  any,
+  boolean,
+  type Definition,
+  mapOf,
+  mapping,
+  nonEmpty,
+  number,
+  oneOf,
+  sequence,
+  string,
+  within,
+} from "./definition.ts";
 import { places } from "./places.ts";
 
 const input = mapOf(any, {

@@ -2,7 +2,15 @@
 import { availability, type Availability } from "#doors/ci/workflow/expression/availability.ts";
 import { textOf } from "#doors/ci/workflow/expression/value.ts";
 import type { Problems } from "#doors/ci/workflow/problem.ts";
-import type { Entry, ExpressionNode, InsertNode, MappingNode, Node, ScalarNode, SequenceNode } from "#doors/ci/workflow/yaml/node.ts";
+import type {
+  Entry,
+  ExpressionNode,
+  InsertNode,
+  MappingNode,
+  Node,
+  ScalarNode,
+  SequenceNode,
+} from "#doors/ci/workflow/yaml/node.ts";
 import { any, type Definition, type MappingDefinition } from "./definition.ts";
 import { split } from "./split.ts";
 
@@ -35,7 +43,9 @@ class Checker {
   }
 
   #sequence(node: SequenceNode, definition: Definition, available: Availability): Node {
-    const found = alternatives(definition, available).find(({ definition: { kind } }) => kind === "sequence" || kind === "any");
+    const found = alternatives(definition, available).find(
+      ({ definition: { kind } }) => kind === "sequence" || kind === "any",
+    );
     if (!found) {
       this.#problems.add(node.at, "A sequence was not expected");
       return node;
@@ -46,11 +56,23 @@ class Checker {
 
   #mapping(node: MappingNode, definition: Definition, available: Availability): Node {
     const options = alternatives(definition, available);
-    const found = options.flatMap((option) => (option.definition.kind === "mapping" ? [{ ...option, definition: option.definition }] : []));
+    const found = options.flatMap((option) =>
+      option.definition.kind === "mapping" ? [{ ...option, definition: option.definition }] : [],
+    );
     const [first] = found;
-    if (first) return this.#entries(node, found.map((option) => option.definition), first.available);
+    if (first)
+      return this.#entries(
+        node,
+        found.map((option) => option.definition),
+        first.available,
+      );
     const loose = options.find((option) => option.definition.kind === "any");
-    if (loose) return this.#entries(node, [{ kind: "mapping", properties: {}, rest: { key: { kind: "string" }, value: any } }], loose.available);
+    if (loose)
+      return this.#entries(
+        node,
+        [{ kind: "mapping", properties: {}, rest: { key: { kind: "string" }, value: any } }],
+        loose.available,
+      );
     this.#problems.add(node.at, "A mapping was not expected");
     return node;
   }
@@ -113,10 +135,14 @@ class Checker {
       const names = candidates.flatMap(({ properties }) => Object.keys(properties));
       const telling = names.filter((name) => names.filter((other) => other === name).length === 1);
       const list = telling.toSorted().join(", ");
-      this.#problems.add(node.at, `There's not enough info to determine what you meant. Add one of these properties: ${list}`);
+      this.#problems.add(
+        node.at,
+        `There's not enough info to determine what you meant. Add one of these properties: ${list}`,
+      );
     } else if (only && !hasExpressionKey)
       for (const [name, { isRequired }] of Object.entries(only.properties))
-        if (isRequired && !seen.has(name.toUpperCase())) this.#problems.add(node.at, `Required property is missing: ${name}`);
+        if (isRequired && !seen.has(name.toUpperCase()))
+          this.#problems.add(node.at, `Required property is missing: ${name}`);
   }
 
   #key(key: ScalarNode, available: Availability): ScalarNode | ExpressionNode | InsertNode | undefined {
@@ -146,7 +172,13 @@ class Checker {
       case "insert":
         return { kind: "insert", at: node.at };
       case "expression":
-        return { kind: "expression", at: node.at, expression: result.expression, source: node.value, available: available.name };
+        return {
+          kind: "expression",
+          at: node.at,
+          expression: result.expression,
+          source: node.value,
+          available: available.name,
+        };
       default:
         for (const message of result.messages) this.#problems.add(node.at, message);
         return "problem";
@@ -165,7 +197,18 @@ class Checker {
 
 /** For places without expressions: what is inside does not matter, that it is there does. */
 const anything = availability([
-  ...["github", "inputs", "vars", "needs", "strategy", "matrix", "secrets", "steps", "job", "jobs", "runner", "env"],
+  "github",
+  "inputs",
+  "vars",
+  "needs",
+  "strategy",
+  "matrix",
+  "secrets",
+  "steps",
+  "job",
+  "jobs",
+  "runner",
+  "env",
 ]);
 
 type Option = { readonly definition: Definition; readonly available: Availability };

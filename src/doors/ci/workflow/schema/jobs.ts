@@ -1,5 +1,21 @@
 /** What may stand below `jobs:`, and the steps. */
-import { among, any, boolean, type Definition, mapOf, mapping, nonEmpty, nonEmptyList, nothing, number, oneOf, oneOrMore, sequence, string, within } from "./definition.ts";
+import {
+  among,
+  any,
+  boolean,
+  type Definition,
+  mapOf,
+  mapping,
+  nonEmpty,
+  nonEmptyList,
+  nothing,
+  number,
+  oneOf,
+  oneOrMore,
+  sequence,
+  string,
+  within,
+} from "./definition.ts";
 import { permissions } from "./permissions.ts";
 import { places } from "./places.ts";
 
@@ -15,10 +31,7 @@ const strategy = within(
   }),
 );
 
-const runsOn = within(
-  places.cell,
-  oneOf(nonEmpty, nonEmptyList, mapping({ group: nonEmpty, labels: oneOrMore })),
-);
+const runsOn = within(places.cell, oneOf(nonEmpty, nonEmptyList, mapping({ group: nonEmpty, labels: oneOrMore })));
 
 const containerProperties = {
   image: nonEmpty,
@@ -32,7 +45,11 @@ const containerProperties = {
 const container = within(places.cell, oneOf(string, mapping(containerProperties)));
 const service = oneOf(nonEmpty, mapping({ ...containerProperties, entrypoint: string, command: string }));
 
-const concurrencyMapping = mapping({ "group!": nonEmpty, "cancel-in-progress": boolean, queue: among("single", "max") });
+const concurrencyMapping = mapping({
+  "group!": nonEmpty,
+  "cancel-in-progress": boolean,
+  queue: among("single", "max"),
+});
 export const workflowConcurrency = within(places.workflowConcurrency, oneOf(string, concurrencyMapping));
 const jobConcurrency = within(places.cell, oneOf(nonEmpty, concurrencyMapping));
 

@@ -12,9 +12,26 @@ const special: Readonly<Record<string, Definition>> = {
 };
 
 export const permissionScopes = [
-  ...["actions", "artifact-metadata", "attestations", "checks", "code-quality", "contents", "copilot-requests"],
-  ...["deployments", "discussions", "drives", "id-token", "issues", "models", "packages", "pages", "pull-requests"],
-  ...["repository-projects", "security-events", "statuses", "vulnerability-alerts"],
+  "actions",
+  "artifact-metadata",
+  "attestations",
+  "checks",
+  "code-quality",
+  "contents",
+  "copilot-requests",
+  "deployments",
+  "discussions",
+  "drives",
+  "id-token",
+  "issues",
+  "models",
+  "packages",
+  "pages",
+  "pull-requests",
+  "repository-projects",
+  "security-events",
+  "statuses",
+  "vulnerability-alerts",
 ] as const;
 
 export const permissions: Definition = oneOf(

@@ -1,5 +1,11 @@
 /** Which contexts and functions expressions may use at which place (CI-32); the table of docs/reference/ci.md. */
-import { type Availability, availability, hashFiles, jobStatus, stepStatus } from "#doors/ci/workflow/expression/availability.ts";
+import {
+  type Availability,
+  availability,
+  hashFiles,
+  jobStatus,
+  stepStatus,
+} from "#doors/ci/workflow/expression/availability.ts";
 
 const run = ["github", "inputs", "vars"];
 const job = [...run, "needs"];

@@ -17,7 +17,8 @@ export class PatternFault extends Error {}
 function compiled(pattern: string): RegExp {
   const found = kept.get(pattern);
   if (found) return found;
-  if (pattern.length > patternLengthMax) throw new PatternFault(`a pattern is longer than ${patternLengthMax} characters`);
+  if (pattern.length > patternLengthMax)
+    throw new PatternFault(`a pattern is longer than ${patternLengthMax} characters`);
   const expression = toRegExp(pattern);
   if (kept.size >= keptMax) kept.clear();
   kept.set(pattern, expression);

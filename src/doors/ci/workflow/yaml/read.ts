@@ -1,5 +1,16 @@
 /** YAML text to a tree of nodes, within limits: size, depth, and how far aliases may expand. */
-import { type Alias, isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument, type Document, type Pair, type Scalar as YamlScalar } from "yaml";
+import {
+  type Alias,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  parseDocument,
+  type Document,
+  type Pair,
+  type Scalar as YamlScalar,
+} from "yaml";
 import type { Limits } from "#doors/ci/workflow/limits.ts";
 import type { Place, Problems } from "#doors/ci/workflow/problem.ts";
 import type { Entry, Node, ScalarNode } from "./node.ts";
@@ -105,7 +116,8 @@ class Reader {
     if (key !== null && !isScalar(key)) throw new Unreadable("A mapping key must be a scalar", this.#at(pair.key));
     this.#nodes += 1;
     const read = key ? this.#scalar(key) : ({ kind: "scalar", at: { line: 1, column: 1 }, value: null } as const);
-    const value = pair.value === null ? ({ kind: "scalar", at: read.at, value: null } as const) : this.#node(pair.value);
+    const value =
+      pair.value === null ? ({ kind: "scalar", at: read.at, value: null } as const) : this.#node(pair.value);
     return { key: read, value };
   }
 

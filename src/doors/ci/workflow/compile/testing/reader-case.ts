@@ -202,7 +202,8 @@ class Writer {
       env: this.node(step.env),
       background: step.isBackground ? true : undefined,
     };
-    if (step.kind === "uses") return defined({ ...work, uses: this.node(textNode(step.uses, step.usesAt)), with: this.node(step.with) });
+    if (step.kind === "uses")
+      return defined({ ...work, uses: this.node(textNode(step.uses, step.usesAt)), with: this.node(step.with) });
     return defined({
       ...work,
       "working-directory": this.node(step.workingDirectory),
@@ -230,7 +231,9 @@ function inputTypesOf({ on }: Workflow): unknown {
 function eventsOf(on: Triggers): unknown {
   const events = Object.entries(on.events).map(([name, filters]) => [name, filterWords(filters)] as const);
   const all = Object.fromEntries(events) as Record<string, unknown>;
-  const inputs = on.dispatchInputs.map(({ name, isRequired, ...input }) => [name, { ...input, ...(isRequired && { required: true }) }] as const);
+  const inputs = on.dispatchInputs.map(
+    ({ name, isRequired, ...input }) => [name, { ...input, ...(isRequired && { required: true }) }] as const,
+  );
   if (inputs.length > 0) all["workflow_dispatch"] = { inputs: Object.fromEntries(inputs) };
   if (on.call?.kind === "mapping") all["workflow_call"] = plainNode(on.call);
   if (on.schedules.length > 0) all["schedule"] = on.schedules;
@@ -241,11 +244,18 @@ function plainNode(node: Node): unknown {
   if (node.kind === "scalar") return node.value;
   if (node.kind === "sequence") return node.items.map((item) => plainNode(item));
   if (node.kind !== "mapping") return undefined;
-  const pairs = node.entries.map(({ key, value }) => [key.kind === "scalar" ? String(key.value) : "", plainNode(value)] as const);
+  const pairs = node.entries.map(
+    ({ key, value }) => [key.kind === "scalar" ? String(key.value) : "", plainNode(value)] as const,
+  );
   return Object.fromEntries(pairs);
 }
 
 function filterWords(filters: Filters): unknown {
   const { branchesIgnore, tagsIgnore, pathsIgnore, ...rest } = filters;
-  return defined({ ...rest, "branches-ignore": branchesIgnore, "tags-ignore": tagsIgnore, "paths-ignore": pathsIgnore });
+  return defined({
+    ...rest,
+    "branches-ignore": branchesIgnore,
+    "tags-ignore": tagsIgnore,
+    "paths-ignore": pathsIgnore,
+  });
 }
