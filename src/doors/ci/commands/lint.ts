@@ -19,6 +19,6 @@ export const ciLint = command({
   examples: ["millrace ci lint", "millrace ci lint --sarif .github/workflows/test.yml > lint.sarif"],
   async run({ positionals, values }, world) {
     const { lintWorkflows } = await import("#doors/ci/lint/command.ts");
-    return await lintWorkflows({ ...values, files: positionals }, world);
+    return await lintWorkflows({ ...values, files: positionals }, world, process.cwd());
   },
 });

@@ -40,6 +40,6 @@ export const ciRun = command({
   ],
   async run({ positionals: [workflow], values }, world) {
     const { runWorkflows } = await import("#doors/ci/local/command.ts");
-    return await runWorkflows({ ...values, ...(workflow !== undefined && { workflow }) }, world);
+    return await runWorkflows({ ...values, ...(workflow !== undefined && { workflow }) }, world, process.cwd());
   },
 });

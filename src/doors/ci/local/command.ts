@@ -37,12 +37,12 @@ export type RunFlags = {
   readonly json?: boolean;
 };
 
-export async function runWorkflows(flags: RunFlags, world: World): Promise<ExitCode> {
-  const repository = await readRepository(process.cwd());
+export async function runWorkflows(flags: RunFlags, world: World, folder: string): Promise<ExitCode> {
+  const repository = await readRepository(folder);
   const paths =
     flags.workflow === undefined
       ? await workflowPaths(repository.root)
-      : [await findWorkflow(repository.root, flags.workflow, process.cwd())];
+      : [await findWorkflow(repository.root, flags.workflow, folder)];
   if (paths.length === 0) {
     world.note("ci run: there is no workflow here; write one into .github/workflows, for example test.yml");
     return 2;

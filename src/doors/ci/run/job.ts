@@ -4,7 +4,7 @@
  */
 import type { Condition, Step } from "#doors/ci/workflow/compile/model.ts";
 import { isLocalUses } from "#doors/ci/workflow/compile/ids.ts";
-import { Dictionary, textOf } from "#doors/ci/workflow/expression/value.ts";
+import { Dictionary } from "#doors/ci/workflow/expression/value.ts";
 import { conditionHolds, templateNumber, templateTexts } from "#doors/ci/workflow/plan/template.ts";
 import { places } from "#doors/ci/workflow/schema/places.ts";
 import { actionOf, type PostStep, runAction, runPre } from "./action-work.ts";

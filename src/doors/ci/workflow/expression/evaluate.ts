@@ -149,7 +149,9 @@ function filtered(items: readonly Value[]): Filtered {
   return result;
 }
 
+/** Of several `''` in one string the package reads only the first as a quote. */
 function literal(node: Literal): Value {
+  if (node.token.type === TokenType.STRING) return node.token.lexeme.slice(1, -1).replaceAll("''", "'");
   const data = node.literal;
   return "value" in data ? data.value : null;
 }

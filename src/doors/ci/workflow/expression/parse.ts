@@ -36,7 +36,12 @@ export function parseExpression(text: string, available: Availability): Expr | u
   return parsed;
 }
 
+/** The package has the same limit, and no words for it. */
+export const expressionLengthMax = 21_000;
+
 function parse(text: string, available: Availability): Expr | undefined {
+  if (text.length > expressionLengthMax)
+    throw new SyntaxFault("lexing", `Exceeded max expression length ${expressionLengthMax}`);
   const tokens = guarded("lexing", text, () => new Lexer(text).lex().tokens);
   const functions = available.functions.map(({ name, argumentsMin, argumentsMax }) => ({
     name,

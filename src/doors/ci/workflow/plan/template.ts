@@ -2,7 +2,7 @@
 import { type Scope, evaluate } from "#doors/ci/workflow/expression/evaluate.ts";
 import { EvaluationFault } from "#doors/ci/workflow/expression/functions.ts";
 import { parseExpression } from "#doors/ci/workflow/expression/parse.ts";
-import { Dictionary, isTruthy, kindOf, textOf, type Value } from "#doors/ci/workflow/expression/value.ts";
+import { Dictionary, isArray, isTruthy, kindOf, textOf, type Value } from "#doors/ci/workflow/expression/value.ts";
 import type { Availability } from "#doors/ci/workflow/expression/availability.ts";
 import type { Condition } from "#doors/ci/workflow/compile/model.ts";
 import type { Place } from "#doors/ci/workflow/problem.ts";
@@ -30,12 +30,18 @@ export function templateValue(node: Node, scope: Scope): Value {
         evaluate(parseExpression(node.expression, placeNamed(node.available)), { memoryBytesMax, ...scope }),
       );
     case "sequence":
-      return node.items.map((item) => templateValue(item, scope));
+      return node.items.flatMap((item) => itemValues(item, scope));
     case "mapping":
       return mappingValue(node, scope);
     default:
       throw new TemplateFault("'insert' cannot be a value", node.at);
   }
+}
+
+/** A list that an expression gives inside a list is part of that list. */
+function itemValues(item: Node, scope: Scope): readonly Value[] {
+  const value = templateValue(item, scope);
+  return item.kind === "expression" && isArray(value) ? value : [value];
 }
 
 function mappingValue(node: MappingNode, scope: Scope): Dictionary {

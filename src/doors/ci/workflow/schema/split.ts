@@ -2,8 +2,6 @@
 import { parseExpression, SyntaxFault } from "#doors/ci/workflow/expression/parse.ts";
 import type { Availability } from "#doors/ci/workflow/expression/availability.ts";
 
-export const expressionLengthMax = 21_000;
-
 export type Split =
   | { readonly kind: "text" }
   | { readonly kind: "literal"; readonly text: string }
@@ -43,7 +41,6 @@ function problemsOf(expression: string, available: Availability, isPart: boolean
 
 /** Empty when the expression is right. */
 export function syntaxProblems(expression: string, available: Availability): readonly string[] {
-  if (expression.length > expressionLengthMax) return [`Exceeded max expression length ${expressionLengthMax}`];
   try {
     parseExpression(expression, available);
     return [];
