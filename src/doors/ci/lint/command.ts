@@ -15,9 +15,14 @@ export type LintFlags = {
   readonly strict?: boolean;
 };
 
-export async function lintWorkflows({ files, label, json, sarif, strict }: LintFlags, world: World, folder: string): Promise<ExitCode> {
+export async function lintWorkflows(
+  { files, label, json, sarif, strict }: LintFlags,
+  world: World,
+  folder: string,
+): Promise<ExitCode> {
   const root = (await rootOf(folder)) ?? folder;
-  const paths = files.length > 0 ? files.map((file) => relative(root, resolve(folder, file))) : await workflowPaths(root);
+  const paths =
+    files.length > 0 ? files.map((file) => relative(root, resolve(folder, file))) : await workflowPaths(root);
   if (paths.length === 0) {
     world.note("ci lint: there is no workflow in .github/workflows; name files to check others");
     return 2;

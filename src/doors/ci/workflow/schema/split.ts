@@ -1,5 +1,5 @@
 /** Splits a scalar at its `${{ }}` and makes one expression of it. */
-import { parseExpression, SyntaxFault } from "#doors/ci/workflow/expression/parse.ts";
+import { expressionLengthMax, parseExpression, SyntaxFault } from "#doors/ci/workflow/expression/parse.ts";
 import type { Availability } from "#doors/ci/workflow/expression/availability.ts";
 
 export type Split =
@@ -21,6 +21,8 @@ export function split(text: string, available: Availability): Split {
   const expressions = segments.flatMap((segment) => ("expression" in segment ? [segment.expression] : []));
   const [only] = expressions;
   if (segments.length === 1 && only === "insert") return { kind: "insert" };
+  if (segments.length > 1 && joined(segments).length > expressionLengthMax)
+    return { kind: "problems", messages: [`Exceeded max expression length ${expressionLengthMax}`] };
   const messages = expressions.flatMap((expression) => problemsOf(expression, available, segments.length > 1));
   if (messages.length > 0) return { kind: "problems", messages };
   if (segments.length > 1 || only === undefined) return checked(joined(segments), available);

@@ -56,7 +56,7 @@ function atomAt(pattern: string, at: number, isFirst: boolean): { readonly text:
   return { text: escaped(character), length: 1 };
 }
 
-const escaped = (character: string): string => character.replace(/[$()*+.?[\\\]^{|}/-]/u, String.raw`\$&`);
+const escaped = (character: string): string => character.replace(/[$()*+.?[\\\]^{|}/]/u, String.raw`\$&`);
 
 /** In order: a pattern takes in, one with `!` takes out again, a later one may take in again. */
 export function patternsAccept(patterns: readonly string[], name: string): boolean {

@@ -13,6 +13,7 @@ import {
 } from "yaml";
 import type { Limits } from "#doors/ci/workflow/limits.ts";
 import type { Place, Problems } from "#doors/ci/workflow/problem.ts";
+import { hostileBy } from "./hostile.ts";
 import type { Entry, Node, ScalarNode } from "./node.ts";
 import { collectionTags, plainScalar, taggedScalar } from "./scalar.ts";
 
@@ -20,6 +21,11 @@ import { collectionTags, plainScalar, taggedScalar } from "./scalar.ts";
 export function readYaml(text: string, problems: Problems, limits: Limits): Node | undefined {
   if (text.length > limits.fileLengthMax) {
     problems.add(undefined, `The maximum file size of ${limits.fileLengthMax} characters has been exceeded`);
+    return undefined;
+  }
+  const hostile = hostileBy(text, limits);
+  if (hostile !== undefined) {
+    problems.add(undefined, hostile);
     return undefined;
   }
   try {
