@@ -57,7 +57,7 @@ function toExpression(pattern: string): RegExp {
 }
 
 function partSource(part: string): string {
-  return part.replaceAll(/\[[^\]]+\]|\*+|\?|[$()+.^{|}\\\][/-]/g, (found) => {
+  return part.replaceAll(/\[[^\]]+\]|\*+|\?|[$()+.^{|}\\\][/]/g, (found) => {
     if (found.startsWith("[") && found.length > 2) return found.replace("[!", "[^");
     if (found.startsWith("*")) return "[^/]*";
     return found === "?" ? "[^/]" : `\\${found}`;

@@ -100,7 +100,7 @@ export class MaskStream {
 
   #found(from: number, to: number): void {
     let start = Math.max(0, from);
-    for (let last = this.#ranges.at(-1); last && last[1] >= start; last = this.#ranges.at(-1)) {
+    for (let last = this.#ranges.at(-1); last && last[1] > start; last = this.#ranges.at(-1)) {
       start = Math.min(start, last[0]);
       this.#ranges.pop();
     }
