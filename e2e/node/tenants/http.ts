@@ -17,12 +17,12 @@ export const httpRouteNames = (): readonly string[] => {
   const own = httpRoutes({ admission: none, login: none, registry: none, notReady: () => [] });
   return [
     ...own.routes.filter(({ method }) => method !== "ALL").map(({ path }) => `edge ${path}`),
-    ...mounts.filter((mount) => !(mount in below)).map((mount) => `mount ${mount}`),
+    ...mounts.filter((mount) => mount !== "doors" && !(mount in below)).map((mount) => `mount ${mount}`),
     ...Object.entries(below).flatMap(([mount, routes]) => routes.map((route) => `${mount} ${route}`)),
   ];
 };
 
-/** What is below a mount. */
+/** What is below a mount; the last three are what doors serve. */
 const below: Readonly<Record<string, readonly string[]>> = {
   api: apiEndpoints.map(({ name }) => name),
   "cache-admin": Object.keys(adminRoutes),
