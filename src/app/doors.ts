@@ -8,4 +8,4 @@ import { shellDoor } from "#doors/shell/door.ts";
 export const doors: readonly Door[] = [shellDoor, buildDoor, ciDoor];
 
 /** Names of doors to come, and our own: callers cannot use them for kinds of their own. */
-export const reservedNames: readonly string[] = ["batch", "console", "deploy", "millrace"];
+export const reservedNames: readonly string[] = ["batch", "ci", "console", "deploy", "millrace"];

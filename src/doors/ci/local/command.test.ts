@@ -51,6 +51,7 @@ class Repository implements Disposable {
       progress: () => undefined,
       isTerminal: false,
       connect: () => Promise.reject(new Error("no node is needed")),
+      http: () => Promise.reject(new Error("no node is needed")),
     });
     return { code, out, notes };
   }
