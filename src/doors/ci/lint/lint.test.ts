@@ -41,7 +41,8 @@ describe("lint", () => {
       deepEqual(rulesIn(job(`- run: echo "\${{ ${expression} }}"`)), [], expression);
     deepEqual(rulesIn(job("- { env: { T: '${{ github.event.issue.title }}' }, run: echo $T }")), []);
     const script =
-      "- uses: actions/github-script@0123456789012345678901234567890123456789\n  with: { script: 'x(${{ github.head_ref }})' }";
+      "- uses: actions/github-script@0123456789012345678901234567890123456789\n" +
+      "  with: { script: 'x(${{ github.head_ref }})' }";
     deepEqual(rulesIn(job(script)), ["script-injection"]);
   });
 
@@ -49,7 +50,8 @@ describe("lint", () => {
     const [finding] = found("on: push\njobs: { a: { runs-on: [self-hosted, ubunto-latest] } }");
     equal(
       finding && findingText(finding),
-      "w.yml:2:37: warning: no runner is known to have the label ubunto-latest; did you mean ubuntu-latest? [unknown-label]",
+      "w.yml:2:37: warning: no runner is known to have the label ubunto-latest; did you " +
+        "mean ubuntu-latest? [unknown-label]",
     );
     deepEqual(rulesIn("on: push\njobs: { a: { runs-on: gpu } }", ["GPU"]), []);
     deepEqual(rulesIn("on: push\njobs: { a: { runs-on: '${{ vars.x }}' } }"), []);

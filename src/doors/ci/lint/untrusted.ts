@@ -8,7 +8,8 @@ const untrusted: readonly RegExp[] = [
   /^github\.event\.pull_request\.head\.repo\.(default_branch|description|homepage)$/,
   /^github\.event\.(commits\.[^.]+|head_commit)\.(message|author\.(email|name))$/,
   /^github\.event\.pages\.[^.]+\.page_name$/,
-  /^github\.event\.workflow_run\.(head_branch|display_title|head_commit\.(message|author\.(email|name))|head_repository\.description)$/,
+  /^github\.event\.workflow_run\.(head_branch|display_title|head_repository\.description)$/,
+  /^github\.event\.workflow_run\.head_commit\.(message|author\.(email|name))$/,
   /^github\.event\.merge_group\.head_commit\.message$/,
 ];
 

@@ -74,7 +74,8 @@ describe("ci run", posix, () => {
         "    outputs: { v: '${{ steps.a.outputs.v }}' }",
         "    steps:",
         "      - uses: actions/checkout@v4",
-        "      - { id: a, run: 'cat tracked new; git log --format=%s; touch made-by-step; echo v=7 >> $GITHUB_OUTPUT' }",
+        "      - { id: a, run: 'cat tracked new; git log --format=%s; touch made-by-step; " +
+          "echo v=7 >> $GITHUB_OUTPUT' }",
         "  second:",
         "    needs: first",
         "    runs-on: x",
@@ -96,7 +97,8 @@ describe("ci run", posix, () => {
   test("a failing job gives 1, and what needs it is skipped with the reason", async () => {
     using repository = new Repository({
       [workflow("test")]:
-        "on: push\njobs:\n  a: { runs-on: x, steps: [{ run: exit 1 }] }\n  b: { runs-on: x, needs: a, steps: [{ run: echo }] }\n",
+        "on: push\njobs:\n  a: { runs-on: x, steps: [{ run: exit 1 }] }\n" +
+        "  b: { runs-on: x, needs: a, steps: [{ run: echo }] }\n",
     });
     const { code, out } = await repository.run();
     equal(code, 1);
@@ -138,7 +140,9 @@ describe("ci run", posix, () => {
   test("secrets from a file are masked, also in JSON", async () => {
     using repository = new Repository({
       [workflow("test")]:
-        "on: push\njobs:\n  a:\n    runs-on: x\n    steps:\n      - { env: { M: '${{ secrets.M }}' }, run: 'echo ${{ secrets.T }}; echo \"$M\"' }\n",
+        "on: push\njobs:\n  a:\n    runs-on: x\n    steps:\n" +
+        "      - { env: { M: '${{ secrets.M }}' }, run: 'echo ${{ secrets.T }}; echo \"$M\"' " +
+        "}\n",
     });
     repository.write("secrets", 'T="quoted value"\nM<<END\nline one\nline two\nEND\n');
     const { out } = await repository.run({ json: true, "secret-file": join(repository.folder, "secrets") });
@@ -168,7 +172,8 @@ describe("ci run", posix, () => {
         "  say:",
         "    runs-on: x",
         "    outputs: { text: '${{ steps.s.outputs.t }}' }",
-        "    steps: [{ id: s, run: 'echo t=hello ${{ inputs.who }} ${{ inputs.loud }} ${{ secrets.key != null }} >> $GITHUB_OUTPUT' }]",
+        "    steps: [{ id: s, run: 'echo t=hello ${{ inputs.who }} ${{ inputs.loud }} ${{ " +
+          "secrets.key != null }} >> $GITHUB_OUTPUT' }]",
       ].join("\n"),
     });
     repository.write("secrets", "T=some-value\n");

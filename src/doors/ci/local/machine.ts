@@ -17,8 +17,15 @@ export type MachineSettings = {
 };
 
 /** Of our own variables a step sees those that programs need to start; tokens in the environment stay out. */
-const passed =
-  /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR|TEMP|TMP|SYSTEMROOT|COMSPEC|PATHEXT|NO_PROXY|HTTPS?_PROXY|no_proxy|https?_proxy|JAVA_HOME|GOPATH|GOROOT|CARGO_HOME|RUSTUP_HOME)$/;
+const passed: ReadonlySet<string> = new Set(
+  [
+    "PATH HOME USER LOGNAME SHELL LANG LANGUAGE TZ TMPDIR TEMP TMP SYSTEMROOT COMSPEC PATHEXT",
+    "NO_PROXY HTTP_PROXY HTTPS_PROXY no_proxy http_proxy https_proxy",
+    "JAVA_HOME GOPATH GOROOT CARGO_HOME RUSTUP_HOME",
+  ].flatMap((line) => line.split(" ")),
+);
+
+const isPassed = (name: string): boolean => passed.has(name) || name.startsWith("LC_");
 
 export async function localMachine(
   settings: MachineSettings,
@@ -54,7 +61,7 @@ const archNames: Readonly<Record<string, string>> = { x64: "X64", arm64: "ARM64"
 
 function baseEnv(env: Readonly<Record<string, string | undefined>>): Record<string, string> {
   const pairs = Object.entries(env).flatMap(([name, value]) =>
-    value !== undefined && passed.test(name) ? [[name, value] as const] : [],
+    value !== undefined && isPassed(name) ? [[name, value] as const] : [],
   );
   return Object.fromEntries(pairs);
 }

@@ -1,4 +1,4 @@
-/** A file of secrets: `NAME=value` on a line, in quotes when it has blanks at its ends, or `NAME<<END`, lines, `END`. */
+/** A file of secrets: `NAME=value`, in quotes when it has blanks at its ends; or `NAME<<END`, lines, `END`. */
 import { Fault } from "#base/fault.ts";
 
 export function secretsIn(text: string, path: string): ReadonlyMap<string, string> {

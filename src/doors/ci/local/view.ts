@@ -1,4 +1,4 @@
-/** A run in a terminal: lines of all jobs as they come, each with its job's name, and at the end what became of them. */
+/** A run in a terminal: lines of all jobs as they come, each with its job's name, and what became of them. */
 import type { JobResult } from "#doors/ci/workflow/plan/job-plan.ts";
 import type { LineLevel, Report } from "#doors/ci/run/report.ts";
 import type { JobRef, RunReport } from "./run.ts";

@@ -22,7 +22,8 @@ describe("actions", posix, () => {
         "a/p.js": 'console.log("post", process.env.STATE_n)',
       },
       steps:
-        "- { uses: ./a, with: { in put: one } }\n- { uses: ./a, with: { in put: two } }\n- { name: bad, run: exit 1 }\n- { uses: ./a }",
+        "- { uses: ./a, with: { in put: one } }\n- { uses: ./a, with: { in put: two } }\n" +
+        "- { name: bad, run: exit 1 }\n- { uses: ./a }",
     });
     deepEqual(
       lines.filter((line) => !line.includes("exit code")),
@@ -55,12 +56,14 @@ describe("actions", posix, () => {
           "runs:",
           "  using: composite",
           "  steps:",
-          "    - { id: s, shell: bash, run: 'echo t=hi ${{ inputs.who }} $OUTER [${{ steps.outer.outcome }}] >> $GITHUB_OUTPUT; echo FROM=inside >> $GITHUB_ENV' }",
+          "    - { id: s, shell: bash, run: 'echo t=hi ${{ inputs.who }} $OUTER [${{ steps.outer.outcome " +
+            "}}] >> $GITHUB_OUTPUT; echo FROM=inside >> $GITHUB_ENV' }",
           "    - { shell: sh, run: 'echo $FROM; basename $GITHUB_ACTION_PATH' }",
         ].join("\n"),
       },
       steps:
-        "- { id: outer, run: echo }\n- { id: c, uses: ./c, with: { who: you }, env: { OUTER: seen } }\n- run: echo ${{ steps.c.outputs.said }} $FROM [$OUTER]",
+        "- { id: outer, run: echo }\n- { id: c, uses: ./c, with: { who: you }, env: { OUTER: " +
+        "seen } }\n- run: echo ${{ steps.c.outputs.said }} $FROM [$OUTER]",
     });
     deepEqual(
       lines.filter((line) => line !== ""),
@@ -69,11 +72,14 @@ describe("actions", posix, () => {
     equal(ends.at(-1)?.endsWith("success/success"), true);
   });
 
-  test("CI-7, CI-64: inside, the status is that of the action's own steps; a failure there fails the step", async () => {
+  test("CI-7, CI-64: inside, the status is that of the action's own steps, and fails the step", async () => {
     const { ends, result } = await runRig({
       files: {
         "c/action.yml":
-          "runs:\n  using: composite\n  steps:\n    - { name: runs, if: success(), shell: sh, run: echo }\n    - { name: bad, shell: sh, run: exit 1 }\n    - { name: skipped, shell: sh, run: echo }\n    - { name: tidy, if: failure(), shell: sh, run: echo }\n",
+          "runs:\n  using: composite\n  steps:\n    - { name: runs, if: success(), shell: sh, " +
+          "run: echo }\n    - { name: bad, shell: sh, run: exit 1 }\n" +
+          "    - { name: skipped, shell: sh, run: echo }\n" +
+          "    - { name: tidy, if: failure(), shell: sh, run: echo }\n",
       },
       steps: "- { name: first, run: exit 1 }\n- { name: outer, if: always(), uses: ./c }",
     });
@@ -88,7 +94,7 @@ describe("actions", posix, () => {
     equal(result, "failure");
   });
 
-  test("CI-40, CI-64: a composite run step needs a shell; actions end ten deep; one that is missing says so", async () => {
+  test("CI-40, CI-64: a run step needs a shell; actions end ten deep; a missing one says so", async () => {
     const wrong = await runRig({
       files: { "c/action.yml": "runs:\n  using: composite\n  steps: [{ run: echo }]" },
       steps: "- uses: ./c",
@@ -108,11 +114,13 @@ describe("actions", posix, () => {
   test("CI-67: background steps run beside the others, and count when they are waited for", async () => {
     const { lines, ends, result } = await runRig({
       steps: [
-        "- { id: bg, name: bg, background: true, run: 'while [ ! -e go ]; do sleep 0.02; done; echo x=1 >> $GITHUB_OUTPUT; exit 1' }",
+        "- { id: bg, name: bg, background: true, run: 'while [ ! -e go ]; do sleep 0.02; done; " +
+          "echo x=1 >> $GITHUB_OUTPUT; exit 1' }",
         "- run: echo before [${{ steps.bg.outputs.x }}]; touch go",
         "- wait: bg",
         "- { if: always(), run: 'echo after ${{ steps.bg.outputs.x }} ${{ job.status }}' }",
-        "- parallel: [{ run: 'touch one; while [ ! -e two ]; do sleep 0.02; done' }, { run: 'touch two; while [ ! -e one ]; do sleep 0.02; done' }]",
+        "- parallel: [{ run: 'touch one; while [ ! -e two ]; do sleep 0.02; done' }, { run: " +
+          "'touch two; while [ ! -e one ]; do sleep 0.02; done' }]",
       ].join("\n"),
     });
     ok(lines.includes("before []") && lines.includes("after 1 failure"), lines.join("\n"));

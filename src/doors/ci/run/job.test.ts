@@ -50,7 +50,8 @@ describe("conditions and results", posix, () => {
   test("CI-10: an error in if or env fails the step", async () => {
     const { ends } = await runRig({
       steps:
-        "- { name: a, if: \"fromJSON('x') == 1\", run: echo }\n- { name: b, if: always(), env: { A: \"${{ fromJSON('x') }}\" }, run: echo }",
+        "- { name: a, if: \"fromJSON('x') == 1\", run: echo }\n" +
+        "- { name: b, if: always(), env: { A: \"${{ fromJSON('x') }}\" }, run: echo }",
     });
     deepEqual(ends, ["a: failure/failure", "b: failure/failure"]);
   });
@@ -139,7 +140,9 @@ describe("variables and files", posix, () => {
     const { lines } = await runRig({
       secrets: { GITHUB_TOKEN: "t0ken-value" },
       steps:
-        "- run: 'echo $CI $GITHUB_ACTIONS $GITHUB_JOB $RUNNER_OS [$GITHUB_TOKEN] $GITHUB_ACTION; cat $GITHUB_EVENT_PATH; test $PWD = $GITHUB_WORKSPACE'\n- run: echo ${{ github.token }}",
+        "- run: 'echo $CI $GITHUB_ACTIONS $GITHUB_JOB $RUNNER_OS [$GITHUB_TOKEN] $GITHUB_ACTION; " +
+        "cat $GITHUB_EVENT_PATH; test $PWD = $GITHUB_WORKSPACE'\n" +
+        "- run: echo ${{ github.token }}",
     });
     equal(lines[0], "true true it Linux [] __run");
     ok(lines.includes('  "n": 1'));
@@ -152,7 +155,9 @@ describe("variables and files", posix, () => {
       job: "defaults: { run: { working-directory: b } }",
       files: { "a/x": "", "b/x": "" },
       steps:
-        "- run: basename $PWD; ps -o comm= -p $$ || true\n- { working-directory: a, shell: bash, run: basename $PWD }\n- { name: gone, working-directory: c, run: echo }",
+        "- run: basename $PWD; ps -o comm= -p $$ || true\n" +
+        "- { working-directory: a, shell: bash, run: basename $PWD }\n" +
+        "- { name: gone, working-directory: c, run: echo }",
     });
     equal(lines[0], "b");
     ok(lines.includes("a"));
@@ -193,7 +198,9 @@ describe("variables and files", posix, () => {
   test("CI-52: an output that looks like a secret is not handed on, empty ones neither", async () => {
     const { outputs, lines } = await runRig({
       secrets: { S: "very-secret" },
-      job: "outputs: { good: '${{ steps.a.outputs.good }}', bad: '${{ steps.a.outputs.bad }}', none: '${{ steps.a.outputs.none }}' }",
+      job:
+        "outputs: { good: '${{ steps.a.outputs.good }}', bad: '${{ steps.a.outputs.bad }}', " +
+        "none: '${{ steps.a.outputs.none }}' }",
       steps: "- { id: a, run: 'echo good=1 >> $GITHUB_OUTPUT; echo bad=very-secret >> $GITHUB_OUTPUT' }",
     });
     deepEqual([...outputs], [["good", "1"]]);
@@ -209,7 +216,8 @@ describe("commands", posix, () => {
         "  run: |",
         '    echo "::add-mask::hide-me"; echo "now hide-me"',
         '    echo "::error file=a.js,endLine=3,col=1::broken"; echo "::group::G"; echo "::endgroup::"',
-        '    echo "::set-output name=o::old way"; echo "::stop-commands::t0k3n-long"; echo "::error::not an error"; echo "::t0k3n-long::"',
+        '    echo "::set-output name=o::old way"; echo "::stop-commands::t0k3n-long"; echo ' +
+          '"::error::not an error"; echo "::t0k3n-long::"',
         '    for i in 1 2 3 4 5 6 7 8 9 10 11 12; do echo "::notice::$i"; done; echo "::debug::quiet"',
         "- run: echo ${{ steps.a.outputs.o }}",
         "- { name: refused, run: 'echo ::set-env name=A::b' }",
@@ -249,7 +257,9 @@ describe("commands", posix, () => {
     const { reports } = await runRig({
       files: { "m.json": JSON.stringify(matcher) },
       steps:
-        "- run: |\n    echo '::add-matcher::m.json'\n    printf 'src/a.js\\n  3:5  error  no semicolon\\n  4:1  \\033[33mwarning  long line\\nother\\n  9:9 error nothing\\n'",
+        "- run: |\n    echo '::add-matcher::m.json'\n" +
+        "    printf 'src/a.js\\n  3:5  error  no semicolon\\n  4:1  \\033[33mwarning  long " +
+        "line\\nother\\n  9:9 error nothing\\n'",
     });
     const annotations = reports.flatMap((report) => (report.kind === "annotation" ? [report.annotation] : []));
     deepEqual(
@@ -265,7 +275,8 @@ describe("commands", posix, () => {
     const { lines } = await runRig({
       files: { "a/1.lock": "one", "a/b/2.lock": "two", "c.txt": "x" },
       steps: [
-        "- run: echo ${{ hashFiles('**/*.lock') }} [${{ hashFiles('nothing*') }}] ${{ hashFiles('**/*.lock', '!a/b/**') }}",
+        "- run: echo ${{ hashFiles('**/*.lock') }} [${{ hashFiles('nothing*') }}] ${{ hashFiles('**/*.lock', " +
+          "'!a/b/**') }}",
         '- run: "printf one | sha256sum | cut -c1-64 | xxd -r -p | sha256sum | cut -c1-64"',
       ].join("\n"),
     });
@@ -281,7 +292,9 @@ describe("commands", posix, () => {
     const { reports } = await runRig({
       secrets: { S: "p4ss w0rd/+&\"'" },
       steps: [
-        '- { name: \'with ${{ secrets.S }}\', env: { S: \'${{ secrets.S }}\' }, run: \'echo "$S"; echo -n "user:$S" | base64; echo -n "$S" | base64 -w0; echo "::error::$S"; echo "::group::$S"\' }',
+        "- { name: 'with ${{ secrets.S }}', env: { S: '${{ secrets.S }}' }, run: 'echo " +
+          '"$S"; echo -n "user:$S" | base64; echo -n "$S" | base64 -w0; echo "::error::$S"; ' +
+          'echo "::group::$S"\' }',
         "- { run: \"printf 'p4ss '; printf 'w0rd/+&\\\"'; echo \\\"'\\\"\" }",
       ].join("\n"),
     });

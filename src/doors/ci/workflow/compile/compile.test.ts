@@ -53,7 +53,8 @@ describe("conditions", () => {
 
   test("CI-32: what a key may not use is said with its place", () => {
     deepEqual(wrong(job("if: secrets.x == ''")), [
-      "w.yml (Line: 5, Col: 9): Unrecognized named-value: 'secrets'. Located at position 1 within expression: secrets.x == ''",
+      "w.yml (Line: 5, Col: 9): Unrecognized named-value: 'secrets'. Located at position " +
+        "1 within expression: secrets.x == ''",
     ]);
     deepEqual(wrong(job("env:\n  A: ${{ env.B }}")), [
       "w.yml (Line: 6, Col: 10): Unrecognized named-value: 'env'. Located at position 1 within expression: env.B",
@@ -113,7 +114,8 @@ describe("files", () => {
 describe("ids and uses", () => {
   test("CI-35: ids are checked, and steps without one get one", () => {
     const steps = stepsOf(
-      "- run: a\n      - run: b\n      - uses: actions/checkout@v4\n      - uses: ./x\n      - id: mine\n        run: c",
+      "- run: a\n      - run: b\n      - uses: actions/checkout@v4\n" +
+        "      - uses: ./x\n      - id: mine\n        run: c",
     );
     deepEqual(
       steps.map((step) => step.id),
