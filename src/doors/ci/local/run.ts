@@ -2,7 +2,7 @@
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { CallJob, Job, NormalJob } from "#doors/ci/workflow/compile/model.ts";
-import { Dictionary, isTruthy, plainOf, textOf, type Value } from "#doors/ci/workflow/expression/value.ts";
+import { Dictionary, isTruthy, textOf, type Value } from "#doors/ci/workflow/expression/value.ts";
 import { JobGraph } from "#doors/ci/workflow/plan/graph.ts";
 import {
   cellContexts,
@@ -16,7 +16,7 @@ import { entryOf, type Node } from "#doors/ci/workflow/yaml/node.ts";
 import { runJob } from "#doors/ci/run/job.ts";
 import type { StopGrace } from "#doors/ci/run/process.ts";
 import type { JobOutcome, Report } from "#doors/ci/run/report.ts";
-import type { JobMachine, JobSpec } from "#doors/ci/run/spec.ts";
+import { type JobMachine, jobSpecOf } from "#doors/ci/run/spec.ts";
 import { Slots } from "./slots.ts";
 
 /** One running cell of a job. */
@@ -130,7 +130,7 @@ class Runner {
     try {
       const machine = await this.#run.machine({ folder, secrets: level.secrets });
       const contexts = cellContexts(jobContexts(job, frame, graph.facts), cell);
-      return await runJob(specOf(job, cell, frame, contexts), machine, {
+      return await runJob(jobSpecOf(job, cell, frame, contexts), machine, {
         report: (report) => this.#run.report({ kind: "job", job: ref, report }),
         signal,
         ...(this.#run.grace && { grace: this.#run.grace }),
@@ -179,24 +179,6 @@ type CellContext = {
   readonly level: Level;
   readonly signal: AbortSignal;
 };
-
-function specOf(job: NormalJob, cell: CellPlan, { workflow }: Frame, contexts: Dictionary): JobSpec {
-  return {
-    id: job.id,
-    name: cell.name,
-    steps: job.steps,
-    ...(workflow.env && { workflowEnv: workflow.env }),
-    ...(job.env && { jobEnv: job.env }),
-    ...(workflow.defaults && { workflowDefaults: workflow.defaults }),
-    ...(job.defaults && { jobDefaults: job.defaults }),
-    ...(job.outputs && { outputs: job.outputs }),
-    ...(job.container && { container: job.container }),
-    ...(job.services && { services: job.services }),
-    timeoutMinutes: cell.timeoutMinutes,
-    cancelTimeoutMinutes: cell.cancelTimeoutMinutes,
-    contexts: plainOf(contexts) as JobSpec["contexts"],
-  };
-}
 
 function calledInputs(job: CallJob, contexts: Dictionary): Dictionary {
   const given = job.with ? templateValue(job.with, { contexts }) : null;

@@ -255,7 +255,9 @@ class JobRun {
     const output = this.#output(ref);
     const env = new Map([...this.#state.env, ...named.env]);
     const stillHolds = (): boolean =>
-      this.#guarded(output, () => this.#actionHolds(named.condition, frame, env)) === true;
+      this.#guarded(output, () =>
+        conditionHolds(named.condition, places.actionRunsIf, this.#state.scope(frame, env)),
+      ) === true;
     if (!stillHolds()) return;
     this.#ports.report({ kind: "step-started", step: ref });
     output.flush();
@@ -272,10 +274,6 @@ class JobRun {
       conclusion: end,
       tookMs: performance.now() - startedMs,
     });
-  }
-
-  #actionHolds(condition: Condition, frame: Frame, env: ReadonlyMap<string, string>): boolean {
-    return conditionHolds(condition, places.actionRunsIf, this.#state.scope(frame, env));
   }
 
   #holds(condition: Condition, frame: Frame, env: ReadonlyMap<string, string>): boolean {

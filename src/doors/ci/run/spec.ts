@@ -1,6 +1,7 @@
 /** All that a runner has to know of a job. Plain data: it can be written down, sent, and read on another machine. */
-import type { Step } from "#doors/ci/workflow/compile/model.ts";
-import type { PlainValue } from "#doors/ci/workflow/expression/value.ts";
+import type { NormalJob, Step } from "#doors/ci/workflow/compile/model.ts";
+import { type Dictionary, type PlainValue, plainOf } from "#doors/ci/workflow/expression/value.ts";
+import type { CellPlan, Frame } from "#doors/ci/workflow/plan/job-plan.ts";
 import type { Node } from "#doors/ci/workflow/yaml/node.ts";
 
 export type JobSpec = {
@@ -35,3 +36,22 @@ export type JobMachine = {
   /** Node for JavaScript actions. */
   readonly node: string;
 };
+
+/** One cell of a planned job; the contexts are those of the cell. */
+export function jobSpecOf(job: NormalJob, cell: CellPlan, { workflow }: Frame, contexts: Dictionary): JobSpec {
+  return {
+    id: job.id,
+    name: cell.name,
+    steps: job.steps,
+    ...(workflow.env && { workflowEnv: workflow.env }),
+    ...(job.env && { jobEnv: job.env }),
+    ...(workflow.defaults && { workflowDefaults: workflow.defaults }),
+    ...(job.defaults && { jobDefaults: job.defaults }),
+    ...(job.outputs && { outputs: job.outputs }),
+    ...(job.container && { container: job.container }),
+    ...(job.services && { services: job.services }),
+    timeoutMinutes: cell.timeoutMinutes,
+    cancelTimeoutMinutes: cell.cancelTimeoutMinutes,
+    contexts: plainOf(contexts) as JobSpec["contexts"],
+  };
+}
