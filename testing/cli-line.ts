@@ -1,4 +1,4 @@
-/** One command line against a node's data folder, and all that it said. */
+/** Runs one command line against a node's data folder, and collects its whole output. */
 import { runLine } from "#cli/line.ts";
 
 export async function cliLine(data: string, ...args: readonly string[]) {

@@ -19,10 +19,11 @@ export const jobWhy = command({
       for (const each of why) world.out(JSON.stringify({ jobId, ...each }));
       return 0;
     }
-    const { showWhy } = await import("#app/job-view.ts");
+    const { explainJob, showWhy } = await import("#app/job-view.ts");
     if (why.length === 0) world.out(`${jobId} ${view.phase}${view.reason === "" ? "" : `: ${view.reason}`}`);
     for (const { taskId, stage, key, phase, because } of why)
       world.out(`${taskId}  ${view.stages[stage]?.name ?? stage}/${key}  ${phase}: ${showWhy(because)}`);
+    for (const line of explainJob(jobId, view)) world.out(line);
     return 0;
   },
 });

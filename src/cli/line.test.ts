@@ -42,7 +42,7 @@ describe("the commands", () => {
     const listed = await run("job", "list", "--json");
     equal((JSON.parse(listed.out[0] ?? "") as { jobId: string }).jobId, "j0-1");
     const why = await run("job", "why", "j0-1");
-    equal(why.out[0], "t0-1  run/1  READY: no worker is there");
+    equal(why.out[0], "t0-1  run/1  READY: there is no worker");
     const cancelled = await run("job", "cancel", "j0-1", "--json");
     deepEqual(JSON.parse(cancelled.out[0] ?? ""), { jobId: "j0-1", phase: "CANCELLING", cancelled: true });
     equal((await run("job", "cancel", "j0-1")).code, 1);

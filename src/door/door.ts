@@ -65,6 +65,8 @@ export type Wishes = {
   readonly key?: string | undefined;
   /** Joins a live job with the same one. */
   readonly merge?: string | undefined;
+  /** Spreads jobs that nothing ties to others over shards. Left out: the door makes one up. */
+  readonly unique?: string | undefined;
 };
 
 export type JobDocuments = {
@@ -84,12 +86,13 @@ export type ShownJobs = {
   readonly result?: ((payload: string) => string | undefined) | undefined;
 };
 
-/** A page of the console: an entry of its menu, and the file of src/console that draws it. */
+/** A page of the console: an entry of its menu, and the module that draws it. */
 export type ConsolePage = {
+  /** Below /console/, in plain letters; the page is shown for every address that begins with it. */
   readonly path: string;
   readonly title: string;
-  /** The policy action without which the entry is not shown. */
-  readonly action: Action;
+  /** Exports `Page`, a component that is given the rest of the address. A path below src/console, or a whole one. */
+  readonly module: string;
 };
 
 /** Metrics at /metrics; names begin with millrace_. */

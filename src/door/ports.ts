@@ -28,6 +28,8 @@ export type DoorPorts = {
   readonly peers: Peers;
   readonly stored: Stored;
   readonly spool: Spooling;
+  /** The node's data folder: a door keeps files of its own in a folder of its name below it. */
+  readonly dataFolder: string;
   /** Reads what tasks print while they run, from whichever node runs them. */
   readonly live: LiveSource;
   /** Left out where this node runs no work. */

@@ -62,7 +62,7 @@ export function viewWhy(because: WhyReason): string {
       return `its tenant runs ${because.running} of at most ${because.runningMax} tasks`;
     case "no-executor":
       return because.nearest === undefined
-        ? "no worker is there"
+        ? "there is no worker"
         : `no worker can run it; the nearest, ${because.nearest}, lacks ${because.missing.join(", ")}`;
     case "drained":
       return `the workers that could run it are drained: ${because.executors.join(", ")}`;

@@ -249,6 +249,7 @@ async function doorPorts(
       call: (address, method, body, signal) => tcp.call(address, method, body, signal),
     },
     stored: { blobs, store, index, upkeep, streams, counted: (door) => metrics.countedFor({ store, index }, door) },
+    dataFolder: folder.path,
     spool: { folder: await spoolFolder(folder), bytesMax: spoolBytesMax(config) },
     live: liveSource({ name, streams }, node, tcp),
     place,

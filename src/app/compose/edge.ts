@@ -102,7 +102,7 @@ async function serve({ edge, work }: Config, listen: readonly string[], parts: E
     ...(callers && { tasks: ({ ends }) => callers.isTask(ends) }),
     tls: edge.tls,
     h2: edge.limits,
-    places: placeLimitsOf(edge.connections, edge.identity),
+    slots: placeLimitsOf(edge.connections, edge.identity),
     notReady: parts.notReady,
     bodyBytesMax: bodyBytesMax(processMemory()),
     log: edgeLog,

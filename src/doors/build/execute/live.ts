@@ -1,6 +1,6 @@
 /**
- * What an action prints, read by ByteStream while it runs, from whichever node runs it, and from its result when it has
- * ended. Both agree: what was read live is how the result begins.
+ * What an action prints, read by ByteStream while it runs, from whichever node runs it, and from its result after it
+ * has ended. Both agree: what was read live is a prefix of the result.
  */
 import { digestText, parseDigest, type Digest } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
@@ -80,7 +80,7 @@ class LiveRead {
     yield* this.#rest(worker, found, at);
   }
 
-  /** Others' and unknown ones are not there (50). Of a build, the claim says which of its actions is meant. */
+  /** Foreign and unknown names are not found (REAPI-50). For a build, the claim tells which of its actions is meant. */
   async #find(): Promise<Printing> {
     const { instance, jobId, token } = this.#name;
     const { job } = await this.#ports.operations.find(operationName(instance, jobId), this.#call, alsoBuilds);
@@ -90,12 +90,12 @@ class LiveRead {
     return { tenant, task, tasks };
   }
 
-  /** When the claim is over, or nothing more can be heard of it. */
+  /** Resolves when the claim is over, or nothing more can be learnt of it. */
   async #end({ task }: Printing, signal: AbortSignal): Promise<void> {
     const { jobId, token } = this.#name;
     try {
       for await (const message of this.#ports.execution.client.watch(jobId, signal)) {
-        // Of a large build a snapshot has the first actions only.
+        // For a large build a snapshot has only the first actions.
         if (message.kind === "snapshot" && !claimOf((await this.#find()).task, token)) return;
         if (message.kind === "events" && message.events.some((event) => isEnd(event, task?.task, token))) return;
       }
@@ -116,7 +116,7 @@ class LiveRead {
     }
   }
 
-  /** From the result, if it is this claim's; otherwise nobody has more of it than was said. */
+  /** From the result, if it belongs to this claim; otherwise there is no more than what was sent. */
   async *#rest(worker: string | undefined, found: Printing, at: number): AsyncGenerator<Uint8Array> {
     const now = worker === undefined ? found : await this.#find();
     const answer = readOutcome(now.task?.result) ?? failedAnswer(found.task, now.tasks);
@@ -134,7 +134,7 @@ class LiveRead {
   }
 }
 
-/** The task whose claim it is, or whose result was made under it; and all there are. */
+/** The task with this claim, or whose result was made under it; and all tasks. */
 type Printing = {
   readonly tenant: string;
   readonly task: TaskView | undefined;
@@ -150,7 +150,7 @@ function isEnd(event: Event, task: number | undefined, token: number): boolean {
   return event.kind === "job-ended" || (event.kind === "invalidated" && event.task === task);
 }
 
-/** An action of a build that failed has no result: its failure says where the answer is, and not under which claim. */
+/** A failed action of a build has no result: its failure says where the answer is, but not under which claim. */
 function failedAnswer(before: TaskView | undefined, tasks: readonly TaskView[]) {
   const now = tasks.find(({ task }) => task === before?.task);
   if (now?.phase !== "FAILED" || now.attempts !== before?.attempts || !now.lastFailure) return undefined;
