@@ -233,14 +233,22 @@ async function readText(path: string): Promise<string> {
   }
 }
 
+/** A terminal tells every process of ours about one Ctrl-C, and the first passes it on to us as well. */
+const sameKeyMs = 500;
+
 /** Ctrl-C cancels, and the run goes on to its end; a second one ends it at once. */
 class Cancel {
   readonly #controller = new AbortController();
   readonly #onSignal: () => void;
+  #cancelledMonoMs = 0;
 
   constructor(world: World) {
     this.#onSignal = () => {
-      if (this.#controller.signal.aborted) process.exit(130);
+      if (this.#controller.signal.aborted) {
+        if (performance.now() - this.#cancelledMonoMs > sameKeyMs) process.exit(130);
+        return;
+      }
+      this.#cancelledMonoMs = performance.now();
       world.note("cancelling: steps get some time to end; press Ctrl-C again to stop at once");
       this.#controller.abort();
     };
