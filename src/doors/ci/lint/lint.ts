@@ -87,7 +87,7 @@ class Linter {
         this.#warn(
           "script-injection",
           at,
-          `${path} is chosen by whoever made the event, and becomes part of the script: put it into ${instead} and use the variable`,
+          `${path} is text that a stranger can choose, and it becomes part of the script: put it into ${instead} and use the variable`,
         );
       }
   }

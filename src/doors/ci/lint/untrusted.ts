@@ -1,4 +1,4 @@
-/** Parts of the github context that anybody can choose the text of (CI-33). */
+/** Parts of the github context whose text strangers can choose (CI-33). */
 
 const untrusted: readonly RegExp[] = [
   /^github\.head_ref$/,

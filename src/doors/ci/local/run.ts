@@ -1,4 +1,4 @@
-/** Runs a workflow on this machine: the job graph decides, the runner runs, reports go to whoever listens. */
+/** Runs a workflow on this machine: the job graph decides, the runner runs, reports go to the caller. */
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { CallJob, Job, NormalJob } from "#doors/ci/workflow/compile/model.ts";

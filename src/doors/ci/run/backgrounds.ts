@@ -1,4 +1,4 @@
-/** Steps that run beside the others; what they did counts when somebody waits for them (CI-67). */
+/** Steps that run beside the others; their results count when a later step waits for them (CI-67). */
 
 export const backgroundsMax = 10;
 

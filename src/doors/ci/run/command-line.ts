@@ -58,7 +58,7 @@ export function endsPause(line: string, token: string): boolean {
   return /^\s*::([^:]+)::/.exec(line)?.[1] === token;
 }
 
-/** A token that would end the pause at once, or that anybody could guess. */
+/** A token that would end the pause at once, or that is easy to guess. */
 export function isTokenRefused(token: string): boolean {
   return token === "" || commandNames.has(token.toLowerCase()) || token.toLowerCase() === "pause-logging";
 }

@@ -1,6 +1,6 @@
 /**
  * Runs one job: a specification in, reports out. It does not know whether it runs on a laptop or for a claim of a
- * fleet; whoever starts it gives it a machine, a place for reports, and a signal to cancel it.
+ * fleet; the caller gives it a machine, a place for reports, and a signal to cancel it.
  */
 import type { Condition, Step } from "#doors/ci/workflow/compile/model.ts";
 import { isLocalUses } from "#doors/ci/workflow/compile/ids.ts";

@@ -24,7 +24,7 @@ export type JobSpec = {
 /** What the machine gives a job, here or elsewhere. */
 export type JobMachine = {
   readonly workspace: string;
-  /** Empty at the start of the job; removed by whoever made it. */
+  /** Empty at the start of the job; the caller removes it after the job. */
   readonly tempFolder: string;
   readonly toolCache: string;
   /** What processes have before anything is added: PATH, HOME and the like. */

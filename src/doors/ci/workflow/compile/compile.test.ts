@@ -146,7 +146,7 @@ describe("what is checked before a run", () => {
     right(job("strategy: { matrix: '${{ fromJSON(vars.x) }}' }"));
   });
 
-  test("CI-53, CI-58: filters that only take away, and schedules that nobody can keep", () => {
+  test("CI-53, CI-58: filters that only exclude, and schedules that cannot be kept", () => {
     const on = (text: string): readonly string[] => wrong(`on:\n  ${text}\njobs: { a: { runs-on: x } }`);
     ok(on("push: { branches: ['!main'] }")[0]?.includes("must not start with '!'"));
     ok(on("schedule: [{ cron: '@daily' }]")[0]?.includes("Invalid cron expression"));

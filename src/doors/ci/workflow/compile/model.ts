@@ -60,7 +60,7 @@ export type CallJob = JobCommon & {
   readonly usesAt: Place;
   readonly with?: Node;
   readonly secrets?: "inherit" | Node;
-  /** Undefined while nobody has read the called file. */
+  /** Undefined when the compiler was not given the called file. */
   readonly called?: Called;
 };
 

@@ -39,7 +39,7 @@ type Running = {
 };
 
 export type GraphOptions = {
-  /** Cells that nobody asked for are left out. */
+  /** Cells for which this returns false do not run. */
   readonly isWanted?: (job: Job, cell: CellPlan) => boolean;
 };
 
