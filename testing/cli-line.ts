@@ -10,7 +10,6 @@ export async function cliLine(data: string, ...args: readonly string[]) {
     out: (line) => out.push(line),
     note: (line) => notes.push(line),
     progress: () => {},
-    connect: () => Promise.reject(new Error("commands that ask over HTTP do not need this")),
   });
   return { code, out, notes };
 }

@@ -74,7 +74,6 @@ async function line(env: NodeJS.ProcessEnv, ...args: readonly string[]) {
     out: (text) => out.push(text),
     note: (text) => notes.push(text),
     progress: () => {},
-    connect: () => Promise.reject(new Error("not asked")),
   });
   return { code, out: out.join("\n"), notes: notes.join("\n") };
 }

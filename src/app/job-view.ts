@@ -1,11 +1,19 @@
 /** How jobs are shown to people: what all jobs have in common, and what the door of each adds. */
 import { JobFollower, viewJob, viewWhy } from "#door/view.ts";
+import type { Door } from "#door/door.ts";
 import type { JobView } from "#kernel/read/query.ts";
 import { doorOfJob } from "./door-kinds.ts";
 import { doors } from "./doors.ts";
 
-export const followJob = (jobId: string, of = doors): JobFollower =>
-  new JobFollower(jobId, (door, payload) => doorOfJob(door, of)?.shows?.result?.(payload));
+/** `besideOutput`: the output of tasks is shown as well, so less has to be said about them. */
+export const followJob = (
+  jobId: string,
+  { besideOutput = false, of = doors }: { readonly besideOutput?: boolean; readonly of?: readonly Door[] } = {},
+): JobFollower =>
+  new JobFollower(
+    jobId,
+    besideOutput ? "beside-output" : (door, payload) => doorOfJob(door, of)?.shows?.result?.(payload),
+  );
 
 export const showWhy = viewWhy;
 

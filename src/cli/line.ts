@@ -75,6 +75,6 @@ export function processTerminal(): Terminal {
     clear();
     process.stderr.write(`${line}\n`);
   };
-  const connect: World["connect"] = async (values) => (await import("./find-node.ts")).findNode(values, process.env);
-  return { env: process.env, isTerminal, out, note, progress, connect };
+  const isOutTerminal = process.stdout.isTTY;
+  return { env: process.env, isTerminal, isOutTerminal, out, note, progress };
 }

@@ -21,6 +21,7 @@ import type { JobView } from "#kernel/read/query.ts";
 import type { Order } from "#shard/client/client.ts";
 import type { DoorKinds } from "#shard/door-kinds.ts";
 import type { Publisher } from "#shard/outbox/outbox.ts";
+import type { PrintedByDoor } from "#worker/follow/printed.ts";
 import type { Planners, Resume, Runners } from "#worker/runner.ts";
 import type { FoundRun } from "#worker/sandbox/sandbox.ts";
 import type { Command } from "./command.ts";
@@ -65,7 +66,7 @@ export type Wishes = {
   readonly key?: string | undefined;
   /** Joins a live job with the same one. */
   readonly merge?: string | undefined;
-  /** Spreads jobs that nothing ties to others over shards. Left out: the door makes one up. */
+  /** Spreads jobs over shards where nothing ties them to others: a repeated request has the same. Left out: chosen. */
   readonly unique?: string | undefined;
 };
 
@@ -114,6 +115,8 @@ export type OpenDoor = {
   readonly found?: readonly FoundRun[];
   /** By the name that the door's jobs carry. */
   readonly publishers?: Readonly<Record<string, Publisher>>;
+  /** Where what its tasks printed is when they have ended, by the name that the door's jobs carry. */
+  readonly printed?: Readonly<Record<string, PrintedByDoor>>;
   /** What this node answers to other nodes, by method: `DoorPorts.peers.call` asks for it. */
   readonly calls?: PeerCalls;
   /** Adds gRPC services; returns the policy action of each method, by path. */

@@ -63,7 +63,7 @@ async function line(...args: readonly string[]) {
 
 /** What is said of a job that ended while its watcher was cut off. */
 function tellAnew(jobId: string, view: JobView): readonly string[] {
-  const follower = followJob(jobId, five);
+  const follower = followJob(jobId, { of: five });
   const stamp = { epoch: 1, seq: 1 };
   follower.lines({ kind: "snapshot", stamp, view: { ...view, phase: "RUNNING", tasks: [] } });
   return follower.lines({ kind: "snapshot", stamp, view });
@@ -74,7 +74,7 @@ describe("a fifth door", { timeout: 60_000 }, () => {
     const { code, out, notes } = await line("tea", "brew", "oolong", "--data", data.path);
     deepEqual([code, notes], [0, []]);
     const [jobId = ""] = out;
-    const follower = followJob(jobId, five);
+    const follower = followJob(jobId, { of: five });
     for await (const message of node.client.watch(jobId, AbortSignal.timeout(30_000))) follower.lines(message);
     equal(follower.phase, "SUCCEEDED");
     const { view } = await node.client.job(jobId);

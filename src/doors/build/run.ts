@@ -10,6 +10,7 @@ import type { Command } from "#wire/generated/build/bazel/remote/execution/v2/re
 import type { AttemptWatch, WatchedAttempt } from "#worker/attempt-watch.ts";
 import { leasesOf } from "#worker/holding.ts";
 import { LiveOutput } from "#worker/live-output.ts";
+import { cappedFileHead } from "#worker/printed-head.ts";
 import { wantedOutputs } from "#worker/outputs/collect.ts";
 import type { EndReason } from "#worker/process/protocol.ts";
 import type { RunContext, Runner, RunOutcome, Runners } from "#worker/runner.ts";
@@ -239,7 +240,12 @@ class ActionRun {
     const { task, clock, afterwards } = this.#context;
     if (!streams) return undefined;
     const { tenant, taskId, token } = task;
-    const live = new LiveOutput({ streams, clock }, { tenant, task: taskId, token }, folder, printedBytesMax);
+    const { path: markIn, stdout, stderr } = folder;
+    const sources = {
+      stdout: cappedFileHead(stdout, printedBytesMax),
+      stderr: cappedFileHead(stderr, printedBytesMax),
+    };
+    const live = new LiveOutput({ streams, clock }, { tenant, task: taskId, token }, sources, { markIn });
     afterwards?.(() => void live.remove().catch(() => {}));
     return live;
   }
