@@ -50,7 +50,6 @@ class Repository implements Disposable {
       note: (line) => notes.push(line),
       progress: () => undefined,
       isTerminal: false,
-      connect: () => Promise.reject(new Error("no node is needed")),
       http: () => Promise.reject(new Error("no node is needed")),
     });
     return { code, out, notes };

@@ -109,7 +109,7 @@ async function runFrame(frame: Frame, { flags, world, repository, cancel }: Cont
   const view = new RunView({
     out: world.out,
     progress: world.progress,
-    isColoured: world.isTerminal && world.env["NO_COLOR"] === undefined,
+    isColoured: (world.isOutTerminal ?? world.isTerminal) && world.env["NO_COLOR"] === undefined,
     isQuiet: flags.quiet === true,
   });
   const wanted = matrixFilter(flags.matrix ?? []);
