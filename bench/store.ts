@@ -205,7 +205,7 @@ const readsMin = 1_000;
 
 type Filled = { readonly count: number; readonly sizeBytes: number; readonly usedBytes: number };
 
-/** Four tenths have to go, and all segments are tidied up, while somebody reads; before, somebody reads alone. */
+/** Four tenths are evicted, and all segments are compacted, during reads; the reads before run alone. */
 async function readsBesideJanitor(folder: string, { count, sizeBytes, usedBytes }: Filled) {
   const { store: opened } = await timedOpen(folder, { promisedMs: 0 });
   const { blobs } = opened.forTenant("bench");

@@ -1,4 +1,4 @@
-/** A server of the Remote Execution API that says it has everything, and gives out other bytes than were asked for. */
+/** A server of the Remote Execution API that claims to have everything, and sends wrong bytes. */
 import { startBuildEdge } from "#app/testing/build-edge.ts";
 import { systemClock as clock } from "#app/node/system-clock.ts";
 import { createMemoryStore } from "#blobs/memory/memory-store.ts";
@@ -38,7 +38,7 @@ export class LyingServer implements AsyncDisposable {
   }
 }
 
-/** Without what could answer at once: everything has to be asked for here. */
+/** Without the synchronous methods: every call is asynchronous here. */
 function lying(blobs: BlobStore, lie: () => Lie): BlobStore {
   return {
     missing: async (digests) => (lie() === "has everything" ? [] : await blobs.missing(digests)),
