@@ -18,7 +18,7 @@ export type WorkSource = {
 /** The nodes that can be asked now, by name. */
 export type WorkSources = () => ReadonlyMap<string, WorkSource>;
 
-export type RumourPorts = {
+export type HintPorts = {
   readonly sources: WorkSources;
   readonly clock: Clock;
   readonly random: Random;
@@ -37,7 +37,7 @@ export type RumourPorts = {
 const suddenMs = 50;
 
 export class WorkHints {
-  readonly #ports: RumourPorts;
+  readonly #ports: HintPorts;
   readonly #leave: AbortSignal;
   readonly #asked = new Map<string, Promise<void>>();
   #room = new AbortController();
@@ -45,7 +45,7 @@ export class WorkHints {
   /** Claims obtained since the start: a hint that led to none is not followed up at once. */
   #claims = 0;
 
-  constructor(ports: RumourPorts, leave: AbortSignal) {
+  constructor(ports: HintPorts, leave: AbortSignal) {
     this.#ports = ports;
     this.#leave = leave;
     leave.addEventListener("abort", () => this.roomChanged(), { once: true });

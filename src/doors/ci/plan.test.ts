@@ -56,6 +56,7 @@ async function play(
     executor: "worker",
     offers: [taskLabel, planLabel, "runner=x"],
     shards: 1,
+    sources: () => new Map(),
     runners: pretended(ends, ran),
     planners: { [kinds.stage]: planStage, [kinds.conclusion]: planConclusion },
     options: { slots: 1 },
