@@ -1,0 +1,42 @@
+/** From a plan and what is known of stages that have ended to the stages that run next. */
+import { Cutter, type CutInput } from "./cutter.ts";
+import { Unsplittable } from "./unsplittable.ts";
+import type { Facts, Stage, StageFacts } from "./stage.ts";
+
+export type NextStages = {
+  /** All that can run now, at the same time. */
+  readonly stages: readonly Stage[];
+  /** Whether the query's result is what the only one of them writes. */
+  readonly isLast: boolean;
+};
+
+export function cutPlan(input: CutInput, facts: Facts): NextStages {
+  const cutter = new Cutter(input, facts);
+  const root = cutter.cut(input.plan);
+  if (!root) return { stages: [...cutter.wanted.values()], isLast: false };
+  return { stages: [cutter.stage("result", root, { kind: "result" })], isLast: true };
+}
+
+const wavesMax = 60;
+
+/** All waves of stages, where every stage is as large as the sources make expect. Throws Unsplittable. */
+export function foreseeStages(input: CutInput): readonly NextStages[] {
+  const facts = new Map<string, StageFacts>();
+  const waves: NextStages[] = [];
+  while (waves.length < wavesMax) {
+    const next = cutPlan(input, facts);
+    waves.push(next);
+    if (next.isLast) return waves;
+    for (const stage of next.stages) facts.set(stage.id, foreseen(input));
+  }
+  throw new Unsplittable(`more than ${wavesMax} stages behind each other`);
+}
+
+/** Large, so that all exchanges of a plan are seen. */
+const foreseen = ({ settings }: CutInput): StageFacts => ({
+  rows: 0,
+  bytes: settings.broadcastBytes * 2 + 1,
+  partitionBytes: [],
+  packs: 2,
+  cuts: [],
+});
