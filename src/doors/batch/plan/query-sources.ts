@@ -51,12 +51,16 @@ export function findSources(tree: string): FoundSources {
     const named = namedIn(node);
     if (!named) return undefined;
     const { alias, ...source } = named;
-    const columns = node["column_name_alias"];
     return {
       type: "BASE_TABLE",
       alias,
+      sample: node["sample"] ?? null,
+      query_location: node["query_location"] ?? 0,
+      schema_name: "",
       table_name: sourceTable(indexOf(source)),
-      ...(columns === undefined ? {} : { column_name_alias: columns }),
+      column_name_alias: node["column_name_alias"] ?? [],
+      catalog_name: "",
+      at_clause: null,
     };
   });
   return { sources, rewritten: writeExact(seen) };

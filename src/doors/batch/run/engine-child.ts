@@ -13,13 +13,13 @@ import type { EngineAnswer, EngineFailure, EngineRequest, EngineRow, ToEngine } 
 
 const { DuckDBInstance } = await import("@duckdb/node-api");
 
-let running: { readonly connection: DuckDBConnection; interrupted: boolean } | undefined;
+let running: DuckDBConnection | undefined;
 let isInterrupted = false;
 
 process.on("message", (message: ToEngine) => {
   if (message.do === "interrupt") {
     isInterrupted = true;
-    running?.connection.interrupt();
+    running?.interrupt();
     return;
   }
   isInterrupted = false;
@@ -52,7 +52,7 @@ async function run(request: EngineRequest): Promise<EngineAnswer> {
   const connection = await open(request);
   const rows: EngineRow[][] = [];
   try {
-    running = { connection, interrupted: false };
+    running = connection;
     for (const { sql, rowsMax } of statements) {
       if (isInterrupted) throw new Error("INTERRUPT");
       rows.push(rowsMax === undefined ? (await connection.run(sql), []) : await read(connection, sql, rowsMax));

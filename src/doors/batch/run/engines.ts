@@ -56,19 +56,24 @@ export class Engines implements AsyncDisposable {
 
   async run(work: EngineWork, signal: AbortSignal): Promise<EngineResult> {
     await this.#turn(signal);
+    const engine = this.#take();
     try {
-      const engine = this.#idle.pop() ?? this.#start();
-      const result = await engine.run(work, signal);
-      if (engine.isUsable && !this.#isClosed) this.#idle.push(engine);
-      else engine.kill();
-      return result;
-    } catch (error) {
-      this.#keepUsable();
-      throw error;
+      return await engine.run(work, signal);
     } finally {
+      // One whose query failed is as good as before.
+      if (engine.isFree && engine.isUsable && !this.#isClosed) this.#idle.push(engine);
+      else engine.kill();
       this.#busy -= 1;
       this.#waiting.shift()?.resolve();
     }
+  }
+
+  #take(): Engine {
+    for (let engine = this.#idle.pop(); engine; engine = this.#idle.pop()) {
+      if (engine.isUsable) return engine;
+      engine.kill();
+    }
+    return this.#start();
   }
 
   async #turn(signal: AbortSignal): Promise<void> {
@@ -95,12 +100,6 @@ export class Engines implements AsyncDisposable {
     const engine: Engine = new Engine(this.#options, () => this.#all.delete(engine));
     this.#all.add(engine);
     return engine;
-  }
-
-  /** One whose query failed is as good as before. */
-  #keepUsable(): void {
-    for (const engine of this.#all)
-      if (engine.isFree && engine.isUsable && !this.#idle.includes(engine)) this.#idle.push(engine);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
