@@ -68,9 +68,10 @@ function partitionSlices({ inputs }: Branch, { reduceBytes }: CutSettings, facts
 }
 
 /** Keys that are equal are never in two ranges. */
-function rangeSlices(stage: string, { reduceBytes }: CutSettings, facts: Facts): readonly Slice[] {
+function rangeSlices(stage: string, { reduceBytes, partitions }: CutSettings, facts: Facts): readonly Slice[] {
   const { bytes = 0, cuts = [] } = facts.get(stage) ?? {};
-  const wanted = Math.max(1, Math.min(cuts.length + 1, Math.ceil(bytes / reduceBytes)));
+  const rangesMax = partitions > 0 ? partitions : 4_096;
+  const wanted = Math.max(1, Math.min(cuts.length + 1, rangesMax, Math.ceil(bytes / reduceBytes)));
   const places = Array.from({ length: wanted - 1 }, (_, i) => cuts[Math.floor(((i + 1) * cuts.length) / wanted)] ?? "");
   const borders = [...new Set(places)].toSorted();
   return [...borders, undefined].map((to, i) => {
