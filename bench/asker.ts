@@ -1,10 +1,10 @@
 /** Asks a shard for things, whatever carries the question, and does not take "not now" for an answer. */
-import { systemClock } from "#app/system-clock.ts";
+import { systemClock } from "#app/node/system-clock.ts";
 import type { Digest } from "#base/digest.ts";
-import type { Command, CommandOf } from "#kernel/command.ts";
-import type { Rejection } from "#kernel/rejection.ts";
-import type { Replies } from "#kernel/reply.ts";
-import type { ShardRequest, ShardResponse } from "#shard/protocol.ts";
+import type { Command, CommandOf } from "#kernel/model/command.ts";
+import type { Rejection } from "#kernel/model/rejection.ts";
+import type { Replies } from "#kernel/model/reply.ts";
+import type { ShardRequest, ShardResponse } from "#shard/transport/protocol.ts";
 
 export type AskerOptions = {
   readonly request: (request: ShardRequest) => Promise<ShardResponse>;

@@ -1,5 +1,5 @@
 /** One hostile peer in a process of its own: `attacker.ts PORT NAME MS` attacks, comes back if sent away, and tells. */
-import { attackOnce, attacks } from "#h2/attacks.ts";
+import { attackOnce, attacks } from "#h2/testing/attacks.ts";
 
 const [port, name, ms] = process.argv.slice(2);
 const next = attacks[name ?? ""];

@@ -3,7 +3,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { freePort } from "#test/free-port.ts";
+import { freePort } from "#testing/free-port.ts";
 import type { CacheAsked, CacheDid } from "./cache-load.ts";
 import { isOpen, Serving } from "./edge-contestants.ts";
 import { LoadProcess } from "./load-process.ts";

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { ContentAddressableStorage } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { ByteStream } from "#wire/generated/google/bytestream/bytestream.ts";
-import { freePort } from "#test/free-port.ts";
+import { freePort } from "#testing/free-port.ts";
 import type { Asked, Did } from "./edge-load.ts";
 import type { ServerKind } from "./edge-server.ts";
 import type { StreamsAsked, StreamsDid } from "./edge-streams-load.ts";

@@ -3,12 +3,12 @@
  * Does what it is told over the process's channel, one thing at a time.
  */
 import { createHash } from "node:crypto";
-import { MessageReader } from "#grpc/message-reader.ts";
+import { MessageReader } from "#grpc/body/message-reader.ts";
 import { frame } from "#grpc/outgoing.ts";
 import { connectH2 } from "#h2/client.ts";
-import { PulledStream } from "#h2/pulled-stream.ts";
+import { PulledStream } from "#h2/connection/pulled-stream.ts";
 import type { H2Socket } from "#h2/socket.ts";
-import { systemClock as realClock } from "#app/system-clock.ts";
+import { systemClock as realClock } from "#app/node/system-clock.ts";
 import { ByteStream, ReadRequest, WriteRequest, WriteResponse } from "#wire/generated/google/bytestream/bytestream.ts";
 import {
   ContentAddressableStorage,

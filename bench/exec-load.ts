@@ -3,10 +3,10 @@
  * executed, so many at once, and notes when what was told of each.
  */
 import { createHash } from "node:crypto";
-import { noCommand } from "#doors/build/testing.ts";
+import { noCommand } from "#doors/build/testing/build.ts";
 import { GrpcClient } from "#grpc/client.ts";
 import { connectH2 } from "#h2/client.ts";
-import { systemClock as clock } from "#app/system-clock.ts";
+import { systemClock as clock } from "#app/node/system-clock.ts";
 import {
   Action,
   Command,

@@ -15,11 +15,11 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Journal } from "#journal/journal.ts";
-import { postgresJournal } from "#journal/postgres.ts";
-import { sqliteJournal } from "#journal/sqlite.ts";
-import { clearAway } from "#test/clear-away.ts";
-import { freePort } from "#test/free-port.ts";
-import type { PostgresServer } from "#test/postgres.ts";
+import { postgresJournal } from "#journal/postgres/postgres.ts";
+import { sqliteJournal } from "#journal/sqlite/sqlite.ts";
+import { clearAway } from "#testing/clear-away.ts";
+import { freePort } from "#testing/free-port.ts";
+import type { PostgresServer } from "#testing/postgres.ts";
 import { isOpen } from "./edge-contestants.ts";
 import type { ExecAsked, ExecDid } from "./exec-load.ts";
 import { LoadProcess } from "./load-process.ts";

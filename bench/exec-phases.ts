@@ -5,7 +5,7 @@
  */
 import { parseJob } from "#base/ids.ts";
 import type { Journal } from "#journal/journal.ts";
-import { parseOperationName } from "#doors/build/operation-names.ts";
+import { parseOperationName } from "#doors/build/execute/operation-names.ts";
 import type { Sample } from "./exec-load.ts";
 
 export const phases = [

@@ -1,6 +1,6 @@
 /** What it costs to execute an action that does nothing, from the client's call to its answer. */
 import { availableParallelism } from "node:os";
-import { startPostgres, type PostgresServer } from "#test/postgres.ts";
+import { startPostgres, type PostgresServer } from "#testing/postgres.ts";
 import { bareBwrap, besideBwrap } from "./bare-bwrap.ts";
 import type { Sample } from "./exec-load.ts";
 import { ExecLoad, ExecNodes, type SandboxKind } from "./exec-nodes.ts";

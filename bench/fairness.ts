@@ -1,5 +1,5 @@
 /** How long does one task of a small tenant wait while a big one has a hundred thousand in line? */
-import { systemClock } from "#app/system-clock.ts";
+import { systemClock } from "#app/node/system-clock.ts";
 import { percentile } from "./measure.ts";
 import type { Report } from "./report.ts";
 import { Rig } from "./rig.ts";

@@ -1,9 +1,9 @@
 /** The kernel alone, with so many one-task jobs waiting. */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import type { Command } from "#kernel/command.ts";
-import type { Replies } from "#kernel/reply.ts";
-import { createState, type State } from "#kernel/state.ts";
+import type { Command } from "#kernel/model/command.ts";
+import type { Replies } from "#kernel/model/reply.ts";
+import { createState, type State } from "#kernel/model/state.ts";
 import { benchLimits } from "./limits.ts";
 import { step } from "#kernel/step.ts";
 import { median } from "./measure.ts";

@@ -1,5 +1,5 @@
 /** A million tasks on SQLite: commands while they are written down in a snapshot, and how soon they are back. */
-import { systemClock } from "#app/system-clock.ts";
+import { systemClock } from "#app/node/system-clock.ts";
 import { must } from "#base/assert.ts";
 import { loops, percentile } from "./measure.ts";
 import type { Report } from "./report.ts";

@@ -9,9 +9,9 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { Random } from "#base/random.ts";
-import { clientPreface, flag, frameHeaderBytes, frameType, writeFrameHeader } from "#h2/frame.ts";
-import { huffmanEncode, huffmanLength } from "#h2/huffman.ts";
-import { settings, settingsAck, windowUpdate } from "#h2/rig.ts";
+import { clientPreface, flag, frameHeaderBytes, frameType, writeFrameHeader } from "#h2/frames/frame.ts";
+import { huffmanEncode, huffmanLength } from "#h2/hpack/huffman.ts";
+import { settings, settingsAck, windowUpdate } from "#h2/testing/rig.ts";
 
 export type Profile = "constant" | "changing";
 export type Load = {

@@ -1,9 +1,9 @@
 /** The server of bench/h2.ts, in a process of its own so that its CPU can be told from its clients'. */
 import { createHash } from "node:crypto";
-import { ConstantHeaders } from "#h2/hpack-encoder.ts";
+import { ConstantHeaders } from "#h2/hpack/hpack-encoder.ts";
 import { listenH2 } from "#h2/server.ts";
-import type { Stream, StreamHandler } from "#h2/stream.ts";
-import { systemClock as realClock } from "#app/system-clock.ts";
+import type { Stream, StreamHandler } from "#h2/connection/stream.ts";
+import { systemClock as realClock } from "#app/node/system-clock.ts";
 
 const headers = new ConstantHeaders([
   [":status", "200"],

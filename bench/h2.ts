@@ -9,8 +9,8 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { connectH2 } from "#h2/client.ts";
-import { PulledStream } from "#h2/pulled-stream.ts";
-import { systemClock as realClock } from "#app/system-clock.ts";
+import { PulledStream } from "#h2/connection/pulled-stream.ts";
+import { systemClock as realClock } from "#app/node/system-clock.ts";
 import { prepareLoad, type Profile } from "./h2-load.ts";
 
 type Usage = { readonly cpu: NodeJS.CpuUsage; readonly rss: number };

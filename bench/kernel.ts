@@ -1,5 +1,5 @@
 /** The queue at the heart of it: how fast, how cheap, and against whom. */
-import { startPostgres } from "#test/postgres.ts";
+import { startPostgres } from "#testing/postgres.ts";
 import { cellOf, measureCells } from "./cells.ts";
 import { holdClaims } from "./claims.ts";
 import { serverCpu } from "./measure.ts";

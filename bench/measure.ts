@@ -1,7 +1,7 @@
 /** Time, CPU and percentiles of one stretch of work. */
 import { readdirSync, readFileSync } from "node:fs";
 import pg from "pg";
-import type { PostgresServer } from "#test/postgres.ts";
+import type { PostgresServer } from "#testing/postgres.ts";
 
 /** CPU used by a whole PostgreSQL server so far, in microseconds; undefined where it cannot be told. */
 export type ServerCpu = () => number | undefined;

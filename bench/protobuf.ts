@@ -1,11 +1,11 @@
 /** What it costs to make messages of bytes and bytes of messages: our generated code beside the libraries'. */
 import { createHash } from "node:crypto";
-import type { Command, CommandOf } from "#kernel/command.ts";
-import type { Grant } from "#kernel/model.ts";
-import type { ShardRequest, ShardResponse } from "#shard/protocol.ts";
-import { callOf } from "#shard/work-calls.ts";
-import { requestMessage } from "#shard/work-plain-requests.ts";
-import { plainAnswer, responseMessage } from "#shard/work-plain-responses.ts";
+import type { Command, CommandOf } from "#kernel/model/command.ts";
+import type { Grant } from "#kernel/model/model.ts";
+import type { ShardRequest, ShardResponse } from "#shard/transport/protocol.ts";
+import { callOf } from "#shard/work/calls.ts";
+import { requestMessage } from "#shard/work/plain/requests.ts";
+import { plainAnswer, responseMessage } from "#shard/work/plain/responses.ts";
 import {
   Directory,
   FindMissingBlobsRequest,

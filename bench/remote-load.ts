@@ -2,9 +2,9 @@
  * Submitters and executors of `bench kernel -- --remote`, in a process of their own: they reach the node through the
  * work protocol, as workers do. Does what it is told over the process's channel.
  */
-import { systemClock } from "#app/system-clock.ts";
+import { systemClock } from "#app/node/system-clock.ts";
 import type { Digest } from "#base/digest.ts";
-import { createGrpcTransport } from "#shard/grpc-transport.ts";
+import { createGrpcTransport } from "#shard/transport/grpc-transport.ts";
 import { Asker } from "./asker.ts";
 import { answering } from "./load-process.ts";
 import { commitTasks, jobOf, nextNo, reserveTasks, submitJob } from "./work.ts";

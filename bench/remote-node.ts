@@ -1,8 +1,8 @@
 /** The node of `bench kernel -- --remote`: a kernel on PostgreSQL behind a node's own port, in a process of its own. */
-import { systemClock } from "#app/system-clock.ts";
-import { composeEdge } from "#app/compose-edge.ts";
-import { Config } from "#app/config.ts";
-import { newToken } from "#edge/bearer.ts";
+import { systemClock } from "#app/node/system-clock.ts";
+import { composeEdge } from "#app/compose/edge.ts";
+import { Config } from "#app/config/config.ts";
+import { newToken } from "#edge/identity/bearer.ts";
 import { Rig } from "./rig.ts";
 
 const [url = "", history = ""] = process.argv.slice(2);

@@ -5,8 +5,8 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
-import { systemClock } from "#app/system-clock.ts";
-import type { PostgresServer } from "#test/postgres.ts";
+import { systemClock } from "#app/node/system-clock.ts";
+import type { PostgresServer } from "#testing/postgres.ts";
 import { LoadProcess } from "./load-process.ts";
 import { median, processCpuUs, serverCpu, type ServerCpu } from "./measure.ts";
 import { figureKey, isJudged, isOf, libraries, type Library } from "./peers/libraries.ts";

@@ -2,7 +2,7 @@
  * One contestant of the comparison of queues, in a process of its own: in one process the garbage of the others would
  * make V8 throw away the code of whoever waits for its turn, and each would begin every round anew.
  */
-import { systemClock } from "#app/system-clock.ts";
+import { systemClock } from "#app/node/system-clock.ts";
 import { serverCpu, stretch, type ServerCpu, type Stretch } from "./measure.ts";
 import { answering } from "./load-process.ts";
 import { library } from "./peers/libraries.ts";

@@ -2,7 +2,7 @@
  * Claim + complete against other queues on the same PostgreSQL: each in a process of its own, in turns, so that a noisy
  * neighbour hits all alike.
  */
-import type { PostgresServer } from "#test/postgres.ts";
+import type { PostgresServer } from "#testing/postgres.ts";
 import { LoadProcess } from "./load-process.ts";
 import { median } from "./measure.ts";
 import { figureKey, isJudged, isOf, libraryNames, type Library } from "./peers/libraries.ts";

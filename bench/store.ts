@@ -7,7 +7,7 @@ import { join } from "node:path";
 import type { Digest } from "#base/digest.ts";
 import { openDiskStore, type DiskStore } from "#blobs/disk/open.ts";
 import type { BlobStore } from "#blobs/store.ts";
-import { systemClock } from "#app/system-clock.ts";
+import { systemClock } from "#app/node/system-clock.ts";
 import { percentile } from "./measure.ts";
 import type { Report } from "./report.ts";
 import { lanes, smallBlob } from "./store-blobs.ts";

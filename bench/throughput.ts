@@ -1,5 +1,5 @@
 /** The three rates of a queue: taking in, handing out and getting back, and all of it at once. */
-import type { Grant, Step } from "#kernel/model.ts";
+import type { Grant, Step } from "#kernel/model/model.ts";
 import { Arrivals } from "./arrivals.ts";
 import { loops, percentile, stretch, type ServerCpu, type Stretch } from "./measure.ts";
 import type { Rig } from "./rig.ts";

@@ -1,7 +1,7 @@
 /** Jobs and executors as a door and a fleet would have them, doing no work of their own. */
 import type { Digest } from "#base/digest.ts";
-import type { CommandOf, Submit } from "#kernel/command.ts";
-import type { Grant, StageSpec, TaskPlan, TaskTemplate } from "#kernel/model.ts";
+import type { CommandOf, Submit } from "#kernel/model/command.ts";
+import type { Grant, StageSpec, TaskPlan, TaskTemplate } from "#kernel/model/model.ts";
 import type { Asker } from "./asker.ts";
 
 const hour = 3_600_000;

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { registerHooks, stripTypeScriptTypes } from "node:module";
 import { fileURLToPath } from "node:url";
 
-const ours = new URL("../src/", import.meta.url).href;
+const ours = new URL("../src", import.meta.url).href;
 
 // The first call warns that the function is experimental. We pin the Node it is called on, so that is
 // nothing to tell every user at every start.

@@ -6,9 +6,9 @@ import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { test } from "node:test";
 import { fail } from "node:assert/strict";
-import { clearAway } from "#test/clear-away.ts";
-import { freePort } from "#test/free-port.ts";
-import { findPython } from "#test/python.ts";
+import { clearAway } from "#testing/clear-away.ts";
+import { freePort } from "#testing/free-port.ts";
+import { findPython } from "#testing/python.ts";
 
 const root = dirname(import.meta.dirname);
 const noShell = process.platform === "win32" ? "needs a POSIX shell" : false;

@@ -8,7 +8,10 @@ const noClimbing: Pattern = {
   regex: "^\\.\\./",
   message: 'Inside a room write "./x.ts", across rooms "#room/x.ts": an import says its direction aloud.',
 };
-const noTestSupport: Pattern = { regex: "^#(test|e2e)/", message: "Only tests may use what is in test/ and e2e/." };
+const noTestSupport: Pattern = {
+  regex: "^#(testing|e2e)/|/testing/",
+  message: "Only tests may use what is in testing/ and e2e/.",
+};
 
 /** The value of .oxlintrc.json. */
 export function lintConfig(): object {
@@ -62,7 +65,7 @@ const typedRules = {
 
 // A suite that every implementation of a port must pass is one function full of tests, as are tests of the whole.
 const conformanceSuites = {
-  files: ["src/**/exercise*.ts", "src/**/*-exercise.ts", "{bin,e2e,test,tools}/**/*.test.ts"],
+  files: ["src/**/exercise*.ts", "src/**/*-exercise.ts", "{bin,e2e,testing,tools}/**/*.test.ts"],
   rules: { "eslint/max-lines": "off", "eslint/max-lines-per-function": "off" },
 };
 
@@ -88,8 +91,8 @@ function overridesFor(room: string): readonly object[] {
       },
     },
     {
-      // Tests keep the directions; they may use node: (its test runner, at least) and test/.
-      files: [`${whole}/*.test.ts`],
+      // Tests keep the directions; they may use node: (its test runner, at least) and testing/.
+      files: [`${whole}/*.test.ts`, `${whole}/testing/**`],
       rules: {
         ...restrictImports(directions),
         "eslint/max-lines": "off",

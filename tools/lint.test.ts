@@ -25,8 +25,8 @@ const planted: Readonly<Record<string, readonly [source: string, ...rules: strin
   "src/app/to-door.ts": [imports("#doors/shell/x.ts")],
   "src/sim/to-app.ts": [imports("#app/x.ts")],
   "src/shard/climbs.ts": [imports("../kernel/x.ts"), "no-restricted-imports"],
-  "src/shard/uses-test-support.ts": [imports("#test/x.ts"), "no-restricted-imports"],
-  "src/shard/host.test.ts": [imports("#test/x.ts")],
+  "src/shard/uses-test-support.ts": [imports("#testing/x.ts"), "no-restricted-imports"],
+  "src/shard/host/host.test.ts": [imports("#testing/x.ts")],
   "src/kernel/node.ts": ['export { readFileSync } from "node:fs";\n', "no-restricted-imports"],
   "src/kernel/date.ts": ["export const now = (): number => Date.now();\n", "no-restricted-globals"],
   "src/kernel/timer.ts": ["setTimeout(() => {}, 1);\n", "no-restricted-globals"],
@@ -65,7 +65,7 @@ test("every planted violation is reported, and nothing else", { skip }, () => {
   symlinkSync(join(repoRoot, "node_modules"), join(folder, "node_modules"), "junction");
   const targets = ["base", "kernel", "journal", "worker", "app", "sim", "doors/build", "doors/shell"];
   for (const room of targets) write(`src/${room}/x.ts`, "export const x = 1;\n");
-  write("test/x.ts", "export const x = 1;\n");
+  write("testing/x.ts", "export const x = 1;\n");
   for (const [file, [source]] of Object.entries(planted)) write(file, source);
 
   const { stdout } = spawnSync(process.execPath, [binOf("oxlint"), "--format", "json"], {

@@ -1,6 +1,6 @@
 /** docs/reference/work-protocol.md: the methods of our own services and the ways in which they refuse. */
-import { rejections } from "#shard/rejected.ts";
-import { rejectionTable } from "#shard/work-rejections.ts";
+import { rejections } from "#shard/work/rejected.ts";
+import { rejectionTable } from "#shard/work/rejections.ts";
 import { Code } from "#wire/generated/google/rpc/code.ts";
 import { fullNameOf, type ProtoFile } from "./proto-schema.ts";
 

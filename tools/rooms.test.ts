@@ -79,10 +79,11 @@ new Worker(new URL("./f.ts", import.meta.url));
 
 function complaint(file: string, specifier: string): readonly string[] {
   const room = roomOf(file.slice("src/".length)) ?? "";
-  const isTest = file.endsWith(".test.ts");
+  const isTest = file.endsWith(".test.ts") || file.includes("/testing/") || room === "sim";
   if (specifier.startsWith("../")) return [`${file}: ${specifier} climbs; write #room/x.ts`];
   if (specifier.startsWith("node:") && isPure(room) && !isTest) return [`${file}: ${room} is pure, no ${specifier}`];
-  if (specifier.startsWith("#test/")) return isTest ? [] : [`${file}: only tests may import ${specifier}`];
+  if (/^#testing\/|\/testing\//.test(specifier) && !isTest) return [`${file}: only tests may import ${specifier}`];
+  if (specifier.startsWith("#testing/")) return [];
   if (!specifier.startsWith("#")) return [];
   const target = roomOf(specifier.slice(1));
   if (target === undefined) return [`${file}: ${specifier} is in no room`];

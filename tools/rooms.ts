@@ -19,11 +19,12 @@ export const rooms = {
   mesh: ["base"],
   shard: ["base", "wire", "h2", "grpc", "kernel", "journal", "mesh", "blobs"],
   worker: ["base", "wire", "kernel", "blobs", "shard"],
+  door: ["base", "access", "http", "grpc", "kernel", "blobs", "shard", "worker", "edge"],
   // never another door
-  "doors/*": ["base", "wire", "h2", "grpc", "access", "http", "kernel", "blobs", "shard", "worker"],
+  "doors/*": ["door", "base", "wire", "h2", "grpc", "access", "http", "kernel", "blobs", "shard", "worker"],
   console: ["base", "api"], // types only: nothing of the server is shipped to browsers
   app: ["*", "!sim", "!cli", "!console"],
-  cli: ["base", "wire", "http", "api", "blobs", "app", "shard"],
+  cli: ["base", "door", "wire", "http", "api", "blobs", "app", "shard"],
   sim: ["*"], // and nobody imports sim
 } as const satisfies Record<string, readonly string[]>;
 

@@ -13,25 +13,24 @@ import { join, sep } from "node:path";
 import { run } from "node:test";
 import { parseArgs } from "node:util";
 import { repoRoot } from "./generate.ts";
+import { cacheFolder, longestFirst, rememberDurations } from "./test-order.ts";
+import { postgresFor } from "./test-postgres.ts";
 import { report, type Skipped } from "./test-report.ts";
 
 const patterns = {
   unit: [
     "bin/**/*.test.ts",
     "e2e/conformance/*.test.ts",
+    "e2e/node/**/*.test.ts",
     "src/**/*.test.ts",
-    "test/**/*.test.ts",
+    "testing/**/*.test.ts",
     "tools/**/*.test.ts",
   ],
   // But for conformance, which needs nothing of the outside world and has its place above.
-  e2e: ["e2e/!(conformance)/*.test.ts"],
+  e2e: ["e2e/!(conformance|node)/*.test.ts"],
 };
 
 const slowestShown = 10;
-
-/** The longest by far (see the list that a run ends with): begun last, they would keep the others waiting. */
-const longest = ["tools/docs.test.ts", "src/app/hostile.test.ts", "src/app/hostile-secrets.test.ts"];
-const startsFirst = (file: string): boolean => longest.includes(file.split(sep).join("/"));
 
 /** The things whose absence is a failure although the tests only skipped. */
 export function missingRequired(skipped: readonly Skipped[], required: string): readonly string[] {
@@ -48,23 +47,26 @@ async function main(): Promise<void> {
   const words = positionals.map((word) => word.split("/").join(sep));
   const files = globSync(values.e2e ? patterns.e2e : patterns.unit, { cwd: repoRoot })
     .filter((file) => words.length === 0 || words.some((word) => file.includes(word)))
-    .toSorted()
-    .toSorted((a, b) => Number(startsFirst(b)) - Number(startsFirst(a)));
+    .toSorted();
   if (files.length === 0) {
     console.error(`npm test: no test file matches ${positionals.join(" ") || "the patterns of tools/test.ts"}`);
     process.exitCode = 1;
     return;
   }
 
+  process.env["NODE_COMPILE_CACHE"] ??= join(cacheFolder, "compiled");
+  const postgres = await postgresFor(files);
   const events = run({
     cwd: repoRoot,
-    files: files.map((file) => join(repoRoot, file)),
+    files: longestFirst(files).map((file) => join(repoRoot, file)),
     // One more than there are cores: some files mostly wait for processes and databases.
     concurrency: values.jobs ? Number(values.jobs) : availableParallelism() + 1,
     timeout: 5 * 60_000, // of one file; a test that hangs must not hang the whole run
     ...(values.name === undefined ? {} : { testNamePatterns: [new RegExp(values.name)] }),
   });
   const { failures, skipped, durations, closingLines } = await report(events, process.stdout);
+  await postgres.stop();
+  rememberDurations(durations);
 
   const missing = missingRequired(skipped, process.env["MILLRACE_REQUIRE"] ?? "");
   if (durations.length > slowestShown) {

@@ -3,7 +3,7 @@ import { ok } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { importsOf, ourFiles, read, targetOf } from "./source-files.ts";
 
-const code = ourFiles("{bin,src,bench,e2e,tools,test}/**/*.{ts,tsx,js}");
+const code = ourFiles("{bin,src,bench,e2e,tools,testing}/**/*.{ts,tsx,js}");
 const tests = code.filter((file) => file.endsWith(".test.ts"));
 const thisFile = "tools/tidy.test.ts"; // it names the things it forbids
 
@@ -39,7 +39,7 @@ describe("tidy", () => {
     noneOf(code.filter((file) => !file.includes("/generated/")).flatMap((file) => linesWith(file, long)));
   });
 
-  test("tests wait for a state (test/until.ts), never for a time", () => {
+  test("tests wait for a state (testing/until.ts), never for a time", () => {
     const sleeping = /\bsetTimeout\(|timers\/promises/;
     const suspects = tests.filter((file) => file !== thisFile && !(file in sleepersAllowed));
     noneOf(suspects.flatMap((file) => linesWith(file, sleeping)));

@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import type { AddressInfo } from "node:net";
-import { MessageReader, prefixBytes, writePrefix, type Framed } from "#grpc/message-reader.ts";
+import { MessageReader, prefixBytes, writePrefix, type Framed } from "#grpc/body/message-reader.ts";
 import { frame } from "#grpc/outgoing.ts";
 import { ReadRequest, WriteRequest, WriteResponse } from "#wire/generated/google/bytestream/bytestream.ts";
 import { findMissingRequest, findMissingResponse } from "#wire/find-missing.ts";

@@ -7,12 +7,12 @@ import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { startNode, type Running } from "#app/compose.ts";
-import { Config } from "#app/config.ts";
-import { dataFolder } from "#app/data-folder.ts";
+import { startNode, type Running } from "#app/compose/compose.ts";
+import { Config } from "#app/config/config.ts";
+import { dataFolder } from "#app/node/data-folder.ts";
 import { Bazel, bazelMissing, type Built } from "./bazel.ts";
 import { makeWorkspace, type Workspace } from "./workspace.ts";
-import { clearAway } from "#test/clear-away.ts";
+import { clearAway } from "#testing/clear-away.ts";
 
 const missing = bazelMissing();
 const targets = ["//..."];

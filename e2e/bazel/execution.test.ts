@@ -2,7 +2,7 @@
 import { deepEqual, equal, match, ok, rejects } from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
-import { until } from "#test/until.ts";
+import { until } from "#testing/until.ts";
 import { bazelMissing } from "./bazel.ts";
 import { testsEndEachItsWay, wheelsTurned } from "./cases.ts";
 import { RemoteBuild } from "./remote-build.ts";

@@ -2,9 +2,9 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { endChild } from "#test/end-child.ts";
-import { freePort } from "#test/free-port.ts";
-import { until } from "#test/until.ts";
+import { endChild } from "#testing/end-child.ts";
+import { freePort } from "#testing/free-port.ts";
+import { until } from "#testing/until.ts";
 
 const main = join(import.meta.dirname, "../../src/cli/main.ts");
 

@@ -9,7 +9,7 @@ import { Program } from "./program.ts";
 import { Site } from "./site.ts";
 import { addTrials } from "./trials.ts";
 import { makeWorkspace } from "./workspace.ts";
-import { clearAway } from "#test/clear-away.ts";
+import { clearAway } from "#testing/clear-away.ts";
 
 export class RemoteBuild extends Site implements AsyncDisposable {
   readonly program: Program;

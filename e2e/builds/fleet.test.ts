@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import { Processes } from "#e2e/chaos/processes.ts";
 import { Fleet } from "#e2e/fleet/fleet.ts";
-import { startPostgres } from "#test/postgres.ts";
+import { sharedPostgres } from "#testing/shared-postgres.ts";
 import { ContentAddressableStorage } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import {
   ActionState as State,
@@ -15,7 +15,7 @@ import {
   type BuildStatus,
 } from "#wire/generated/millrace/build/v1/builds.ts";
 
-const postgres = await startPostgres({ durable: false });
+const postgres = await sharedPostgres();
 const skip = postgres.skip || (process.platform !== "linux" && "needs linux: the sandbox");
 const width = 12;
 const layers = 4;

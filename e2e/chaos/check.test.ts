@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import type { Event, EventOf } from "#kernel/event.ts";
+import type { Event, EventOf } from "#kernel/model/event.ts";
 import { AttemptLog, readAttempts } from "./attempts.ts";
 import { findViolations, rerun } from "./check.ts";
 import { Record } from "./record.ts";

@@ -1,6 +1,6 @@
 /** Fills shards with live tasks: queued ones that nobody offers to do, and claimed ones whose executor is silent. */
-import type { WorkClient } from "#shard/client.ts";
-import { shardOf } from "#shard/client.ts";
+import type { WorkClient } from "#shard/client/client.ts";
+import { shardOf } from "#shard/client/client.ts";
 import { idleLabel, idleOrder } from "./work.ts";
 
 export type Crowd = {

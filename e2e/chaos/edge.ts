@@ -6,11 +6,11 @@ import { Deadline } from "#base/abort.ts";
 import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import type { Random } from "#base/random.ts";
-import { createClient, type WorkClient } from "#shard/client.ts";
-import type { Directory } from "#shard/client-directory.ts";
-import type { ShardRequest } from "#shard/protocol.ts";
-import { isWorthRetrying, nameOf, type AskOptions, type Router, type Settled } from "#shard/router.ts";
-import { createTcpTransport } from "#shard/tcp.ts";
+import { createClient, type WorkClient } from "#shard/client/client.ts";
+import type { Directory } from "#shard/client/directory.ts";
+import type { ShardRequest } from "#shard/transport/protocol.ts";
+import { isWorthRetrying, nameOf, type AskOptions, type Router, type Settled } from "#shard/router/router.ts";
+import { createTcpTransport } from "#shard/transport/tcp.ts";
 
 export type EdgePorts = {
   readonly clock: Clock;

@@ -1,10 +1,10 @@
 /** Every event of a cluster in order, read from outside: from the log, and from the archive where it was trimmed. */
 import { Fault, isFault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
-import type { Event } from "#kernel/event.ts";
+import type { Event } from "#kernel/model/event.ts";
 import type { Journal, Seq } from "#journal/journal.ts";
-import { decodeEvents } from "#shard/codec.ts";
-import { decodeLines } from "#shard/codec-segment.ts";
+import { decodeEvents } from "#shard/codec/codec.ts";
+import { decodeLines } from "#shard/codec/segment.ts";
 
 export type Told = { readonly shard: number; readonly seq: Seq; readonly epoch: number; readonly event: Event };
 

@@ -4,7 +4,7 @@
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { startPostgres } from "#test/postgres.ts";
+import { startPostgres } from "#testing/postgres.ts";
 import { line, table, type Figures } from "./figures.ts";
 import { type Options, readOptions } from "./options.ts";
 import { play } from "./play.ts";

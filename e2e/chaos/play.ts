@@ -1,7 +1,7 @@
 /** Plays one scenario from an empty database to the verdict. */
 import { cpSync } from "node:fs";
 import { Random } from "#base/random.ts";
-import type { PostgresServer } from "#test/postgres.ts";
+import type { PostgresServer } from "#testing/postgres.ts";
 import { findViolations, gather, rerun, type Evidence } from "./check.ts";
 import { Cluster } from "./cluster.ts";
 import { spread, type Figures } from "./figures.ts";

@@ -1,7 +1,7 @@
 /** How a client sees a shard: whether it answers, and for how long it did not. */
 import { setTimeout as pause } from "node:timers/promises";
 import { isFault } from "#base/fault.ts";
-import type { Router } from "#shard/router.ts";
+import type { Router } from "#shard/router/router.ts";
 
 /** Milliseconds from `sinceMono` until each shard has answered from a newer epoch than it had. */
 export async function timeToAnswer(

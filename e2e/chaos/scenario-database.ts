@@ -1,5 +1,5 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { until } from "#test/until.ts";
+import { until } from "#testing/until.ts";
 import { readAttempts } from "./attempts.ts";
 import { rerun } from "./check.ts";
 import { timeToAnswer } from "./probe.ts";

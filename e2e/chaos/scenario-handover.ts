@@ -1,6 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { systemClock } from "#app/system-clock.ts";
-import { until } from "#test/until.ts";
+import { systemClock } from "#app/node/system-clock.ts";
+import { until } from "#testing/until.ts";
 import { fill } from "./crowd.ts";
 import { createEdge } from "./edge.ts";
 import { spread } from "./figures.ts";

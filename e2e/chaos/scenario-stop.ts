@@ -1,8 +1,8 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { systemClock } from "#app/system-clock.ts";
+import { systemClock } from "#app/node/system-clock.ts";
 import { isFault } from "#base/fault.ts";
 import type { Ownership } from "#journal/journal.ts";
-import { createTcpTransport, type TcpTransport } from "#shard/tcp.ts";
+import { createTcpTransport, type TcpTransport } from "#shard/transport/tcp.ts";
 import type { Member } from "./cluster.ts";
 import { timeToAnswer } from "./probe.ts";
 import { recovery } from "./scenario-kill.ts";

@@ -1,4 +1,4 @@
-import { until } from "#test/until.ts";
+import { until } from "#testing/until.ts";
 import { countLive, fill } from "./crowd.ts";
 import { timeToAnswer } from "./probe.ts";
 import { recovery } from "./scenario-kill.ts";

@@ -2,8 +2,8 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { isFault } from "#base/fault.ts";
 import type { Random } from "#base/random.ts";
-import type { WorkClient } from "#shard/client.ts";
-import { isRejected } from "#shard/rejected.ts";
+import type { WorkClient } from "#shard/client/client.ts";
+import { isRejected } from "#shard/work/rejected.ts";
 import { makeOrder, shapes, type OrderWishes, type Shape, type Times } from "./work.ts";
 
 export type TrafficPlan = Times & {

@@ -2,10 +2,10 @@
 import { createHash } from "node:crypto";
 import type { Random } from "#base/random.ts";
 import { sha256Digest } from "#blobs/sha256.ts";
-import type { Plan, StageSpec, TaskSet, TaskTemplate } from "#kernel/model.ts";
+import type { Plan, StageSpec, TaskSet, TaskTemplate } from "#kernel/model/model.ts";
 import { planSubmit } from "#doors/shell/plan.ts";
 import { ShellJob } from "#doors/shell/request.ts";
-import type { Order } from "#shard/client.ts";
+import type { Order } from "#shard/client/client.ts";
 import type { Planners, Runners } from "#worker/runner.ts";
 import { shellHappening, type AttemptLog } from "./attempts.ts";
 

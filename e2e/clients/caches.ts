@@ -2,10 +2,10 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { startNode } from "#app/compose.ts";
-import { Config } from "#app/config.ts";
-import { dataFolder } from "#app/data-folder.ts";
-import { tokenSha256 } from "#edge/bearer.ts";
+import { startNode } from "#app/compose/compose.ts";
+import { Config } from "#app/config/config.ts";
+import { dataFolder } from "#app/node/data-folder.ts";
+import { tokenSha256 } from "#edge/identity/bearer.ts";
 
 export type Caches = AsyncDisposable & {
   readonly url: string;

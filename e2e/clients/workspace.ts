@@ -3,7 +3,7 @@ import { chmod, lstat, mkdir, mkdtemp, readdir, readFile, readlink, writeFile } 
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { run } from "./processes.ts";
-import { clearAway } from "#test/clear-away.ts";
+import { clearAway } from "#testing/clear-away.ts";
 
 export type Files = Readonly<Record<string, string>>;
 

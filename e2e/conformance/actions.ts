@@ -1,7 +1,7 @@
 /** Actions for the cases: put together, sent and followed as a client would. */
 import { equal, ok } from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { noCommand } from "#doors/build/testing.ts";
+import { noCommand } from "#doors/build/testing/build.ts";
 import { detailsOf, GrpcError, isGrpcError } from "#grpc/status.ts";
 import type { CallOptions } from "#grpc/client.ts";
 import {

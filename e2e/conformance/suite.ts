@@ -1,15 +1,15 @@
 /** All cases, and how they are run. */
 import { assetCases } from "./cases-assets.ts";
 import { blobCases } from "./cases-blobs.ts";
-import { crashCases } from "./cases-execution-crash.ts";
-import { fencingCases } from "./cases-execution-fencing.ts";
-import { functionCases } from "./cases-execution-functions.ts";
-import { inputCases } from "./cases-execution-inputs.ts";
-import { operationCases } from "./cases-execution-operations.ts";
-import { outputCases } from "./cases-execution-outputs.ts";
-import { processCases } from "./cases-execution-process.ts";
-import { refusalCases } from "./cases-execution-refusals.ts";
-import { sharingCases } from "./cases-execution-sharing.ts";
+import { crashCases } from "./execution/crash.ts";
+import { fencingCases } from "./execution/fencing.ts";
+import { functionCases } from "./execution/functions.ts";
+import { inputCases } from "./execution/inputs.ts";
+import { operationCases } from "./execution/operations.ts";
+import { outputCases } from "./execution/outputs.ts";
+import { processCases } from "./execution/process.ts";
+import { refusalCases } from "./execution/refusals.ts";
+import { sharingCases } from "./execution/sharing.ts";
 import { httpCases } from "./cases-http.ts";
 import { nameCases } from "./cases-names.ts";
 import { readCases } from "./cases-read.ts";

@@ -2,7 +2,7 @@
 import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
-import { startPostgres } from "#test/postgres.ts";
+import { sharedPostgres } from "#testing/shared-postgres.ts";
 import { bazelMissing } from "#e2e/bazel/bazel.ts";
 import {
   large,
@@ -23,7 +23,7 @@ import { actionsIn, makeSacks, sacksTarget, type Sacks } from "./sacks.ts";
 
 const sacks: Sacks = { layers: 3, width: 16, seconds: 0.2 };
 const targets = [sacksTarget, "//wheels/...", "//flour/...", ...links, ofMany, ...large, "//trials:pass_test"];
-const postgres = await startPostgres({ durable: false });
+const postgres = await sharedPostgres();
 const skip = bazelMissing() ?? postgres.skip;
 
 describe("Bazel through any of three nodes", { skip, timeout: 280_000 }, () => {

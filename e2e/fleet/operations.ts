@@ -1,5 +1,5 @@
 /** What became of the actions of a build, as any node tells it. */
-import { metadataOf, responseOf } from "#app/execution-lab.ts";
+import { metadataOf, responseOf } from "#e2e/node/execution-lab.ts";
 import type { GrpcClient } from "#grpc/client.ts";
 import { Operations, type Operation } from "#wire/generated/google/longrunning/operations.ts";
 

@@ -5,20 +5,20 @@
 import { ok } from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, before, describe, test } from "node:test";
-import { systemClock as clock } from "#app/system-clock.ts";
+import { systemClock as clock } from "#app/node/system-clock.ts";
 import { Random } from "#base/random.ts";
 import { isFault } from "#base/fault.ts";
 import { Processes } from "#e2e/chaos/processes.ts";
 import { GrpcClient } from "#grpc/client.ts";
 import { grpcCode, GrpcError } from "#grpc/status.ts";
 import { connectH2 } from "#h2/client.ts";
-import { startPostgres } from "#test/postgres.ts";
+import { sharedPostgres } from "#testing/shared-postgres.ts";
 import { ByteStream } from "#wire/generated/google/bytestream/bytestream.ts";
 import { Balancer } from "./balancer.ts";
 import { Fleet } from "./fleet.ts";
 import { Scissors } from "./scissors.ts";
 
-const postgres = await startPostgres({ durable: false });
+const postgres = await sharedPostgres();
 const KiB = 1024;
 const sizes = [1, 123, 5_000, 64 * KiB, 64 * KiB + 1, 300 * KiB, 2 * KiB * KiB];
 const readers = 6;

@@ -2,7 +2,7 @@ import { deepEqual, equal, ok } from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { Random } from "#base/random.ts";
-import { frameHeaderBytes, frameType, writeFrameHeader } from "#h2/frame.ts";
+import { frameHeaderBytes, frameType, writeFrameHeader } from "#h2/frames/frame.ts";
 import { Scissors } from "./scissors.ts";
 
 function frameOf(type: number, payloadBytes: number): Buffer {

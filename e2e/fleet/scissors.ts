@@ -4,7 +4,7 @@
  * them and before its end, which is when whoever asked does not know what it has. Pure.
  */
 import type { Random } from "#base/random.ts";
-import { frameHeaderBytes, frameType } from "#h2/frame.ts";
+import { frameHeaderBytes, frameType } from "#h2/frames/frame.ts";
 
 export type ScissorsOptions = {
   readonly random: Random;

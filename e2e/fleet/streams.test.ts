@@ -2,13 +2,13 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
-import { Bench, metadataOf, responseOf } from "#app/execution-lab.ts";
+import { Bench, metadataOf, responseOf } from "#e2e/node/execution-lab.ts";
 import { parseJob } from "#base/ids.ts";
 import { Processes } from "#e2e/chaos/processes.ts";
 import { grpcCode, isGrpcError } from "#grpc/status.ts";
-import { postgresJournal } from "#journal/postgres.ts";
-import { startPostgres } from "#test/postgres.ts";
-import { until } from "#test/until.ts";
+import { postgresJournal } from "#journal/postgres/postgres.ts";
+import { sharedPostgres } from "#testing/shared-postgres.ts";
+import { until } from "#testing/until.ts";
 import {
   Execution,
   ExecutionStage_Value as Stage,
@@ -19,7 +19,7 @@ import { Operations, type Operation } from "#wire/generated/google/longrunning/o
 import { Fleet, type Member } from "./fleet.ts";
 import { attemptsOf } from "./verdict.ts";
 
-const postgres = await startPostgres({ durable: false });
+const postgres = await sharedPostgres();
 const shards = 32;
 
 describe("a client of a fleet", { skip: postgres.skip, timeout: 280_000 }, () => {

@@ -1,7 +1,7 @@
 /** What is done to a fleet while a build goes through it: seeded choices, real processes. */
 import { setTimeout as pause } from "node:timers/promises";
 import type { Random } from "#base/random.ts";
-import type { PostgresServer } from "#test/postgres.ts";
+import type { PostgresServer } from "#testing/postgres.ts";
 import type { Balancer } from "./balancer.ts";
 import type { Fleet, Member } from "./fleet.ts";
 import { planTurn, type Seen, type Turn, type Wants } from "./trouble-plan.ts";

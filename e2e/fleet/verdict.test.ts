@@ -1,6 +1,6 @@
 import { deepEqual } from "node:assert/strict";
 import { test } from "node:test";
-import type { Event } from "#kernel/event.ts";
+import type { Event } from "#kernel/model/event.ts";
 import { judge } from "./verdict.ts";
 
 const told = (event: object, seq: number) => ({ shard: 3, seq, epoch: 1, event: event as Event });

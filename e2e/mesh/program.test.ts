@@ -5,16 +5,16 @@ import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { dataFolder } from "#app/data-folder.ts";
-import { readOwnerToken } from "#app/owner-token.ts";
-import { clearAway } from "#test/clear-away.ts";
-import { freePort } from "#test/free-port.ts";
-import { startPostgres } from "#test/postgres.ts";
-import { until } from "#test/until.ts";
+import { dataFolder } from "#app/node/data-folder.ts";
+import { readOwnerToken } from "#app/node/owner-token.ts";
+import { clearAway } from "#testing/clear-away.ts";
+import { freePort } from "#testing/free-port.ts";
+import { sharedPostgres } from "#testing/shared-postgres.ts";
+import { until } from "#testing/until.ts";
 import { SerfAgent, serfMissing } from "./serf-agent.ts";
 
 const patience = { limitMs: 60_000, everyMs: 100 };
-const postgres = await startPostgres({ durable: false });
+const postgres = await sharedPostgres();
 const program = join(import.meta.dirname, "../../src/cli/main.ts");
 
 const title = "as a serf agent sees it: tags, peers, killed with -9, started again, stopped politely";

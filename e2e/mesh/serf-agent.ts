@@ -1,7 +1,7 @@
 /** A stock serf agent on this machine, and what its own commands say. */
 import { execFile, spawn, spawnSync, type ChildProcess } from "node:child_process";
-import { freePort } from "#test/free-port.ts";
-import { until } from "#test/until.ts";
+import { freePort } from "#testing/free-port.ts";
+import { until } from "#testing/until.ts";
 
 export const serfMissing: string | false = spawnSync("serf", ["version"]).error
   ? "needs serf: not on the path (Debian: apt-get install serf)"

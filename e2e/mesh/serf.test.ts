@@ -4,11 +4,11 @@ import { randomBytes } from "node:crypto";
 import { describe, test } from "node:test";
 import { isFault } from "#base/fault.ts";
 import { Random } from "#base/random.ts";
-import { systemClock } from "#app/system-clock.ts";
+import { systemClock } from "#app/node/system-clock.ts";
 import { addressText } from "#mesh/address.ts";
 import { Mesh, type MeshOptions } from "#mesh/mesh.ts";
-import { profiles } from "#mesh/profile.ts";
-import { until } from "#test/until.ts";
+import { profiles } from "#mesh/machine/profile.ts";
+import { until } from "#testing/until.ts";
 import { SerfAgent, serfMissing } from "./serf-agent.ts";
 
 const patience = { limitMs: 60_000, everyMs: 100 };

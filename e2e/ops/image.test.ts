@@ -7,8 +7,8 @@ import { execFile, spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
-import { freePort } from "#test/free-port.ts";
-import { until } from "#test/until.ts";
+import { freePort } from "#testing/free-port.ts";
+import { until } from "#testing/until.ts";
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, "../..");

@@ -1,7 +1,7 @@
 /** A client as build tools have one: what one node does not tell it asks of the next, and it never starts over. */
 import { grpcCode, isGrpcError } from "#grpc/status.ts";
 import type { GrpcClient } from "#grpc/client.ts";
-import { Bench, executing, responseOf } from "#app/execution-lab.ts";
+import { Bench, executing, responseOf } from "#e2e/node/execution-lab.ts";
 import {
   Execution,
   type Digest,

@@ -4,8 +4,8 @@ import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { startPostgres, type StartedPostgres } from "#test/postgres.ts";
-import { until } from "#test/until.ts";
+import { sharedPostgres, type SharedPostgres } from "#testing/shared-postgres.ts";
+import { until } from "#testing/until.ts";
 import { Processes } from "#e2e/chaos/processes.ts";
 import { Fleet, type Member } from "#e2e/fleet/fleet.ts";
 import { PatientClient } from "./patient-client.ts";
@@ -14,7 +14,7 @@ const program = join(import.meta.dirname, "../../src/cli/main.ts");
 const plan = { nodes: 3, shards: 8, leaseMs: 4_000, slots: 3 };
 const clients = 6;
 
-const postgres: StartedPostgres = await startPostgres({ durable: false });
+const postgres: SharedPostgres = await sharedPostgres();
 const skip = process.platform === "linux" ? postgres.skip : "needs linux: the sandbox";
 
 describe("nodes that come and go", { skip, timeout: 240_000 }, () => {

@@ -10,8 +10,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import type { GrpcClient } from "#grpc/client.ts";
 import { grpcCode, GrpcError } from "#grpc/status.ts";
-import { clearAway } from "#test/clear-away.ts";
-import { until } from "#test/until.ts";
+import { clearAway } from "#testing/clear-away.ts";
+import { until } from "#testing/until.ts";
 import {
   ContentAddressableStorage as Cas,
   type Digest,

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import type { Digest } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
-import { ManualClock } from "#base/manual-clock.ts";
+import { ManualClock } from "#base/testing/manual-clock.ts";
 import { openDiskStore, type DiskStore } from "#blobs/disk/open.ts";
 import { digestOf } from "#blobs/hashing.ts";
 

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { memoryMbMax } from "./large.ts";
 import { runLargeTrial } from "./large-trial.ts";
-import { clearAway } from "#test/clear-away.ts";
+import { clearAway } from "#testing/clear-away.ts";
 
 const seed = process.env["LARGE_SEED"] ?? String(Date.now() % 2 ** 31);
 const title = "a large blob: killed in the middle, gone on with, read in ranges, split, spliced; memory is bounded";

@@ -1,7 +1,7 @@
 /** A server of the Remote Execution API that says it has everything, and gives out other bytes than were asked for. */
-import { startBuildEdge } from "#app/build-edge-testing.ts";
-import { systemClock as clock } from "#app/system-clock.ts";
-import { createMemoryStore } from "#blobs/memory-store.ts";
+import { startBuildEdge } from "#app/testing/build-edge.ts";
+import { systemClock as clock } from "#app/node/system-clock.ts";
+import { createMemoryStore } from "#blobs/memory/memory-store.ts";
 import type { BlobStore, Store } from "#blobs/store.ts";
 
 export type Lie = "none" | "other bytes" | "cut short" | "too long" | "has everything";

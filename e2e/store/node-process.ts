@@ -2,14 +2,14 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { dataFolder } from "#app/data-folder.ts";
-import { readOwnerToken } from "#app/owner-token.ts";
-import { systemClock as clock } from "#app/system-clock.ts";
+import { dataFolder } from "#app/node/data-folder.ts";
+import { readOwnerToken } from "#app/node/owner-token.ts";
+import { systemClock as clock } from "#app/node/system-clock.ts";
 import { GrpcClient } from "#grpc/client.ts";
 import { connectH2 } from "#h2/client.ts";
-import { endChild } from "#test/end-child.ts";
-import { freePort } from "#test/free-port.ts";
-import { until } from "#test/until.ts";
+import { endChild } from "#testing/end-child.ts";
+import { freePort } from "#testing/free-port.ts";
+import { until } from "#testing/until.ts";
 
 const main = join(import.meta.dirname, "../../src/cli/main.ts");
 const saidMax = 2_000;

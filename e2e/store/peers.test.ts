@@ -5,15 +5,15 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, statSync, writeFileS
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { clearAway } from "#test/clear-away.ts";
-import { freePort } from "#test/free-port.ts";
-import { startPostgres } from "#test/postgres.ts";
-import { until } from "#test/until.ts";
+import { clearAway } from "#testing/clear-away.ts";
+import { freePort } from "#testing/free-port.ts";
+import { sharedPostgres } from "#testing/shared-postgres.ts";
+import { until } from "#testing/until.ts";
 import { readBlob, writeBlob } from "./byte-stream.ts";
 import { NodeProcess } from "./node-process.ts";
 
 const timeout = 180_000;
-const postgres = await startPostgres({ durable: false });
+const postgres = await sharedPostgres();
 after(() => postgres.stop());
 const { skip } = postgres;
 

@@ -3,14 +3,14 @@ import { spawn } from "node:child_process";
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { systemClock } from "#app/system-clock.ts";
+import { systemClock } from "#app/node/system-clock.ts";
 import { isFault } from "#base/fault.ts";
 import { Random } from "#base/random.ts";
 import { openDiskStore, type DiskStore } from "#blobs/disk/open.ts";
 import { digestOf } from "#blobs/hashing.ts";
 import type { WriterSettings } from "./writer.ts";
 import { keyOf, tenant, thing, uploadKey } from "./things.ts";
-import { clearAway } from "#test/clear-away.ts";
+import { clearAway } from "#testing/clear-away.ts";
 
 export type Mode = { readonly name: string } & Pick<WriterSettings, "sizeBytesMax" | "promisedMs" | "compression">;
 

@@ -3,7 +3,7 @@
  * soon as it was told that they are stored, and not before.
  */
 import { writeSync } from "node:fs";
-import { systemClock } from "#app/system-clock.ts";
+import { systemClock } from "#app/node/system-clock.ts";
 import { openDiskStore, type DiskStore } from "#blobs/disk/open.ts";
 import { isFault } from "#base/fault.ts";
 import { keyOf, tenant, thing, uploadKey, type Thing } from "./things.ts";

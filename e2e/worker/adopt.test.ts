@@ -5,14 +5,14 @@ import { chmodSync, globSync, mkdirSync, mkdtempSync, readFileSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { Bench, play } from "#app/execution-lab.ts";
-import { systemClock as clock } from "#app/system-clock.ts";
+import { Bench, play } from "#e2e/node/execution-lab.ts";
+import { systemClock as clock } from "#app/node/system-clock.ts";
 import { GrpcClient } from "#grpc/client.ts";
 import { connectH2 } from "#h2/client.ts";
 import { Execution } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
-import { clearAway } from "#test/clear-away.ts";
-import { until } from "#test/until.ts";
-import { isAlive } from "#worker/process/proc.ts";
+import { clearAway } from "#testing/clear-away.ts";
+import { until } from "#testing/until.ts";
+import { isAlive } from "#worker/process/launcher/proc.ts";
 import { Program } from "#e2e/bazel/program.ts";
 
 const seconds = (n: number) => ({ seconds: n, nanos: 0 });

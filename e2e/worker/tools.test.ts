@@ -5,9 +5,9 @@ import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { Bench, type Played } from "#app/execution-lab.ts";
-import { systemClock as clock } from "#app/system-clock.ts";
-import { noCommand } from "#doors/build/testing.ts";
+import { Bench, type Played } from "#e2e/node/execution-lab.ts";
+import { systemClock as clock } from "#app/node/system-clock.ts";
+import { noCommand } from "#doors/build/testing/build.ts";
 import { GrpcClient } from "#grpc/client.ts";
 import { connectH2 } from "#h2/client.ts";
 import {
@@ -18,8 +18,8 @@ import {
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { StringValue } from "#wire/generated/google/protobuf/wrappers.ts";
 import { decode, encode } from "#wire/message.ts";
-import { clearAway } from "#test/clear-away.ts";
-import { until } from "#test/until.ts";
+import { clearAway } from "#testing/clear-away.ts";
+import { until } from "#testing/until.ts";
 import { Program } from "#e2e/bazel/program.ts";
 
 const hasJava = spawnSync("javac", ["-version"]).status === 0;

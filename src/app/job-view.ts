@@ -1,9 +1,9 @@
 /** How jobs are shown to people, for those who may not know the doors themselves. */
 import { buildsDoor } from "#doors/build/builds/plan-build.ts";
 import { door as buildDoor } from "#doors/build/plan.ts";
-import { readOutcome } from "#doors/build/run-outcome.ts";
+import { readOutcome } from "#doors/build/run/outcome.ts";
 import { JobFollower, viewJob, viewWhy } from "#doors/shell/view.ts";
-import type { JobView } from "#kernel/query.ts";
+import type { JobView } from "#kernel/read/query.ts";
 
 export const followJob = (jobId: string): JobFollower => new JobFollower(jobId);
 export const showWhy = viewWhy;

@@ -1,19 +1,13 @@
 /** A client that knows one node: whatever it asks, that node asks the owner. Survives the node's restart. */
 import { randomUUID } from "node:crypto";
 import { Random } from "#base/random.ts";
-import { createClient, type WorkClient } from "#shard/client.ts";
-import { createRouter } from "#shard/router.ts";
-import { createTcpTransport } from "#shard/tcp.ts";
-import type { Address } from "#shard/transport.ts";
-import type { NodeStatus } from "#shard/node-status.ts";
-import { systemClock } from "./system-clock.ts";
-import { wireDirectory } from "./wire-directory.ts";
-
-export type RemoteClient = AsyncDisposable & {
-  readonly work: WorkClient;
-  /** What the node at the other end says of itself. */
-  status(): Promise<NodeStatus>;
-};
+import type { RemoteClient } from "#door/command.ts";
+import { createClient } from "#shard/client/client.ts";
+import { createRouter } from "#shard/router/router.ts";
+import { createTcpTransport } from "#shard/transport/tcp.ts";
+import type { Address } from "#shard/transport/transport.ts";
+import { systemClock } from "./node/system-clock.ts";
+import { wireDirectory } from "./peers/wire-directory.ts";
 
 export function connectTo(
   address: Address,

@@ -2,8 +2,8 @@
 import { randomUUID } from "node:crypto";
 import { commandJob, planSubmit } from "#doors/shell/plan.ts";
 import { ShellJob } from "#doors/shell/request.ts";
-import type { Order } from "#shard/client.ts";
-import { readChecked } from "./yaml-file.ts";
+import type { Order } from "#shard/client/client.ts";
+import { readChecked } from "./config/yaml-file.ts";
 
 export type SubmitWishes = {
   readonly tenant: string;

@@ -1,7 +1,7 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { bootClock } from "./boot-clock.ts";
-import { ManualMachine } from "./manual-machine.ts";
+import { ManualMachine } from "./testing/manual-machine.ts";
 
 const near = (actual: number, expected: number): void =>
   ok(Math.abs(actual - expected) <= 20, `${actual} is not about ${expected}`);

@@ -1,4 +1,4 @@
-import { command } from "./command.ts";
+import { command } from "#door/command.ts";
 
 export const bench = command({
   name: "bench",

@@ -2,7 +2,7 @@ import { createWriteStream } from "node:fs";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { BuildWords, ReportWords } from "./build-words.ts";
-import { command, type World } from "./command.ts";
+import { command, type World } from "#door/command.ts";
 import { askServer, serverFlags, serverOf } from "./server.ts";
 
 /** The build that a command is about, or a word on how to name it. */

@@ -2,8 +2,8 @@
 import { Readable } from "node:stream";
 import { createReadStream } from "node:fs";
 import { Fault } from "#base/fault.ts";
-import type { Upload } from "#app/build-file.ts";
-import type { ExitCode, World } from "./command.ts";
+import type { Upload } from "#app/config/build-file.ts";
+import type { ExitCode, World } from "#door/command.ts";
 import { actionLine, buildLine, countsLine, endedPhases, type NewsWords } from "./build-words.ts";
 import { askServer, reachServer, type Server } from "./server.ts";
 

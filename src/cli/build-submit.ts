@@ -1,4 +1,4 @@
-import { command } from "./command.ts";
+import { command } from "#door/command.ts";
 import { serverFlags, serverOf } from "./server.ts";
 
 export const buildSubmit = command({
@@ -20,7 +20,7 @@ export const buildSubmit = command({
       world.note("build submit: name a file, for example: millrace build submit build.yaml");
       return 2;
     }
-    const { readBuildFile } = await import("#app/build-file.ts");
+    const { readBuildFile } = await import("#app/config/build-file.ts");
     const { builds, uploadTo, watchBuild } = await import("./build-server.ts");
     const server = serverOf(values, world.env);
     const document = await readBuildFile(file, uploadTo(server));

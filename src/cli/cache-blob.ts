@@ -7,7 +7,7 @@ import { isDigest } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
 import { formatSize } from "#base/units.ts";
 import { cacheFlags, CacheServer } from "./cache-server.ts";
-import { command } from "./command.ts";
+import { command } from "#door/command.ts";
 
 export const cacheGet = command({
   name: "cache get",

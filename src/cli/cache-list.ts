@@ -1,7 +1,7 @@
 import type { EntryPage } from "#blobs/action-index.ts";
 import { formatDuration } from "#base/units.ts";
 import { cacheFlags, CacheServer } from "./cache-server.ts";
-import { command } from "./command.ts";
+import { command } from "#door/command.ts";
 
 export const cacheList = command({
   name: "cache ls",

@@ -1,5 +1,5 @@
 import { cacheFlags, CacheServer } from "./cache-server.ts";
-import { command } from "./command.ts";
+import { command } from "#door/command.ts";
 
 type NamedRule = { readonly id: string; readonly rule: Readonly<Record<string, string | number>> };
 

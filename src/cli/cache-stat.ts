@@ -1,7 +1,7 @@
 import type { StoreStat } from "#blobs/upkeep.ts";
 import { formatDuration, formatSize } from "#base/units.ts";
 import { cacheFlags, CacheServer } from "./cache-server.ts";
-import { command, type World } from "./command.ts";
+import { command, type World } from "#door/command.ts";
 
 export const cacheStat = command({
   name: "cache stat",

@@ -2,7 +2,7 @@ import type { StoreStat, Verified } from "#blobs/upkeep.ts";
 import { formatSize, parseSizeBytes, sizeHelp } from "#base/units.ts";
 import { cacheFlags, CacheServer } from "./cache-server.ts";
 import { showStat } from "./cache-stat.ts";
-import { command } from "./command.ts";
+import { command } from "#door/command.ts";
 
 export const cacheGc = command({
   name: "cache gc",

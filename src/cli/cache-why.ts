@@ -1,7 +1,7 @@
 import { isDigest, type Digest } from "#base/digest.ts";
 import { formatDuration } from "#base/units.ts";
 import { cacheFlags, CacheServer } from "./cache-server.ts";
-import { command } from "./command.ts";
+import { command } from "#door/command.ts";
 
 type Miss = {
   readonly action: Digest;

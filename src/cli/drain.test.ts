@@ -2,8 +2,8 @@ import { deepEqual, equal, match } from "node:assert/strict";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
-import type { DrainView } from "#app/drain.ts";
-import type { World } from "./command.ts";
+import type { DrainView } from "#app/node/drain.ts";
+import type { World } from "#door/command.ts";
 import { runLine } from "./line.ts";
 
 const view = (state: DrainView["state"], more: Partial<DrainView> = {}): DrainView => ({

@@ -1,6 +1,6 @@
-import type { DrainView } from "#app/drain.ts";
+import type { DrainView } from "#app/node/drain.ts";
 import { formatDuration } from "#base/units.ts";
-import { command, type World } from "./command.ts";
+import { command, type World } from "#door/command.ts";
 import { askServer, hasEnded, serverFlags, serverOf, type Server } from "./server.ts";
 
 const path = "/api/node/drain";

@@ -6,12 +6,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, describe, test } from "node:test";
-import { startNode } from "#app/compose.ts";
-import { Config } from "#app/config.ts";
-import { dataFolder } from "#app/data-folder.ts";
-import { systemWords } from "#app/system-faults.ts";
+import { startNode } from "#app/compose/compose.ts";
+import { Config } from "#app/config/config.ts";
+import { dataFolder } from "#app/node/data-folder.ts";
+import { systemWords } from "#app/node/system-faults.ts";
 import { Fault } from "#base/fault.ts";
-import { clearAway } from "#test/clear-away.ts";
+import { clearAway } from "#testing/clear-away.ts";
 import { explain, explainJson } from "./errors.ts";
 import { runLine } from "./line.ts";
 

@@ -1,7 +1,7 @@
 /** An error as a person reads it: what was being done, what is wrong, and the next thing to type. */
-import { asSystemFault, systemErrorOf, systemWords } from "#app/system-faults.ts";
+import { asSystemFault, systemErrorOf, systemWords } from "#app/node/system-faults.ts";
 import { isFault, type Fault } from "#base/fault.ts";
-import { isRejected } from "#shard/rejected.ts";
+import { isRejected } from "#shard/work/rejected.ts";
 
 /** `command` is the one that failed, such as `up`. */
 export function explain(error: unknown, command = "millrace"): readonly string[] {

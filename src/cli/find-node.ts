@@ -1,9 +1,9 @@
 /** Which node a command talks to: the flags, then the environment, then the data folder. */
-import { dataFolder, defaultDataPath, hasLivingNode, publishedAddress } from "#app/data-folder.ts";
-import { readOwnerToken } from "#app/owner-token.ts";
-import { connectTo, type RemoteClient } from "#app/remote.ts";
+import { dataFolder, defaultDataPath, hasLivingNode, publishedAddress } from "#app/node/data-folder.ts";
+import { readOwnerToken } from "#app/node/owner-token.ts";
+import { connectTo } from "#app/remote.ts";
 import { Fault, isFault } from "#base/fault.ts";
-import type { NodeFlagValues } from "./command.ts";
+import type { NodeFlagValues, RemoteClient } from "#door/command.ts";
 
 /** How long a command waits for a node that is just restarting. */
 const patienceMs = 15_000;

@@ -1,5 +1,5 @@
 /** Help, from the table alone. */
-import type { Command, Flags } from "./command.ts";
+import type { Command, Flags } from "#door/command.ts";
 
 export function helpAll(table: readonly Command[]): readonly string[] {
   const width = Math.max(...table.map(({ name }) => name.length), "help [command]".length) + 2;

@@ -3,12 +3,12 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { startNode } from "#app/compose.ts";
-import { Config } from "#app/config.ts";
-import { dataFolder } from "#app/data-folder.ts";
+import { startNode } from "#app/compose/compose.ts";
+import { Config } from "#app/config/config.ts";
+import { dataFolder } from "#app/node/data-folder.ts";
 import { orderFromCommand } from "#app/shell-job.ts";
-import { until } from "#test/until.ts";
-import type { World } from "./command.ts";
+import { until } from "#testing/until.ts";
+import type { World } from "#door/command.ts";
 import { runLine } from "./line.ts";
 
 async function run(data: string, ...args: string[]) {

@@ -1,5 +1,5 @@
-import type { RebuildOutcome } from "#app/rebuild.ts";
-import { command, jsonFlag, type ExitCode, type World } from "./command.ts";
+import type { RebuildOutcome } from "#app/node/rebuild.ts";
+import { command, jsonFlag, type ExitCode, type World } from "#door/command.ts";
 
 export const historyRebuild = command({
   name: "history rebuild",
@@ -31,7 +31,7 @@ export const historyRebuild = command({
     const only = values.shard === undefined ? undefined : Number(values.shard);
     const [{ configured }, { rebuildHistories }, { explain }] = await Promise.all([
       import("./up-node.ts"),
-      import("#app/rebuild.ts"),
+      import("#app/node/rebuild.ts"),
       import("./errors.ts"),
     ]);
     await using undo = new AsyncDisposableStack();

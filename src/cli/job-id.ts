@@ -1,4 +1,4 @@
-import type { World } from "./command.ts";
+import type { World } from "#door/command.ts";
 
 /** The job that a command is about, or a word on how to name it. */
 export function jobIdOf(

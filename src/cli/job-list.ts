@@ -1,5 +1,5 @@
 import { formatDuration } from "#base/units.ts";
-import { command, nodeFlags } from "./command.ts";
+import { command, nodeFlags } from "#door/command.ts";
 
 const phases = ["WAITING", "RUNNING", "CANCELLING", "SUCCEEDED", "FAILED", "CANCELLED"] as const;
 

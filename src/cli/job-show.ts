@@ -1,4 +1,4 @@
-import { command, nodeFlags } from "./command.ts";
+import { command, nodeFlags } from "#door/command.ts";
 import { jobIdOf } from "./job-id.ts";
 
 export const jobShow = command({

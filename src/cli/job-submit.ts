@@ -1,4 +1,4 @@
-import { command, nodeFlags } from "./command.ts";
+import { command, nodeFlags } from "#door/command.ts";
 
 export const jobSubmit = command({
   name: "job submit",

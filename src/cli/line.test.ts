@@ -1,10 +1,10 @@
 import { deepEqual, equal, match } from "node:assert/strict";
 import { describe, test } from "node:test";
-import type { RemoteClient } from "#app/remote.ts";
+import type { RemoteClient } from "#door/command.ts";
 import { Fault } from "#base/fault.ts";
-import { ManualClock } from "#base/manual-clock.ts";
-import { testCluster } from "#shard/client-testing.ts";
-import type { World } from "./command.ts";
+import { ManualClock } from "#base/testing/manual-clock.ts";
+import { testCluster } from "#shard/testing/client.ts";
+import type { World } from "#door/command.ts";
 import { runLine } from "./line.ts";
 
 async function scene() {

@@ -1,5 +1,5 @@
 import { parseLine } from "./parse.ts";
-import type { ExitCode, World } from "./command.ts";
+import type { ExitCode, World } from "#door/command.ts";
 import { table } from "./table.ts";
 
 /** Runs one command line. The world is given, so that tests can look at what was said. */

@@ -1,5 +1,5 @@
 import { formatDuration } from "#base/units.ts";
-import { command } from "./command.ts";
+import { command } from "#door/command.ts";
 import { askServer, serverFlags, serverOf } from "./server.ts";
 
 export const login = command({

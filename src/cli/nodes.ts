@@ -1,5 +1,5 @@
 import { formatDuration } from "#base/units.ts";
-import { command, nodeFlags } from "./command.ts";
+import { command, nodeFlags } from "#door/command.ts";
 
 export const nodes = command({
   name: "nodes",

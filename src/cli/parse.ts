@@ -1,7 +1,7 @@
 /** A command line against the table: the command and its parts, or what is wrong and what to type instead. */
 import { parseArgs } from "node:util";
 import { nearest } from "#base/nearest.ts";
-import type { Command, Flags, Invocation } from "./command.ts";
+import type { Command, Flags, Invocation } from "#door/command.ts";
 
 export type Parsed =
   | { readonly kind: "run"; readonly command: Command; readonly invocation: Invocation<Flags> }

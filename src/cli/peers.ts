@@ -1,7 +1,7 @@
-import type { PeersView } from "#app/compose-mesh.ts";
-import type { PeerView } from "#app/mesh-tags.ts";
+import type { PeersView } from "#app/compose/mesh.ts";
+import type { PeerView } from "#app/peers/mesh-tags.ts";
 import { formatDuration } from "#base/units.ts";
-import { command } from "./command.ts";
+import { command } from "#door/command.ts";
 import { askServer, serverFlags, serverOf } from "./server.ts";
 
 export const peers = command({

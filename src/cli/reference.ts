@@ -1,8 +1,8 @@
 /** docs/reference/{cli,config,errors,limits}.md: `npm run generate` makes them from the program's own tables. */
-import { faultCodes } from "#app/fault-codes.ts";
-import { configReference } from "#app/config-reference.ts";
-import { limitsReference } from "#app/limits-reference.ts";
-import { rejections } from "#shard/rejected.ts";
+import { faultCodes } from "#app/record/fault-codes.ts";
+import { configReference } from "#app/config/config-reference.ts";
+import { limitsReference } from "#app/config/limits-reference.ts";
+import { rejections } from "#shard/work/rejected.ts";
 import { flagText, helpAll } from "./help.ts";
 import { table } from "./table.ts";
 

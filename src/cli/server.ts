@@ -1,10 +1,10 @@
 /** The node that a command asks over HTTP: the flags, then the environment, then the data folder. */
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { dataFolder, defaultDataPath, publishedEdge, type DataFolder } from "#app/data-folder.ts";
-import { ownerTokenFor } from "#app/owner-token.ts";
+import { dataFolder, defaultDataPath, publishedEdge, type DataFolder } from "#app/node/data-folder.ts";
+import { ownerTokenFor } from "#app/node/owner-token.ts";
 import { Fault, isFault, type FaultCode } from "#base/fault.ts";
-import { jsonFlag, type Flags } from "./command.ts";
+import { jsonFlag, type Flags } from "#door/command.ts";
 import type { Trust } from "./server-tls.ts";
 
 export const serverFlags = {

@@ -1,6 +1,6 @@
 import { formatSize } from "#base/units.ts";
 import type { ShardStatus } from "#shard/node-status.ts";
-import { command, nodeFlags } from "./command.ts";
+import { command, nodeFlags } from "#door/command.ts";
 
 export const shards = command({
   name: "shards",

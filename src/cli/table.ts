@@ -7,7 +7,7 @@ import { cacheRevoke } from "./cache-revoke.ts";
 import { cacheStat } from "./cache-stat.ts";
 import { cacheGc, cacheVerify } from "./cache-upkeep.ts";
 import { cacheWhy } from "./cache-why.ts";
-import type { Command } from "./command.ts";
+import type { Command } from "#door/command.ts";
 import { drain } from "./drain.ts";
 import { historyRebuild } from "./history-rebuild.ts";
 import { jobCancel } from "./job-cancel.ts";

@@ -4,16 +4,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { existsSync } from "node:fs";
-import { startNode, type Running } from "#app/compose.ts";
-import { readConfig, type Config } from "#app/config.ts";
-import { dataFolder, defaultDataPath, type DataFolder } from "#app/data-folder.ts";
-import { urlFromHere } from "#app/edge-notice.ts";
-import { checkJoin } from "#app/join-check.ts";
-import { withJoin } from "#app/mesh-config.ts";
-import { systemClock } from "#app/system-clock.ts";
+import { startNode, type Running } from "#app/compose/compose.ts";
+import { readConfig, type Config } from "#app/config/config.ts";
+import { dataFolder, defaultDataPath, type DataFolder } from "#app/node/data-folder.ts";
+import { urlFromHere } from "#app/node/edge-notice.ts";
+import { checkJoin } from "#app/config/join-check.ts";
+import { withJoin } from "#app/config/mesh-config.ts";
+import { systemClock } from "#app/node/system-clock.ts";
 import { version } from "#app/version.ts";
 import { Fault } from "#base/fault.ts";
-import type { ExitCode, World } from "./command.ts";
+import type { ExitCode, World } from "#door/command.ts";
 import type { UpFacts } from "./up.ts";
 
 type UpValues = {

@@ -1,5 +1,5 @@
 import { formatDuration } from "#base/units.ts";
-import { command, jsonFlag, type World } from "./command.ts";
+import { command, jsonFlag, type World } from "#door/command.ts";
 
 export const up = command({
   name: "up",

@@ -1,6 +1,6 @@
 import { followJob } from "#app/job-view.ts";
-import type { WorkClient } from "#shard/client.ts";
-import type { ExitCode, World } from "./command.ts";
+import type { WorkClient } from "#shard/client/client.ts";
+import type { ExitCode, World } from "#door/command.ts";
 
 /** Shows a job until it has ended: 0 when it succeeded. Ctrl-C ends the watching, never the job. */
 export async function watchJob(

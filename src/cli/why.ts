@@ -1,4 +1,4 @@
-import { command } from "./command.ts";
+import { command } from "#door/command.ts";
 import { askServer, serverFlags, serverOf } from "./server.ts";
 
 export const why = command({

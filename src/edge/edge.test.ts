@@ -7,15 +7,15 @@ import * as grpc from "@grpc/grpc-js";
 import { GrpcClient } from "#grpc/client.ts";
 import { grpcCode } from "#grpc/status.ts";
 import { connectH2 } from "#h2/client.ts";
-import { notInstalled, runProgram } from "#h2/testing.ts";
-import { realClock as clock } from "#test/real-clock.ts";
+import { notInstalled, runProgram } from "#h2/testing/peer.ts";
+import { realClock as clock } from "#testing/real-clock.ts";
 import { decode, encode } from "#wire/message.ts";
 import { Health, HealthCheckRequest, HealthCheckResponse } from "#wire/generated/grpc/health/v1/health.ts";
 import { ServerReflection } from "#wire/generated/grpc/reflection/v1/reflection.ts";
-import { tokenSha256 } from "./bearer.ts";
+import { tokenSha256 } from "./identity/bearer.ts";
 import { startEdge, type Edge } from "./edge.ts";
-import { Identity } from "./identity-config.ts";
-import { Log } from "./log.ts";
+import { Identity } from "./identity/identity-config.ts";
+import { Log } from "./log/log.ts";
 
 const quiet = new Log(() => {}, clock);
 

@@ -1,5 +1,5 @@
 /** What every answer begins and, if all went well, ends with. */
-import { ConstantHeaders } from "#h2/hpack-encoder.ts";
+import { ConstantHeaders } from "#h2/hpack/hpack-encoder.ts";
 
 export const answerFields: readonly (readonly [string, string])[] = [
   [":status", "200"],

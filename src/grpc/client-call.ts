@@ -1,13 +1,13 @@
 /** One call as the client makes it: from the request's headers to the status at its end. */
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
-import { errorCode, errorCodeName } from "#h2/error-codes.ts";
-import type { HeaderList } from "#h2/header-list.ts";
-import type { Stream, StreamHandler } from "#h2/stream.ts";
+import { errorCode, errorCodeName } from "#h2/frames/error-codes.ts";
+import type { HeaderList } from "#h2/hpack/header-list.ts";
+import type { Stream, StreamHandler } from "#h2/connection/stream.ts";
 import { unpack } from "./compression.ts";
 import { isGrpcType } from "./content-type.ts";
-import { Inbox } from "./inbox.ts";
-import { MessageReader, type Framed } from "./message-reader.ts";
+import { Inbox } from "./body/inbox.ts";
+import { MessageReader, type Framed } from "./body/message-reader.ts";
 import { codeOfHttp, grpcCode, GrpcError, statusOf } from "./status.ts";
 
 export type ClientCallOptions = {

@@ -4,7 +4,7 @@
  */
 import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
-import { ConstantHeaders, type OutgoingHeaders } from "#h2/hpack-encoder.ts";
+import { ConstantHeaders, type OutgoingHeaders } from "#h2/hpack/hpack-encoder.ts";
 import type { H2Socket } from "#h2/socket.ts";
 import { decode, type Method } from "#wire/message.ts";
 import { ClientCall } from "./client-call.ts";

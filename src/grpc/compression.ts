@@ -1,6 +1,6 @@
 /** gzip, for peers that ask for it. Bounded: a small message may unpack to a large one. */
 import { gunzip, gzip } from "node:zlib";
-import type { HeaderList } from "#h2/header-list.ts";
+import type { HeaderList } from "#h2/hpack/header-list.ts";
 import { grpcCode, GrpcError } from "./status.ts";
 
 export const encodingsTaken = "identity,gzip";

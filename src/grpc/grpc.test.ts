@@ -5,7 +5,7 @@ import { Fault } from "#base/fault.ts";
 import { ErrorInfo, RetryInfo } from "#wire/generated/google/rpc/error_details.ts";
 import { isGrpcType } from "./content-type.ts";
 import { decodeBinary, encodeBinary, metadataFields } from "./metadata.ts";
-import { MessageReader, prefixBytes, writePrefix, type Framed } from "./message-reader.ts";
+import { MessageReader, prefixBytes, writePrefix, type Framed } from "./body/message-reader.ts";
 import { detail, detailsOf, errorOf, GrpcError, grpcCode, percentDecode, percentEncode } from "./status.ts";
 import { statusFields, statusOf } from "./status.ts";
 import { formatTimeout, parseTimeoutMs } from "./timeout.ts";

@@ -2,7 +2,7 @@
 import { deepEqual, equal, ok, rejects } from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import * as grpc from "@grpc/grpc-js";
-import { realClock as systemClock } from "#test/real-clock.ts";
+import { realClock as systemClock } from "#testing/real-clock.ts";
 import { connectH2 } from "#h2/client.ts";
 import { listenH2, type H2Server } from "#h2/server.ts";
 import { decode, encode, type Message, type Method, type Service } from "#wire/message.ts";

@@ -1,10 +1,10 @@
 /** A message as it is sent: with its prefix in front, in one piece of memory. */
 import { assert } from "#base/assert.ts";
-import { frameHeaderBytes } from "#h2/frame.ts";
+import { frameHeaderBytes } from "#h2/frames/frame.ts";
 import type { Message } from "#wire/message.ts";
-import type { Release } from "#h2/output.ts";
+import type { Release } from "#h2/connection/output.ts";
 import { Writer } from "#wire/writer.ts";
-import { prefixBytes, writePrefix } from "./message-reader.ts";
+import { prefixBytes, writePrefix } from "./body/message-reader.ts";
 
 const firstBytes = 64 * 1024;
 const keptBytesMax = 1024 * 1024;

@@ -1,5 +1,5 @@
 /** One call as its handler sees it. */
-import type { HeaderList } from "#h2/header-list.ts";
+import type { HeaderList } from "#h2/hpack/header-list.ts";
 import { decodeBinary, metadataFields, type Metadata } from "./metadata.ts";
 import { grpcCode, GrpcError } from "./status.ts";
 

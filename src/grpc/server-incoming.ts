@@ -1,16 +1,16 @@
 /** One call on its way through the server: from the request's headers to the answer's trailers. */
 import { afterAwake, type Clock } from "#base/clock.ts";
-import type { HeaderList } from "#h2/header-list.ts";
-import { errorCode } from "#h2/error-codes.ts";
-import type { Stream, WriteOptions } from "#h2/stream.ts";
+import type { HeaderList } from "#h2/hpack/header-list.ts";
+import { errorCode } from "#h2/frames/error-codes.ts";
+import type { Stream, WriteOptions } from "#h2/connection/stream.ts";
 import { answerFields, okHeaders, okTrailers } from "./answer-headers.ts";
-import { HeldBodies, type BodyMemory } from "./body-memory.ts";
-import { giveBody, takeBody } from "./body-pool.ts";
+import { HeldBodies, type BodyMemory } from "./body/body-memory.ts";
+import { giveBody, takeBody } from "./body/body-pool.ts";
 import { gzipBytesMin, pack, packsFor } from "./compression.ts";
-import { Inbox } from "./inbox.ts";
-import { PartInbox } from "./part-inbox.ts";
-import { MessageReader, prefixBytes, type Framed } from "./message-reader.ts";
-import { EarlyBytes } from "./early-bytes.ts";
+import { Inbox } from "./body/inbox.ts";
+import { PartInbox } from "./body/part-inbox.ts";
+import { MessageReader, prefixBytes, type Framed } from "./body/message-reader.ts";
+import { EarlyBytes } from "./body/early-bytes.ts";
 import { frame, frameBriefly, frameBytes, LaidMessage, LentMessage, OnlyMessage } from "./outgoing.ts";
 import { ServerCall } from "./server-call.ts";
 import { decodeRequest, readRequest, requestsOf } from "./server-requests.ts";

@@ -2,9 +2,9 @@
 import { isFault } from "#base/fault.ts";
 import { decode, type Message } from "#wire/message.ts";
 import { encodingsTaken, unpack } from "./compression.ts";
-import type { Inbox } from "./inbox.ts";
-import type { Framed } from "./message-reader.ts";
-import { PartInbox, type Item } from "./part-inbox.ts";
+import type { Inbox } from "./body/inbox.ts";
+import type { Framed } from "./body/message-reader.ts";
+import { PartInbox, type Item } from "./body/part-inbox.ts";
 import type { ServerCall } from "./server-call.ts";
 import { grpcCode, GrpcError } from "./status.ts";
 

@@ -38,11 +38,11 @@
  * None of the bulk is copied. When the caller leaves, the handler's generator is ended where it is: its `finally` runs.
  */
 import type { Clock } from "#base/clock.ts";
-import type { HeaderList } from "#h2/header-list.ts";
-import type { Stream, StreamHandler } from "#h2/stream.ts";
+import type { HeaderList } from "#h2/hpack/header-list.ts";
+import type { Stream, StreamHandler } from "#h2/connection/stream.ts";
 import type { Method, Service } from "#wire/message.ts";
 import { answerFields } from "./answer-headers.ts";
-import { BodyMemory } from "./body-memory.ts";
+import { BodyMemory } from "./body/body-memory.ts";
 import { isGrpcType } from "./content-type.ts";
 import { Incoming, type CallOwner } from "./server-incoming.ts";
 import { bind, type AnyHandler, type Bound, type Handlers, type RefusalOf } from "./service.ts";

@@ -3,8 +3,8 @@ import { connect, type Socket } from "node:net";
 import { connect as connectTls, type ConnectionOptions as TlsConnectOptions, type TLSSocket } from "node:tls";
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
-import type { ConnectionHandler } from "./connection-handler.ts";
-import type { H2Limits } from "./limits.ts";
+import type { ConnectionHandler } from "./connection/connection-handler.ts";
+import type { H2Limits } from "./connection/limits.ts";
 import { H2Socket } from "./socket.ts";
 
 export type H2ClientOptions = {

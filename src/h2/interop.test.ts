@@ -6,16 +6,16 @@ import { connect as connectSocket, createServer, type AddressInfo, type Socket }
 import { connect as connectTls } from "node:tls";
 import { after, before, describe, test } from "node:test";
 import { isFault } from "#base/fault.ts";
-import { until } from "#test/until.ts";
+import { until } from "#testing/until.ts";
 import { connectH2 } from "./client.ts";
-import { errorCode } from "./error-codes.ts";
-import type { HeaderList } from "./header-list.ts";
-import type { HeaderPairs } from "./hpack-encoder.ts";
-import { looksLikeHttp2 } from "./preface.ts";
+import { errorCode } from "./frames/error-codes.ts";
+import type { HeaderList } from "./hpack/header-list.ts";
+import type { HeaderPairs } from "./hpack/hpack-encoder.ts";
+import { looksLikeHttp2 } from "./frames/preface.ts";
 import { H2Socket } from "./socket.ts";
-import type { Stream } from "./stream.ts";
-import { echoServer, notInstalled, runProgram, selfSigned, type EchoServer } from "./testing.ts";
-import { realClock } from "#test/real-clock.ts";
+import type { Stream } from "./connection/stream.ts";
+import { echoServer, notInstalled, runProgram, selfSigned, type EchoServer } from "./testing/peer.ts";
+import { realClock } from "#testing/real-clock.ts";
 
 const bounded = { timeout: 30_000 };
 const host = "127.0.0.1";

@@ -3,10 +3,10 @@ import { createServer, type AddressInfo, type Server, type Socket } from "node:n
 import { createServer as createTlsServer, type TlsOptions, type TLSSocket } from "node:tls";
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
-import type { HeaderList } from "./header-list.ts";
-import type { H2Limits } from "./limits.ts";
+import type { HeaderList } from "./hpack/header-list.ts";
+import type { H2Limits } from "./connection/limits.ts";
 import { H2Socket } from "./socket.ts";
-import type { Stream, StreamHandler } from "./stream.ts";
+import type { Stream, StreamHandler } from "./connection/stream.ts";
 
 export type H2ServerOptions = {
   readonly host: string;

@@ -5,9 +5,9 @@ import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { PassThrough } from "node:stream";
 import { after, before, describe, test } from "node:test";
 import { connect as connectTls, createServer as createTlsServer, type TLSSocket } from "node:tls";
-import { until } from "#test/until.ts";
+import { until } from "#testing/until.ts";
 import { readShared } from "./shared-reads.ts";
-import { selfSigned } from "./testing.ts";
+import { selfSigned } from "./testing/peer.ts";
 
 const limited = { timeout: 20_000 };
 

@@ -4,14 +4,14 @@
  */
 import type { Duplex } from "node:stream";
 import type { Clock } from "#base/clock.ts";
-import { Connection } from "./connection.ts";
-import type { ClosedWhy, ConnectionHandler } from "./connection-handler.ts";
-import { errorCode, type ErrorCode } from "./error-codes.ts";
-import type { OutgoingHeaders } from "./hpack-encoder.ts";
-import type { H2Limits } from "./limits.ts";
-import type { Batch } from "./output.ts";
+import { Connection } from "./connection/connection.ts";
+import type { ClosedWhy, ConnectionHandler } from "./connection/connection-handler.ts";
+import { errorCode, type ErrorCode } from "./frames/error-codes.ts";
+import type { OutgoingHeaders } from "./hpack/hpack-encoder.ts";
+import type { H2Limits } from "./connection/limits.ts";
+import type { Batch } from "./connection/output.ts";
 import { readShared } from "./shared-reads.ts";
-import type { Stream, StreamHandler } from "./stream.ts";
+import type { Stream, StreamHandler } from "./connection/stream.ts";
 
 export type H2SocketOptions = {
   readonly role: "server" | "client";

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { principal } from "#access/principal.ts";
 import { unauthenticated } from "#access/refusal.ts";
 import { Fault, isFault } from "#base/fault.ts";
-import { ManualClock } from "#base/manual-clock.ts";
+import { ManualClock } from "#base/testing/manual-clock.ts";
 import { callEndpoint } from "./client.ts";
 import { decodeCursor, encodeCursor, pageFields, pageOf } from "./cursor.ts";
 import { endpoint, events, json, jsonBody, lines, none } from "./endpoint.ts";

@@ -7,7 +7,7 @@ import { WebSocket } from "ws";
 import { z } from "zod";
 import { principal } from "#access/principal.ts";
 import { unauthenticated } from "#access/refusal.ts";
-import { ManualClock } from "#base/manual-clock.ts";
+import { ManualClock } from "#base/testing/manual-clock.ts";
 import { endpoint, socket } from "./endpoint.ts";
 import { KeptAnswersInMemory } from "./kept-answers-memory.ts";
 import { route } from "./route.ts";

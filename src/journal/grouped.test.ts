@@ -1,7 +1,7 @@
 import { deepEqual, equal } from "node:assert/strict";
 import { test } from "node:test";
 import { Fault } from "#base/fault.ts";
-import { batch, faults, only } from "./exercise-support.ts";
+import { batch, faults, only } from "./testing/support.ts";
 import { grouped, type Append } from "./grouped.ts";
 
 /** An append that waits until it is let go, and keeps what it was given. */

@@ -3,7 +3,7 @@
  * still gets its own answer, and a call that is wrong fails alone.
  */
 import { isFault } from "#base/fault.ts";
-import { checkBatches } from "./guards.ts";
+import { checkBatches } from "./engine/guards.ts";
 import type { AppendResult, Batch } from "./journal.ts";
 
 export type Append = (batches: readonly Batch[]) => Promise<AppendResult>;

@@ -1,10 +1,10 @@
 import { deepEqual, equal } from "node:assert/strict";
 import { test } from "node:test";
 import { Fault } from "#base/fault.ts";
-import { exerciseJournal } from "./exercise.ts";
-import { batch, faults, own } from "./exercise-support.ts";
+import { exerciseJournal } from "./testing/exercise.ts";
+import { batch, faults, own } from "./testing/support.ts";
 import type { Journal } from "./journal.ts";
-import { memoryStore } from "./memory.ts";
+import { memoryStore } from "./memory/memory.ts";
 import { partitionedJournal } from "./partitioned.ts";
 
 const databaseOf = (shard: number): number => (shard < 4 ? 0 : 1);

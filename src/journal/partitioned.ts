@@ -9,7 +9,7 @@
 import { must } from "#base/assert.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
-import { encodeCursor, jobsPlace, newestFirst } from "./history-cursor.ts";
+import { encodeCursor, jobsPlace, newestFirst } from "./history/cursor.ts";
 import type { JobRow } from "#base/history-rows.ts";
 import type { AppendResult, Batch, Cluster, History, Journal } from "./journal.ts";
 

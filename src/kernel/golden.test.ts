@@ -5,21 +5,21 @@
 import { deepEqual, equal } from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { describe, test } from "node:test";
-import { answer } from "./answer.ts";
-import { apply } from "./apply.ts";
-import { type Event, featureOf } from "./event.ts";
-import { historyOf, noRows } from "./history.ts";
-import { defaultLimits } from "./limits.ts";
-import type { Query } from "./query.ts";
-import { Restorer } from "./restore.ts";
-import { createState, type State } from "./state.ts";
-import { checkState } from "./transcript-check.ts";
-import { factsOf, snapshotOf } from "./transcript-facts.ts";
+import { answer } from "./read/answer.ts";
+import { apply } from "./apply/apply.ts";
+import { type Event, featureOf } from "./model/event.ts";
+import { historyOf, noRows } from "./read/history.ts";
+import { defaultLimits } from "./model/limits.ts";
+import type { Query } from "./read/query.ts";
+import { Restorer } from "./snapshot/restore.ts";
+import { createState, type State } from "./model/state.ts";
+import { checkState } from "./testing/check.ts";
+import { factsOf, snapshotOf } from "./testing/facts.ts";
 
 /** v2: results that are to be published. */
 const logs = ["v1", "v2"];
 
-const read = (name: string): string => readFileSync(new URL(`golden/${name}`, import.meta.url), "utf8");
+const read = (name: string): string => readFileSync(new URL(`./golden/${name}`, import.meta.url), "utf8");
 
 const eventsOf = (log: string): Event[] =>
   read(`${log}.ndjson`)
@@ -62,7 +62,7 @@ describe("golden logs", () => {
       const was = JSON.parse(JSON.stringify(answers(state, rows))) as unknown;
       const file = `${log}.expected.json`;
       if (process.env["UPDATE_GOLDEN"] === "1")
-        writeFileSync(new URL(`golden/${file}`, import.meta.url), `${JSON.stringify(was, undefined, 2)}\n`);
+        writeFileSync(new URL(`./golden/${file}`, import.meta.url), `${JSON.stringify(was, undefined, 2)}\n`);
       deepEqual(was, JSON.parse(read(file)));
       const restorer = new Restorer(0, defaultLimits);
       for (const chunk of snapshotOf(state)) restorer.add(chunk);

@@ -5,23 +5,23 @@
  * Deciding only looks, so a command that makes it throw is refused alone and the state is as it was (K12). When
  * applying throws, our own code is wrong: the error goes up, and the state must be dropped and read back.
  */
-import { apply } from "./apply.ts";
-import { applySoft } from "./apply-soft.ts";
-import type { Command, CommandOf } from "./command.ts";
-import { decideDue, type DueDecision } from "./decide-due.ts";
-import { decideGrant, grantedBefore, grantOf, wrongReserve } from "./decide-claim.ts";
-import { decide, type SingleCommand } from "./decide.ts";
-import type { Decision } from "./decision.ts";
-import { type Executor, Job, Stage } from "./entities.ts";
-import type { Event, EventOf, SoftEvent } from "./event.ts";
-import type { Lock } from "./locks.ts";
-import type { Grant } from "./model.ts";
-import { settleJob, settleStage } from "./settle.ts";
-import { settleLock } from "./settle-locks.ts";
-import type { Rejection } from "./rejection.ts";
-import type { Reply } from "./reply.ts";
-import type { State } from "./state.ts";
-import { bytesOfKey } from "./weigh.ts";
+import { apply } from "./apply/apply.ts";
+import { applySoft } from "./apply/soft.ts";
+import type { Command, CommandOf } from "./model/command.ts";
+import { decideDue, type DueDecision } from "./decide/due.ts";
+import { decideGrant, grantedBefore, grantOf, wrongReserve } from "./decide/claim.ts";
+import { decide, type SingleCommand } from "./decide/decide.ts";
+import type { Decision } from "./decide/decision.ts";
+import { type Executor, Job, Stage } from "./model/entities.ts";
+import type { Event, EventOf, SoftEvent } from "./model/event.ts";
+import type { Lock } from "./ready/locks.ts";
+import type { Grant } from "./model/model.ts";
+import { settleJob, settleStage } from "./apply/settle.ts";
+import { settleLock } from "./apply/settle-locks.ts";
+import type { Rejection } from "./model/rejection.ts";
+import type { Reply } from "./model/reply.ts";
+import type { State } from "./model/state.ts";
+import { bytesOfKey } from "./memory/weigh.ts";
 
 /** What came of a command. `changes` is how many events there were; they are listed only where nobody observed them. */
 export type Outcome =

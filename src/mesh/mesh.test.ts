@@ -7,12 +7,12 @@ import { describe, test } from "node:test";
 import { performance } from "node:perf_hooks";
 import { isFault } from "#base/fault.ts";
 import { Random } from "#base/random.ts";
-import { until } from "#test/until.ts";
+import { until } from "#testing/until.ts";
 import { addressText } from "./address.ts";
-import { goldenNames, goldenPacket } from "./golden-packets.ts";
+import { goldenNames, goldenPacket } from "./testing/golden-packets.ts";
 import { Mesh, type MeshOptions } from "./mesh.ts";
-import { profiles } from "./profile.ts";
-import { realClock } from "#test/real-clock.ts";
+import { profiles } from "./machine/profile.ts";
+import { realClock } from "#testing/real-clock.ts";
 
 const quick = {
   ...profiles.local,

@@ -1,8 +1,8 @@
 /** What a node says of itself, as serf's tags: the byte 255 and a MessagePack map of texts, 512 bytes at most. */
 import { Fault } from "#base/fault.ts";
-import { metaBytesMax } from "./limits.ts";
-import { MsgpackReader, textOf, whole } from "./msgpack-reader.ts";
-import { joined, pack } from "./msgpack-writer.ts";
+import { metaBytesMax } from "./machine/limits.ts";
+import { MsgpackReader, textOf, whole } from "./wire/msgpack-reader.ts";
+import { joined, pack } from "./wire/msgpack-writer.ts";
 
 export type Tags = Readonly<Record<string, string>>;
 

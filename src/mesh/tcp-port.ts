@@ -6,9 +6,9 @@ import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import { Lobby } from "#base/lobby.ts";
 import type { Address } from "./address.ts";
-import type { StreamMessage } from "./messages.ts";
+import type { StreamMessage } from "./wire/messages.ts";
 import type { RimLimits } from "./rim-limits.ts";
-import type { StreamReader } from "./stream-reader.ts";
+import type { StreamReader } from "./wire/stream-reader.ts";
 
 export type TcpPorts = {
   readonly clock: Clock;

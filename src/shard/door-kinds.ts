@@ -6,7 +6,7 @@
  * DK2 Kinds and doors with the name of no door, present or to come, are free for workers in any language; all other
  *     kinds that no door has are refused.
  */
-import type { PlanSpec, Signal, StageSpec, TaskSet } from "#kernel/model.ts";
+import type { PlanSpec, Signal, StageSpec, TaskSet } from "#kernel/model/model.ts";
 
 /** Who asks, as the node authenticated it. */
 export type Submitter = { readonly name: string; readonly isOperator: boolean };

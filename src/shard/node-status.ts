@@ -2,10 +2,10 @@
 import type { Clock } from "#base/clock.ts";
 import type { ShardId } from "#base/ids.ts";
 import type { Epoch, NodeId, Seq } from "#journal/journal.ts";
-import type { ShardHost } from "./host.ts";
-import type { HostedPhase, HostedShard } from "./host-shard.ts";
-import type { Keeper } from "./keeper.ts";
-import type { HistoryLag } from "./projector.ts";
+import type { ShardHost } from "./host/host.ts";
+import type { HostedPhase, HostedShard } from "./host/shard.ts";
+import type { Keeper } from "./keeper/keeper.ts";
+import type { HistoryLag } from "./history/projector.ts";
 
 export type NodeStatus = {
   readonly node: NodeId;

@@ -1,8 +1,8 @@
 import { deepEqual, equal } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { must } from "#base/assert.ts";
-import type { JobView } from "#kernel/query.ts";
-import { commit, reserve, Rig, submit } from "./host-rig.ts";
+import type { JobView } from "#kernel/read/query.ts";
+import { commit, reserve, Rig, submit } from "./testing/host.ts";
 
 describe("a node", () => {
   test("owns a shard, takes a job in, grants it, commits it, and finds it again after a restart", async () => {

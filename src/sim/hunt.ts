@@ -1,5 +1,5 @@
 /** Seed after seed: counts what happened in them, and stops at the first that breaks a promise. */
-import { count, newTally, type Tally } from "./court.ts";
+import { count, newTally, type Tally } from "./check/court.ts";
 import { Coverage, type Unreached } from "./coverage.ts";
 import type { Focus } from "./profile.ts";
 import { runSeed, type SeedResult } from "./run.ts";

@@ -11,7 +11,7 @@ import { parseArgs } from "node:util";
 import { blocksOf, unreachedByAll } from "./coverage.ts";
 import { differs, failureOf, hunt, merge, type Failure, type HuntPlan, type Totals } from "./hunt.ts";
 import { runSeed } from "./run.ts";
-import { describeVerdict, judge } from "./unreachable.ts";
+import { describeVerdict, judge } from "./faults/unreachable.ts";
 
 const { values } = parseArgs({
   options: {

@@ -3,13 +3,13 @@
  * takes only some of everything, so that rare combinations come up and common faults do not drown the others.
  */
 import type { Random } from "#base/random.ts";
-import type { Limits } from "#kernel/limits.ts";
-import type { Whim } from "./client.ts";
-import { whimKinds } from "./client.ts";
-import { faultKinds, type FaultKind } from "./fault-kinds.ts";
-import { misbehaviours, type Misbehaviour } from "./misbehaviour.ts";
-import { drawTightLimits } from "./tight-limits.ts";
-import { shapes, type ShapeName } from "./workloads.ts";
+import type { Limits } from "#kernel/model/limits.ts";
+import type { Whim } from "./actors/client.ts";
+import { whimKinds } from "./actors/client.ts";
+import { faultKinds, type FaultKind } from "./faults/fault-kinds.ts";
+import { misbehaviours, type Misbehaviour } from "./actors/misbehaviour.ts";
+import { drawTightLimits } from "./faults/tight-limits.ts";
+import { shapes, type ShapeName } from "./actors/workloads.ts";
 
 export type Profile = {
   readonly shards: number;

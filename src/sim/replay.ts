@@ -1,13 +1,13 @@
 /** Memory against log: a state read back from snapshot and tail must answer as the owner's own does. */
-import { apply } from "#kernel/apply.ts";
-import { answer } from "#kernel/answer.ts";
-import { Restorer } from "#kernel/restore.ts";
-import { createState, type State } from "#kernel/state.ts";
-import { decodeTexts } from "#shard/codec-snapshot.ts";
-import { decodeEvents } from "#shard/codec.ts";
-import { nonsenseTaken } from "./check-refusals.ts";
-import type { Cluster } from "./cluster.ts";
-import { poisonWord } from "./poison.ts";
+import { apply } from "#kernel/apply/apply.ts";
+import { answer } from "#kernel/read/answer.ts";
+import { Restorer } from "#kernel/snapshot/restore.ts";
+import { createState, type State } from "#kernel/model/state.ts";
+import { decodeTexts } from "#shard/codec/snapshot.ts";
+import { decodeEvents } from "#shard/codec/codec.ts";
+import { nonsenseTaken } from "./check/refusals.ts";
+import type { Cluster } from "./world/cluster.ts";
+import { poisonWord } from "./faults/poison.ts";
 
 export async function replayDiffers(cluster: Cluster): Promise<string | undefined> {
   const { court, nodes } = cluster;

@@ -1,14 +1,14 @@
 /** One seed: a world drawn from it, a storm, then calm, and the verdict. */
 import { Random } from "#base/random.ts";
-import { Cluster } from "./cluster.ts";
-import type { Tally } from "./court.ts";
-import { unleash } from "./faults.ts";
-import { notKept } from "./keeping.ts";
+import { Cluster } from "./world/cluster.ts";
+import type { Tally } from "./check/court.ts";
+import { unleash } from "./faults/faults.ts";
+import { notKept } from "./actors/keeping.ts";
 import { drawProfile, type Focus, type Profile } from "./profile.ts";
 import { replayDiffers } from "./replay.ts";
 import { Trace } from "./trace.ts";
-import { Violation } from "./violation.ts";
-import { World } from "./world.ts";
+import { Violation } from "./check/violation.ts";
+import { World } from "./world/world.ts";
 
 export type SeedResult = {
   readonly seed: number;

@@ -7,9 +7,9 @@
 import { afterAwake, type Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
-import type { FailReason, Plan } from "#kernel/model.ts";
-import type { ExecutorClient } from "#shard/client-executor.ts";
-import { isRejected } from "#shard/rejected.ts";
+import type { FailReason, Plan } from "#kernel/model/model.ts";
+import type { ExecutorClient } from "#shard/client/executor.ts";
+import { isRejected } from "#shard/work/rejected.ts";
 import { Stopped, type Holding } from "./holding.ts";
 import { Reports } from "./reports.ts";
 import type { Output, Planners, Runner, RunOutcome, Runners } from "./runner.ts";

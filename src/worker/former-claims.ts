@@ -6,8 +6,8 @@ import type { Clock } from "#base/clock.ts";
 import { isFault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
 import type { Random } from "#base/random.ts";
-import { isRejected } from "#shard/rejected.ts";
-import { Backoff } from "#shard/router-backoff.ts";
+import { isRejected } from "#shard/work/rejected.ts";
+import { Backoff } from "#shard/router/backoff.ts";
 import type { Renewals } from "./renewal.ts";
 
 export type FormerPorts = {

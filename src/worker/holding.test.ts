@@ -2,15 +2,15 @@ import { equal, ok } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { bootClock } from "#base/boot-clock.ts";
 import type { Clock } from "#base/clock.ts";
-import { ManualClock } from "#base/manual-clock.ts";
-import { ManualMachine } from "#base/manual-machine.ts";
-import { createMemoryBlobs } from "#blobs/memory.ts";
-import type { ExecutorClient, Granted } from "#shard/client-executor.ts";
-import { KernelClock, StoreClock } from "#shard/kernel-clock.ts";
+import { ManualClock } from "#base/testing/manual-clock.ts";
+import { ManualMachine } from "#base/testing/manual-machine.ts";
+import { createMemoryBlobs } from "#blobs/memory/memory.ts";
+import type { ExecutorClient, Granted } from "#shard/client/executor.ts";
+import { KernelClock, StoreClock } from "#shard/host/kernel-clock.ts";
 import { endingOf, type AttemptPorts } from "./attempt.ts";
 import { Holding } from "./holding.ts";
 import { Renewals } from "./renewal.ts";
-import { grantedTask } from "./granted-testing.ts";
+import { grantedTask } from "./testing/granted.ts";
 
 const granted = (more: Partial<Granted>): Granted =>
   grantedTask({ attemptMs: 36_000_000, effects: "outside", ...more });

@@ -6,8 +6,8 @@
  *    the task's grace for the others.
  */
 import { afterAwake, type Clock } from "#base/clock.ts";
-import type { ClaimRef, Granted } from "#shard/client-executor.ts";
-import { slew } from "#shard/kernel-clock.ts";
+import type { ClaimRef, Granted } from "#shard/client/executor.ts";
+import { slew } from "#shard/host/kernel-clock.ts";
 
 /** Why an attempt is stopped before it ends by itself. */
 export type StopReason =

@@ -10,8 +10,8 @@ import { join } from "node:path";
 import type { Clock } from "#base/clock.ts";
 import { isFault } from "#base/fault.ts";
 import type { StreamKey, Streams } from "#blobs/streams.ts";
-import { headBytesOf } from "./process/capped.ts";
-import type { AttemptFolder } from "./sandbox/attempt-folder.ts";
+import { headBytesOf } from "./process/launcher/capped.ts";
+import type { AttemptFolder } from "./sandbox/folders/attempt-folder.ts";
 
 export type LivePorts = { readonly streams: Streams; readonly clock: Clock };
 export type LiveTask = Pick<StreamKey, "tenant" | "task" | "token">;

@@ -5,15 +5,15 @@ import { mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { ManualClock } from "#base/manual-clock.ts";
+import { ManualClock } from "#base/testing/manual-clock.ts";
 import { Stopped } from "./holding.ts";
 import { BoundedOutput } from "./output.ts";
 import { createProcessRunner, type ProcessRequest, type ProcessRunner } from "./process.ts";
-import { SpawnerRig } from "./process/rig.ts";
+import { SpawnerRig } from "./process/testing/rig.ts";
 import { reclaimScratch, ScratchDir } from "./scratch.ts";
 import { createSpawnedRunner } from "./spawned-runner.ts";
-import { clearAway } from "#test/clear-away.ts";
-import { until } from "#test/until.ts";
+import { clearAway } from "#testing/clear-away.ts";
+import { until } from "#testing/until.ts";
 
 const clock = new ManualClock();
 const never = new AbortController().signal;
@@ -125,7 +125,7 @@ describe("a process, started directly,", { skip: posix }, () => {
     withFolder(async (folder) => {
       const pidFile = join(folder, "pid");
       const parent = join(folder, "parent.ts");
-      const here = new URL("process.ts", import.meta.url).href;
+      const here = new URL("./process.ts", import.meta.url).href;
       await writeFile(
         parent,
         `const { createProcessRunner } = await import(${JSON.stringify(here)});

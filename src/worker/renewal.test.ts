@@ -1,10 +1,10 @@
 import { deepEqual, equal } from "node:assert/strict";
 import { test } from "node:test";
-import { ManualClock } from "#base/manual-clock.ts";
-import type { Granted } from "#shard/client-executor.ts";
+import { ManualClock } from "#base/testing/manual-clock.ts";
+import type { Granted } from "#shard/client/executor.ts";
 import { Holding } from "./holding.ts";
 import { Renewals } from "./renewal.ts";
-import { grantedTask } from "./granted-testing.ts";
+import { grantedTask } from "./testing/granted.ts";
 
 const granted = (task: number, leaseMs: number): Granted =>
   grantedTask({ task, token: task, leaseMs, taskId: `t0-${task}` });

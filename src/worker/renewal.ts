@@ -5,8 +5,8 @@
 import type { Clock } from "#base/clock.ts";
 import { isFault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
-import type { ExecutorClient, Held } from "#shard/client-executor.ts";
-import { isRejected } from "#shard/rejected.ts";
+import type { ExecutorClient, Held } from "#shard/client/executor.ts";
+import { isRejected } from "#shard/work/rejected.ts";
 import { keyOf, type Holding } from "./holding.ts";
 
 export type RenewalPorts = {

@@ -1,9 +1,9 @@
 /** Says an attempt's steps on to its shard: in order, several at once, never in the attempt's way. */
 import type { Clock } from "#base/clock.ts";
 import { isFault } from "#base/fault.ts";
-import type { Step } from "#kernel/model.ts";
-import type { ExecutorClient } from "#shard/client-executor.ts";
-import { isRejected } from "#shard/rejected.ts";
+import type { Step } from "#kernel/model/model.ts";
+import type { ExecutorClient } from "#shard/client/executor.ts";
+import { isRejected } from "#shard/work/rejected.ts";
 import type { Holding } from "./holding.ts";
 
 const gatherMs = 200;

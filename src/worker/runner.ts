@@ -2,9 +2,9 @@
 import type { Clock } from "#base/clock.ts";
 import type { Digest } from "#base/digest.ts";
 import type { BlobStore } from "#blobs/store.ts";
-import type { FailReason, Plan, Step } from "#kernel/model.ts";
-import type { PlanInputs } from "#kernel/query.ts";
-import type { Granted } from "#shard/client-executor.ts";
+import type { FailReason, Plan, Step } from "#kernel/model/model.ts";
+import type { PlanInputs } from "#kernel/read/query.ts";
+import type { Granted } from "#shard/client/executor.ts";
 
 export type RunContext = {
   readonly task: Granted;

@@ -7,8 +7,8 @@ import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
 import type { Random } from "#base/random.ts";
-import { Backoff } from "#shard/router-backoff.ts";
-import type { ReadyShard, Room } from "#shard/ready-desk.ts";
+import { Backoff } from "#shard/router/backoff.ts";
+import type { ReadyShard, Room } from "#shard/watch/ready-desk.ts";
 
 export type WorkSource = {
   /** Held until there is work for such a worker, or the time is up. */

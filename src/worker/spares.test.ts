@@ -1,7 +1,7 @@
 import { deepEqual, equal } from "node:assert/strict";
 import { test } from "node:test";
-import { ManualClock } from "#base/manual-clock.ts";
-import type { Granted } from "#shard/client-executor.ts";
+import { ManualClock } from "#base/testing/manual-clock.ts";
+import type { Granted } from "#shard/client/executor.ts";
 import { Holding } from "./holding.ts";
 import { Spares } from "./spares.ts";
 

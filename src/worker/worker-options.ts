@@ -2,7 +2,7 @@
 import type { Clock } from "#base/clock.ts";
 import type { Random } from "#base/random.ts";
 import type { BlobStore } from "#blobs/store.ts";
-import type { ExecutorClient } from "#shard/client-executor.ts";
+import type { ExecutorClient } from "#shard/client/executor.ts";
 import type { Planners, Resume, Runners } from "./runner.ts";
 import type { WorkSources } from "./sources.ts";
 

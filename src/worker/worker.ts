@@ -4,9 +4,9 @@
  */
 import { Fault, isFault } from "#base/fault.ts";
 import type { ShardId } from "#base/ids.ts";
-import type { Granted } from "#shard/client-executor.ts";
-import { isRejected } from "#shard/rejected.ts";
-import { Backoff } from "#shard/router-backoff.ts";
+import type { Granted } from "#shard/client/executor.ts";
+import { isRejected } from "#shard/work/rejected.ts";
+import { Backoff } from "#shard/router/backoff.ts";
 import { endingOf, tell, type AttemptPorts } from "./attempt.ts";
 import { FormerClaims } from "./former-claims.ts";
 import { Holding } from "./holding.ts";

@@ -1,6 +1,6 @@
 /** Serves /v1/cluster. */
 import { route, type Route } from "#http/route.ts";
-import type { WorkClient } from "#shard/client.ts";
+import type { WorkClient } from "#shard/client/client.ts";
 import { showCluster } from "#api/cluster.ts";
 
 export type ClusterPorts = {

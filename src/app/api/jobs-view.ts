@@ -1,8 +1,8 @@
 /** Pure: what a shard says of a job, in the shape of /v1/jobs. */
 import type { z } from "zod";
 import { formatTask, parseJob } from "#base/ids.ts";
-import type { ListedJob } from "#shard/client-list.ts";
-import type { JobView, StageView, TaskView } from "#kernel/query.ts";
+import type { ListedJob } from "#shard/client/list.ts";
+import type { JobView, StageView, TaskView } from "#kernel/read/query.ts";
 import type { JobDetails, JobSummary } from "#api/jobs.ts";
 
 type Summary = z.input<typeof JobSummary>;

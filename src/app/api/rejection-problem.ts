@@ -1,7 +1,7 @@
 /** A refused command as a problem. Kinds that are not listed are the caller's mistake (400). */
 import { Problem } from "#http/problem.ts";
-import type { RejectionKind } from "#kernel/rejection.ts";
-import { isRejected } from "#shard/rejected.ts";
+import type { RejectionKind } from "#kernel/model/rejection.ts";
+import { isRejected } from "#shard/work/rejected.ts";
 
 const statuses: Partial<Record<RejectionKind, number>> = {
   "job-unknown": 404,

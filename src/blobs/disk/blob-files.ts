@@ -2,7 +2,7 @@
 import { open, rename, rm, type FileHandle } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { digestFunctions } from "#base/digest.ts";
-import type { Key } from "./key.ts";
+import type { Key } from "./table/key.ts";
 import type { DurableNames } from "#blobs/durable-names.ts";
 import type { Syncs } from "#blobs/syncs.ts";
 import { Turns } from "./turns.ts";

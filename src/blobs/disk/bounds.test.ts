@@ -4,9 +4,9 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { isFault } from "#base/fault.ts";
-import { ManualClock } from "#base/manual-clock.ts";
+import { ManualClock } from "#base/testing/manual-clock.ts";
 import { digestOf } from "#blobs/hashing.ts";
-import { diskRig } from "./testing.ts";
+import { diskRig } from "./testing/disk.ts";
 
 test("blobs and names are bounded in number, for the table is in memory; the oldest go when they may", async () => {
   const clock = new ManualClock(10_000_000);

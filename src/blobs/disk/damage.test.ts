@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { test } from "node:test";
 import type { Digest } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
-import { ManualClock } from "#base/manual-clock.ts";
-import { put, text } from "#blobs/exercise.ts";
+import { ManualClock } from "#base/testing/manual-clock.ts";
+import { put, text } from "#blobs/testing/exercise.ts";
 import { digestOf } from "#blobs/hashing.ts";
 import { openDiskStore, type DiskStore } from "./open.ts";
-import { diskRig, quietClock, type DiskRig } from "./testing.ts";
+import { diskRig, quietClock, type DiskRig } from "./testing/disk.ts";
 
 const logFiles = (rig: DiskRig): readonly string[] =>
   readdirSync(join(rig.root, "log"))

@@ -9,13 +9,13 @@ import { unpacked } from "#blobs/zstd.ts";
 import { fileName } from "./blob-files.ts";
 import type { Core } from "./core.ts";
 import { bitTenantMax, nobody } from "./holdings.ts";
-import { functionNumber, hashLength, keyFromBytes, keyFromHex, keyFromPlain, keyWords, type Key } from "./key.ts";
-import { readLarge } from "./large-blobs.ts";
+import { functionNumber, hashLength, keyFromBytes, keyFromHex, keyFromPlain, keyWords, type Key } from "./table/key.ts";
+import { readLarge } from "./upload/large-blobs.ts";
 import { lendFile } from "./lend-file.ts";
-import { packedNow, readPacked, writePacked } from "./packed-blobs.ts";
-import { kinds } from "./record.ts";
-import { flags, groupMax, noEntry } from "./table.ts";
-import { verifyEntry } from "./verify.ts";
+import { packedNow, readPacked, writePacked } from "./log/packed-blobs.ts";
+import { kinds } from "./log/record.ts";
+import { flags, groupMax, noEntry } from "./table/table.ts";
+import { verifyEntry } from "./upload/verify.ts";
 
 export type TenantView = {
   /** Undefined: a tenant that has never been given anything. */

@@ -3,9 +3,9 @@
  * The same code applies a record when it was just written and when it is read back after a restart.
  */
 import { assert } from "#base/assert.ts";
-import { hashLength, keyFromBytes, keyWords, namedFunction, wordsOfBytes, type Key } from "./key.ts";
-import { hashRoom, headerBytes, kinds, readUint64, recordBytes, type Header } from "./record.ts";
-import { flags, noEntry, Table } from "./table.ts";
+import { hashLength, keyFromBytes, keyWords, namedFunction, wordsOfBytes, type Key } from "./table/key.ts";
+import { hashRoom, headerBytes, kinds, readUint64, recordBytes, type Header } from "./log/record.ts";
+import { flags, noEntry, Table } from "./table/table.ts";
 
 export type Place = { readonly segment: number; readonly offset: number };
 

@@ -5,7 +5,7 @@ import type { DigestParts } from "#base/digest.ts";
 import type { LentFile } from "#blobs/store.ts";
 import { fileName } from "./blob-files.ts";
 import type { Core } from "./core.ts";
-import { flags } from "./table.ts";
+import { flags } from "./table/table.ts";
 
 /** Undefined: it is no such file, or something is wrong with it that whoever reads it will find out. */
 export async function lendFile(core: Core, entry: number, { sizeBytes }: DigestParts): Promise<LentFile | undefined> {

@@ -4,12 +4,12 @@ import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { isFault } from "#base/fault.ts";
-import { ManualClock } from "#base/manual-clock.ts";
+import { ManualClock } from "#base/testing/manual-clock.ts";
 import { digestOf } from "#blobs/hashing.ts";
 import type { BlobStore } from "#blobs/store.ts";
-import { until } from "#test/until.ts";
+import { until } from "#testing/until.ts";
 import { lockStore } from "./lock.ts";
-import { diskRig, type DiskRig } from "./testing.ts";
+import { diskRig, type DiskRig } from "./testing/disk.ts";
 
 const isLost = (e: unknown): boolean => isFault(e, "unavailable") && /removed or replaced/.test(e.message);
 

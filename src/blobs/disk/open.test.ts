@@ -3,12 +3,12 @@ import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { test } from "node:test";
 import { isFault } from "#base/fault.ts";
-import { exerciseIndex, type IndexRig } from "#blobs/exercise-index.ts";
-import { exerciseStreams, type StreamsRig } from "#blobs/exercise-streams.ts";
-import { exerciseUploads, type UploadsRig } from "#blobs/exercise-uploads.ts";
-import { exerciseBlobs, put, text } from "#blobs/exercise.ts";
+import { exerciseIndex, type IndexRig } from "#blobs/testing/index.ts";
+import { exerciseStreams, type StreamsRig } from "#blobs/testing/streams.ts";
+import { exerciseUploads, type UploadsRig } from "#blobs/testing/uploads.ts";
+import { exerciseBlobs, put, text } from "#blobs/testing/exercise.ts";
 import { openDiskStore } from "./open.ts";
-import { diskRig, quietClock, type DiskRig } from "./testing.ts";
+import { diskRig, quietClock, type DiskRig } from "./testing/disk.ts";
 
 for (const compression of ["none", "zstd"] as const)
   for (const packedBytesMax of [64 * 1024, 0]) {
@@ -76,7 +76,7 @@ test("what was written is there after a restart, from the checkpoint and from th
 
 /** What a process does that still has a store in hand which it closed: each line is what came of one of its writes. */
 const lateWriter = `
-  import { diskRig } from "#blobs/disk/testing.ts";
+  import { diskRig } from "#blobs/disk/testing/disk.ts";
   import { sha256Digest } from "#blobs/sha256.ts";
   const rig = await diskRig();
   const { blobs } = rig.store.forTenant("mill");

@@ -18,24 +18,24 @@ import type { Streams } from "#blobs/streams.ts";
 import { realSyncs, type Syncs } from "#blobs/syncs.ts";
 import type { UploadOwner } from "#blobs/upload-limits.ts";
 import type { Upkeep } from "#blobs/upkeep.ts";
-import { Checkpoints } from "./checkpoints.ts";
+import { Checkpoints } from "./log/checkpoints.ts";
 import { Core } from "./core.ts";
 import { createDiskBlobs, nodeView, viewOf, type TenantView, type WriteLarge } from "./disk-blobs.ts";
-import { createDiskIndex } from "./disk-index.ts";
-import { createDiskStreams } from "./disk-streams.ts";
-import { createDiskUpkeep } from "./disk-upkeep.ts";
-import { openUpload } from "./disk-upload.ts";
+import { createDiskIndex } from "./table/disk-index.ts";
+import { createDiskStreams } from "./streams/disk-streams.ts";
+import { createDiskUpkeep } from "./janitor/disk-upkeep.ts";
+import { openUpload } from "./upload/disk-upload.ts";
 import { Holdings } from "./holdings.ts";
-import { Housekeeping } from "./housekeeping.ts";
-import { Janitor } from "./janitor.ts";
+import { Housekeeping } from "./janitor/housekeeping.ts";
+import { Janitor } from "./janitor/janitor.ts";
 import { lockStore, type StoreLock } from "./lock.ts";
 import { diskOptions, type DiskOptions } from "./options.ts";
-import { ownerOf, PartialUploads } from "./partials.ts";
-import { suspectAfterReboot } from "./power-loss.ts";
-import { recover, type Recovered } from "./recovery.ts";
-import { Room } from "./room.ts";
-import { Segments } from "./segments.ts";
-import { createDiskUploads } from "./uploads.ts";
+import { ownerOf, PartialUploads } from "./upload/partials.ts";
+import { suspectAfterReboot } from "./log/power-loss.ts";
+import { recover, type Recovered } from "./log/recovery.ts";
+import { Room } from "./janitor/room.ts";
+import { Segments } from "./log/segments.ts";
+import { createDiskUploads } from "./upload/uploads.ts";
 
 export type DiskStore = Store & {
   /** The node's own view: everything is visible, and what is written through it is given to no tenant. */

@@ -1,10 +1,10 @@
 import { deepEqual, equal, rejects } from "node:assert/strict";
 import { test } from "node:test";
 import { isFault } from "#base/fault.ts";
-import { ManualClock } from "#base/manual-clock.ts";
-import { bytes, put, text } from "#blobs/exercise.ts";
+import { ManualClock } from "#base/testing/manual-clock.ts";
+import { bytes, put, text } from "#blobs/testing/exercise.ts";
 import { digestOf } from "#blobs/hashing.ts";
-import { diskRig } from "./testing.ts";
+import { diskRig } from "./testing/disk.ts";
 
 const isGone = (e: unknown): boolean => isFault(e, "not-found");
 const large = "x".repeat(100_000);

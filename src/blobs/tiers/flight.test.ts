@@ -2,9 +2,9 @@
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { ManualClock } from "#base/manual-clock.ts";
+import { ManualClock } from "#base/testing/manual-clock.ts";
 import { digestOf } from "#blobs/hashing.ts";
-import { createMemoryBlobs } from "#blobs/memory.ts";
+import { createMemoryBlobs } from "#blobs/memory/memory.ts";
 import { readThrough } from "./read-through.ts";
 import { HeldStore } from "./testing/held-store.ts";
 

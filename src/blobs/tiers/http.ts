@@ -7,7 +7,7 @@ import { Fault } from "#base/fault.ts";
 import { partsOf } from "#blobs/hashing.ts";
 import { canonical } from "#blobs/sha256.ts";
 import type { BlobStore } from "#blobs/store.ts";
-import { dropBody, type HttpCaller } from "./http-call.ts";
+import { dropBody, type HttpCaller } from "./s3/http-call.ts";
 import { verifiedRange } from "./verifying.ts";
 
 export type HttpCacheOptions = {

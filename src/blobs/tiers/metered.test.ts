@@ -1,10 +1,10 @@
 import { deepEqual, rejects } from "node:assert/strict";
 import { test } from "node:test";
 import { isFault } from "#base/fault.ts";
-import { ManualClock } from "#base/manual-clock.ts";
-import { bytes, exerciseBlobs, put, text } from "#blobs/exercise.ts";
+import { ManualClock } from "#base/testing/manual-clock.ts";
+import { bytes, exerciseBlobs, put, text } from "#blobs/testing/exercise.ts";
 import { digestOf } from "#blobs/hashing.ts";
-import { createMemoryBlobs } from "#blobs/memory.ts";
+import { createMemoryBlobs } from "#blobs/memory/memory.ts";
 import { metered } from "./metered.ts";
 
 const memory = () => createMemoryBlobs({ clock: new ManualClock(), sizeBytesMax: 4 * 1024 * 1024 });

@@ -3,11 +3,11 @@ import { deepEqual, equal, ok, rejects } from "node:assert/strict";
 import { test } from "node:test";
 import type { Digest } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
-import { ManualClock } from "#base/manual-clock.ts";
-import { put, text } from "#blobs/exercise.ts";
+import { ManualClock } from "#base/testing/manual-clock.ts";
+import { put, text } from "#blobs/testing/exercise.ts";
 import { digestOf } from "#blobs/hashing.ts";
-import { createMemoryBlobs } from "#blobs/memory.ts";
-import type { HttpCaller } from "./http-call.ts";
+import { createMemoryBlobs } from "#blobs/memory/memory.ts";
+import type { HttpCaller } from "./s3/http-call.ts";
 import { peerCaches, type PeerCachesOptions } from "./peer-caches.ts";
 import { withShortCuts } from "./short-cut.ts";
 

@@ -6,7 +6,7 @@
 import { digestSizeBytes, type Digest } from "#base/digest.ts";
 import { hashHex, partsOf } from "#blobs/hashing.ts";
 import { httpCache, type ReadOnly } from "./http.ts";
-import type { HttpCaller } from "./http-call.ts";
+import type { HttpCaller } from "./s3/http-call.ts";
 
 export type PeerCachesOptions = {
   readonly caller: HttpCaller;

@@ -1,8 +1,8 @@
 import { deepEqual } from "node:assert/strict";
 import { test } from "node:test";
-import { ManualClock } from "#base/manual-clock.ts";
+import { ManualClock } from "#base/testing/manual-clock.ts";
 import { digestOf } from "#blobs/hashing.ts";
-import { createMemoryBlobs } from "#blobs/memory.ts";
+import { createMemoryBlobs } from "#blobs/memory/memory.ts";
 import { pinEither } from "./pin-either.ts";
 
 test("what is in either of two stores is pinned; what is in neither is missing", async () => {

@@ -1,7 +1,7 @@
 import { equal, rejects } from "node:assert/strict";
 import { test } from "node:test";
 import { Fault, isFault } from "#base/fault.ts";
-import { ManualClock } from "#base/manual-clock.ts";
+import { ManualClock } from "#base/testing/manual-clock.ts";
 import { Random } from "#base/random.ts";
 import { retrying } from "./retry.ts";
 

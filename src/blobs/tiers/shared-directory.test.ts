@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { isFault } from "#base/fault.ts";
-import { exerciseBlobs, put, text } from "#blobs/exercise.ts";
-import { ManualClock } from "#base/manual-clock.ts";
+import { exerciseBlobs, put, text } from "#blobs/testing/exercise.ts";
+import { ManualClock } from "#base/testing/manual-clock.ts";
 import { DurableImage } from "#blobs/durable-image.ts";
 import { openSharedDirectory } from "./shared-directory.ts";
 

@@ -11,7 +11,7 @@ import { canonical } from "#blobs/sha256.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import { packed } from "#blobs/zstd.ts";
 import type { ReadOnly } from "./http.ts";
-import { bytesOf } from "./http-call.ts";
+import { bytesOf } from "./s3/http-call.ts";
 
 export type ShortCutOptions = {
   readonly clock: Clock;

@@ -1,6 +1,6 @@
-import { ManualClock } from "#base/manual-clock.ts";
-import { exerciseBlobs } from "#blobs/exercise.ts";
-import { createMemoryBlobs } from "#blobs/memory.ts";
+import { ManualClock } from "#base/testing/manual-clock.ts";
+import { exerciseBlobs } from "#blobs/testing/exercise.ts";
+import { createMemoryBlobs } from "#blobs/memory/memory.ts";
 import { verifyingReads } from "./verifying.ts";
 
 exerciseBlobs("a store whose reads are verified", async () => ({

@@ -17,11 +17,11 @@ import { ByteStream } from "#wire/generated/google/bytestream/bytestream.ts";
 import { RetryInfo } from "#wire/generated/google/rpc/error_details.ts";
 import { decode, encode, type Method } from "#wire/message.ts";
 import { rawActionResult, rawUpdateRequest } from "#wire/raw-message.ts";
-import { realClock } from "#test/real-clock.ts";
-import { spaceOf } from "./action-cache.ts";
+import { realClock } from "#testing/real-clock.ts";
+import { spaceOf } from "./cache/action-cache.ts";
 import { wireOf } from "./digests.ts";
-import { openDoor, type Door, type DoorOptions } from "./testing.ts";
-import { TrustRules } from "./trust-rules.ts";
+import { openDoor, type Door, type DoorOptions } from "./testing/build.ts";
+import { TrustRules } from "./cache/trust-rules.ts";
 
 const { findMissingBlobs, batchUpdateBlobs } = ContentAddressableStorage.methods;
 const { getActionResult, updateActionResult } = ActionCache.methods;

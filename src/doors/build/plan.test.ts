@@ -7,7 +7,7 @@ import fc from "fast-check";
 import { parseDocument, type Document, type YAMLMap, type YAMLSeq } from "yaml";
 import { grpcCode, isGrpcError } from "#grpc/status.ts";
 import type { Action, Command } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
-import { executionSettingsDefault, type ExecutionSettings } from "./execution-settings.ts";
+import { executionSettingsDefault, type ExecutionSettings } from "./execute/execution-settings.ts";
 import {
   cachedName,
   operationName,
@@ -15,9 +15,9 @@ import {
   parseOperationName,
   parseStreamName,
   streamNameOf,
-} from "./operation-names.ts";
+} from "./execute/operation-names.ts";
 import { kernelPriority, planAction, planJoin, planOrder, readSpec, type Asked } from "./plan.ts";
-import { noCommand } from "./testing.ts";
+import { noCommand } from "./testing/build.ts";
 
 const asked: Asked = {
   instance: "",

@@ -1,18 +1,18 @@
 /** Pure: an action to be executed becomes a job of one task. */
 import { hash } from "node:crypto";
 import type { Digest, DigestFunction } from "#base/digest.ts";
-import type { TaskTemplate } from "#kernel/model.ts";
-import type { Joining, Order } from "#shard/client.ts";
+import type { TaskTemplate } from "#kernel/model/model.ts";
+import type { Joining, Order } from "#shard/client/client.ts";
 import type {
   Action,
   Command,
   RequestMetadata,
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import type { Duration } from "#wire/generated/google/protobuf/duration.ts";
-import type { ExecutionSettings } from "./execution-settings.ts";
-import { byCode, demandsOf, platformOf, type ToolDemand } from "./plan-platform.ts";
+import type { ExecutionSettings } from "./execute/execution-settings.ts";
+import { byCode, demandsOf, platformOf, type ToolDemand } from "./execute/plan-platform.ts";
 import { invalid } from "./refusals.ts";
-import type { RanBecause } from "./run-outcome.ts";
+import type { RanBecause } from "./run/outcome.ts";
 
 export const door = "build";
 export const actionKind = "build.action";

@@ -7,11 +7,11 @@ import { after, before, describe, test } from "node:test";
 import type { Digest } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
 import { digestOf } from "#blobs/hashing.ts";
-import { createMemoryStore } from "#blobs/memory-store.ts";
+import { createMemoryStore } from "#blobs/memory/memory-store.ts";
 import type { BlobStore, Store } from "#blobs/store.ts";
 import { wholeBlob } from "#blobs/whole-blob.ts";
 import { detailsOf, grpcCode, GrpcError } from "#grpc/status.ts";
-import type { Granted } from "#shard/client-executor.ts";
+import type { Granted } from "#shard/client/executor.ts";
 import {
   Action,
   Command,
@@ -20,11 +20,11 @@ import {
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { PreconditionFailure, RetryInfo } from "#wire/generated/google/rpc/error_details.ts";
 import { encode } from "#wire/message.ts";
-import { clearAway } from "#test/clear-away.ts";
-import { realClock } from "#test/real-clock.ts";
-import { until } from "#test/until.ts";
+import { clearAway } from "#testing/clear-away.ts";
+import { realClock } from "#testing/real-clock.ts";
+import { until } from "#testing/until.ts";
 import { Stopped } from "#worker/holding.ts";
-import { rigHome } from "#worker/process/rig.ts";
+import { rigHome } from "#worker/process/testing/rig.ts";
 import type { RunOutcome } from "#worker/runner.ts";
 import type { Attempt } from "#worker/sandbox/attempt.ts";
 import { Sandbox } from "#worker/sandbox/sandbox.ts";
@@ -34,9 +34,9 @@ import { blobSubject } from "./names.ts";
 import type { ActionSpec } from "./plan.ts";
 import { actionKind } from "./plan.ts";
 import { actionRunners, type ActionPorts } from "./run.ts";
-import { answerDigest, readAnswer, readOutcome } from "./run-outcome.ts";
-import { TenantTrees } from "./tenant-trees.ts";
-import { actionClaim } from "./testing.ts";
+import { answerDigest, readAnswer, readOutcome } from "./run/outcome.ts";
+import { TenantTrees } from "./cache/tenant-trees.ts";
+import { actionClaim } from "./testing/build.ts";
 
 const isLinux = process.platform === "linux";
 const none = { outputFiles: [], outputDirectories: [], outputNodeProperties: [], outputDirectoryFormat: 0 };

@@ -42,27 +42,27 @@ import {
   type PushBlobRequest,
   type PushDirectoryRequest,
 } from "#wire/generated/build/bazel/remote/asset/v1/remote_asset.ts";
-import { ActionCacheService } from "./action-cache.ts";
-import { fetchBlob, fetchDirectory, pushBlob, pushDirectory, type AssetPorts } from "./assets.ts";
-import { batchRead, batchUpdate } from "./batch.ts";
+import { ActionCacheService } from "./cache/action-cache.ts";
+import { fetchBlob, fetchDirectory, pushBlob, pushDirectory, type AssetPorts } from "./assets/assets.ts";
+import { batchRead, batchUpdate } from "./cache/batch.ts";
 import { addBuilds } from "./builds/serve-builds.ts";
 import { BuildsService } from "./builds/service.ts";
 import { capabilitiesFor } from "./capabilities.ts";
 import { need, type BuildCaller } from "./caller.ts";
-import { splitBlob, spliceBlob } from "./chunks.ts";
+import { splitBlob, spliceBlob } from "./cache/chunks.ts";
 import { CallView, servedInstance, type BuildCall } from "./door.ts";
-import { ExecutionService } from "./execution.ts";
-import type { CallTraces, ExecutionPorts } from "./execution-ports.ts";
-import { refusalOfInputs } from "./execution-refusals.ts";
-import { findMissing } from "./find-missing.ts";
-import { readLive, type LivePorts } from "./live.ts";
-import { parseStreamName } from "./operation-names.ts";
-import { readBlob } from "./read.ts";
-import { recorded } from "./recorded-call.ts";
+import { ExecutionService } from "./execute/execution.ts";
+import type { CallTraces, ExecutionPorts } from "./execute/execution-ports.ts";
+import { refusalOfInputs } from "./execute/execution-refusals.ts";
+import { findMissing } from "./cache/find-missing.ts";
+import { readLive, type LivePorts } from "./execute/live.ts";
+import { parseStreamName } from "./execute/operation-names.ts";
+import { readBlob } from "./cache/read.ts";
+import { recorded } from "./execute/recorded-call.ts";
 import { refusalOf } from "./refusals.ts";
-import { getTree } from "./tree.ts";
-import { TrustRules } from "./trust-rules.ts";
-import { queryWriteStatus, writeBlob } from "./write.ts";
+import { getTree } from "./cache/tree.ts";
+import { TrustRules } from "./cache/trust-rules.ts";
+import { queryWriteStatus, writeBlob } from "./cache/write.ts";
 
 export type CallerOf<P> = (principal: P) => BuildCaller;
 

@@ -1,10 +1,10 @@
 import { deepEqual, equal, match } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { detailsOf, grpcCode, GrpcError } from "#grpc/status.ts";
-import type { Event } from "#kernel/event.ts";
-import type { FailReason, JobPhase } from "#kernel/model.ts";
-import type { JobView } from "#kernel/query.ts";
-import type { Watched } from "#shard/router.ts";
+import type { Event } from "#kernel/model/event.ts";
+import type { FailReason, JobPhase } from "#kernel/model/model.ts";
+import type { JobView } from "#kernel/read/query.ts";
+import type { Watched } from "#shard/router/router.ts";
 import {
   ExecuteOperationMetadata,
   ExecutionStage_Value as Stage,
@@ -12,7 +12,7 @@ import {
 import { RetryInfo } from "#wire/generated/google/rpc/error_details.ts";
 import { decode } from "#wire/message.ts";
 import { ExecutionFollower, timestampOf, viewOperation, type Ended } from "./view.ts";
-import { abandoned, hopeless, isAbandoned, responseOf, viewFailure } from "./view-failure.ts";
+import { abandoned, hopeless, isAbandoned, responseOf, viewFailure } from "./execute/view-failure.ts";
 
 const stamp = { epoch: 1, seq: 1 };
 const at = 0;

@@ -1,9 +1,9 @@
 /** Pure: what a shard says of a job becomes an operation as clients of remote execution know it. */
 import { parseDigest } from "#base/digest.ts";
-import type { Event } from "#kernel/event.ts";
-import type { FailReason, JobPhase, Result } from "#kernel/model.ts";
-import type { JobView } from "#kernel/query.ts";
-import type { Watched } from "#shard/router.ts";
+import type { Event } from "#kernel/model/event.ts";
+import type { FailReason, JobPhase, Result } from "#kernel/model/model.ts";
+import type { JobView } from "#kernel/read/query.ts";
+import type { Watched } from "#shard/router/router.ts";
 import { detail } from "#grpc/status.ts";
 import {
   ExecuteOperationMetadata,
@@ -13,7 +13,7 @@ import {
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import type { Operation } from "#wire/generated/google/longrunning/operations.ts";
 import { numberOf, wireOf } from "./digests.ts";
-import { streamNameOf } from "./operation-names.ts";
+import { streamNameOf } from "./execute/operation-names.ts";
 import type { ActionSpec } from "./plan.ts";
 
 /** How a job ended, as far as this door cares. */

@@ -1,9 +1,9 @@
 /** Pure: a job file becomes a submission, and a gate's inputs become a plan. */
 import { createHash } from "node:crypto";
 import { Fault } from "#base/fault.ts";
-import type { Plan, PlanSpec, StageSpec, TaskSet } from "#kernel/model.ts";
-import type { PlanInputs } from "#kernel/query.ts";
-import type { Order } from "#shard/client.ts";
+import type { Plan, PlanSpec, StageSpec, TaskSet } from "#kernel/model/model.ts";
+import type { PlanInputs } from "#kernel/read/query.ts";
+import type { Order } from "#shard/client/client.ts";
 import type { ShellJob, ShellStage } from "./request.ts";
 
 export const door = "shell";

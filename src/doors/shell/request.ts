@@ -1,7 +1,7 @@
 /** The job file: what a person writes, checked strictly. A typo is an error with its path, never ignored. */
 import { z } from "zod";
 import { durationHelp, parseDurationMs } from "#base/units.ts";
-import type { FailReason } from "#kernel/model.ts";
+import type { FailReason } from "#kernel/model/model.ts";
 
 const failReasons = [
   "executor-lost",

@@ -1,15 +1,15 @@
 import { equal, ok } from "node:assert/strict";
 import { test } from "node:test";
-import { ManualClock } from "#base/manual-clock.ts";
-import { createMemoryBlobs } from "#blobs/memory.ts";
-import type { ExecutorClient, Granted } from "#shard/client-executor.ts";
+import { ManualClock } from "#base/testing/manual-clock.ts";
+import { createMemoryBlobs } from "#blobs/memory/memory.ts";
+import type { ExecutorClient, Granted } from "#shard/client/executor.ts";
 import { endingOf } from "#worker/attempt.ts";
 import { Holding } from "#worker/holding.ts";
 import { BoundedOutput } from "#worker/output.ts";
 import type { ProcessRequest } from "#worker/process.ts";
 import { kinds } from "./plan.ts";
 import { shellRunners } from "./run.ts";
-import { grantedTask } from "#worker/granted-testing.ts";
+import { grantedTask } from "#worker/testing/granted.ts";
 
 const granted = (effects: Granted["effects"]): Granted => {
   const spec = JSON.stringify({ do: "command", run: ["true"], env: {} });

@@ -1,6 +1,6 @@
 /** What a worker does for this door's tasks and plans. */
 import { sha256Digest } from "#blobs/sha256.ts";
-import type { FailReason } from "#kernel/model.ts";
+import type { FailReason } from "#kernel/model/model.ts";
 import { leasesOf } from "#worker/holding.ts";
 import type { ProcessRunner } from "#worker/process.ts";
 import type { Planners, RunContext, RunOutcome, Runners } from "#worker/runner.ts";

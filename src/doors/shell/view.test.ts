@@ -1,6 +1,6 @@
 import { deepEqual } from "node:assert/strict";
 import { test } from "node:test";
-import type { JobView, TaskView } from "#kernel/query.ts";
+import type { JobView, TaskView } from "#kernel/read/query.ts";
 import { JobFollower } from "./view.ts";
 
 const task = (no: number, phase: TaskView["phase"]): TaskView => ({

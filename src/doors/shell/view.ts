@@ -1,9 +1,9 @@
 /** Pure: what a shard says of a job becomes lines for people. */
 import { formatTask } from "#base/ids.ts";
 import { formatDuration } from "#base/units.ts";
-import type { Event } from "#kernel/event.ts";
-import type { JobView, StageView, TaskView, WhyReason } from "#kernel/query.ts";
-import type { Watched } from "#shard/router.ts";
+import type { Event } from "#kernel/model/event.ts";
+import type { JobView, StageView, TaskView, WhyReason } from "#kernel/read/query.ts";
+import type { Watched } from "#shard/router/router.ts";
 
 /** A whole job, as `job show` prints it. */
 export function viewJob(jobId: string, view: JobView, nowMs: number): readonly string[] {

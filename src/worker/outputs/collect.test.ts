@@ -17,10 +17,10 @@ import { dirname, join } from "node:path";
 import { describe, test } from "node:test";
 import fc from "fast-check";
 import { isFault } from "#base/fault.ts";
-import type { MemoryBlobs } from "#blobs/memory.ts";
+import type { MemoryBlobs } from "#blobs/memory/memory.ts";
 import { decode, encode } from "#wire/message.ts";
 import { Directory, Tree } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
-import { memoryBlobs, put, wireDigest } from "#worker/stage/rig.ts";
+import { memoryBlobs, put, wireDigest } from "#worker/stage/testing/rig.ts";
 import { collectOutputs, OutputRefused, type CollectOptions, type Outputs, type OutputWords } from "./collect.ts";
 
 const noWords: OutputWords = {

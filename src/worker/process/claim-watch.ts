@@ -1,4 +1,4 @@
-import type { Run } from "./run.ts";
+import type { Run } from "./launcher/run.ts";
 
 /** How often claims are looked at: so long may a run go on when the machine wakes after the claim's end. */
 const lookMs = 10;

@@ -7,12 +7,12 @@ import { chmodSync, chownSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { Fault } from "#base/fault.ts";
-import { killQuietly, type Group } from "./group.ts";
-import type { MarkRange } from "./marks.ts";
-import { LaneNetwork } from "./network.ts";
-import { OrderFile } from "./order-file.ts";
+import { killQuietly, type Group } from "./groups/group.ts";
+import type { MarkRange } from "./launcher/marks.ts";
+import { LaneNetwork } from "./sockets/network.ts";
+import { OrderFile } from "./launcher/order-file.ts";
 import { toldIn, type BoxOrders } from "./order.ts";
-import { isAlive, isOver, strays, writtenBytesOf, type ChildrenUse } from "./proc.ts";
+import { isAlive, isOver, strays, writtenBytesOf, type ChildrenUse } from "./launcher/proc.ts";
 import type { Network } from "./protocol.ts";
 import { Shell, signalGroup } from "./shell.ts";
 

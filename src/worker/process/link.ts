@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import { FrameReader, frameOf } from "./frame.ts";
-import type { LauncherArguments } from "./launcher.ts";
+import type { LauncherArguments } from "./launcher/launcher.ts";
 import { launcherVersion, type Request, type Told } from "./protocol.ts";
 
 export type Welcome = Extract<Told, { ev: "welcome" }>;
@@ -71,7 +71,7 @@ function startLauncher({ home, socket }: LinkOptions): { exited?: string } {
   mkdirSync(dirname(socket), { recursive: true, mode: 0o700 });
   const log = openSync(logPath(home), "a", 0o600);
   try {
-    const path = fileURLToPath(new URL("./launcher.ts", import.meta.url));
+    const path = fileURLToPath(new URL("./launcher/launcher.ts", import.meta.url));
     const args: LauncherArguments = [home, socket, String(process.pid)];
     const flags = ["--max-old-space-size=128", "--max-semi-space-size=4", "--v8-pool-size=1", "--no-warnings"];
     const child = spawn(process.execPath, [...flags, path, ...args], {

@@ -2,7 +2,7 @@
  * An order for a lane's shell: a few lines that turn a fork of it into the process that is wanted. Text in, text out.
  * A shell forks in a fraction of the time that this program takes, and knows redirection and limits besides.
  */
-import { markLine } from "./marks.ts";
+import { markLine } from "./launcher/marks.ts";
 import { folderNames, type Boxes, type Limits, type Network, type StartRequest } from "./protocol.ts";
 
 export type OrderOptions = {

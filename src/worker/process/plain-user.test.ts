@@ -5,10 +5,10 @@ import { chownSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { text as textOf } from "node:stream/consumers";
 import { describe, test } from "node:test";
-import { until } from "#test/until.ts";
-import { killQuietly } from "./group.ts";
-import { isAlive } from "./proc.ts";
-import { rigHome, rigUidBase, text } from "./rig.ts";
+import { until } from "#testing/until.ts";
+import { killQuietly } from "./groups/group.ts";
+import { isAlive } from "./launcher/proc.ts";
+import { rigHome, rigUidBase, text } from "./testing/rig.ts";
 
 const isRoot = process.getuid?.() === 0;
 const linux = process.platform !== "linux" && "needs linux: /proc";
@@ -30,12 +30,12 @@ class PlainUser implements Disposable {
   /** Runs the program, in which `rig` is known, as that user; what it says. */
   async node<T>(program: string): Promise<T> {
     const file = join(this.#out, "node.ts");
-    const rigAt = JSON.stringify(new URL("./rig.ts", import.meta.url).href);
+    const rigAt = JSON.stringify(new URL("./testing/rig.ts", import.meta.url).href);
     writeFileSync(
       file,
       `const { SpawnerRig } = await import(${rigAt});
        const rig = await SpawnerRig.open({}, ${JSON.stringify(this.#home)});
-       const { until } = await import(${JSON.stringify(import.meta.resolve("#test/until.ts"))});
+       const { until } = await import(${JSON.stringify(import.meta.resolve("#testing/until.ts"))});
        const kind = rig.spawner.groups.kind;
        const say = (what) => console.log(JSON.stringify(what));
        ${program}`,

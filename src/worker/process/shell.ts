@@ -2,9 +2,9 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import type { Duplex } from "node:stream";
 import { Fault } from "#base/fault.ts";
-import { endMarkedScript, type MarkRange } from "./marks.ts";
-import { enterWords } from "./network.ts";
-import { ChildrenUses } from "./proc.ts";
+import { endMarkedScript, type MarkRange } from "./launcher/marks.ts";
+import { enterWords } from "./sockets/network.ts";
+import { ChildrenUses } from "./launcher/proc.ts";
 import type { Network } from "./protocol.ts";
 
 /** When the machine itself runs out of memory, what runs here goes before the node does; children inherit it. */

@@ -4,11 +4,11 @@ import { existsSync, globSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { isFault } from "#base/fault.ts";
-import { until } from "#test/until.ts";
+import { until } from "#testing/until.ts";
 import type { LaneLoan } from "./lanes.ts";
-import { groupsName } from "./leftovers.ts";
-import { isAlive, isOver } from "./proc.ts";
-import { rigClock, rigHome, rigUidBase, SpawnerRig, text } from "./rig.ts";
+import { groupsName } from "./launcher/leftovers.ts";
+import { isAlive, isOver } from "./launcher/proc.ts";
+import { rigClock, rigHome, rigUidBase, SpawnerRig, text } from "./testing/rig.ts";
 import { Spawner } from "./spawner.ts";
 
 const isRoot = process.getuid?.() === 0;
@@ -248,7 +248,7 @@ test("N3: a run ends with its claim, though it is renewed", { skip: linux, timeo
 describe("when a node dies", { skip: linux, timeout: 60_000 }, () => {
   /** A node of its own that starts two runs and then lives until it is killed. */
   async function nodeThatRuns(home: string, leaseMs: number, orphanMs = leaseMs): Promise<void> {
-    const here = new URL("./rig.ts", import.meta.url).href;
+    const here = new URL("./testing/rig.ts", import.meta.url).href;
     const program = join(home, "node.ts");
     writeFileSync(
       program,

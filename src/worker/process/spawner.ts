@@ -6,7 +6,7 @@ import { randomBytes } from "node:crypto";
 import { Fault } from "#base/fault.ts";
 import { connectLauncher, type Link, type LinkOptions } from "./link.ts";
 import { Lanes } from "./lanes.ts";
-import { machineMs } from "./machine-time.ts";
+import { machineMs } from "./launcher/machine-time.ts";
 import type { Boxes, End, GroupKind, KillReason, Request, RunView, StartRequest, Told, Usage } from "./protocol.ts";
 
 export type SpawnerOptions = LinkOptions & { readonly log: (line: string) => void };

@@ -2,15 +2,15 @@ import { deepEqual, equal, match } from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { test } from "node:test";
-import { rigClock, rigHome, text } from "#worker/process/rig.ts";
+import { rigClock, rigHome, text } from "#worker/process/testing/rig.ts";
 import { collectOutputs } from "#worker/outputs/collect.ts";
 import { LinkCache } from "#worker/stage/link-cache.ts";
-import { memoryBlobs, putTree } from "#worker/stage/rig.ts";
+import { memoryBlobs, putTree } from "#worker/stage/testing/rig.ts";
 import { stage } from "#worker/stage/stage.ts";
 import { Trees } from "#worker/stage/tree.ts";
 import { boxRoot } from "./box.ts";
 import { Sandbox } from "./sandbox.ts";
-import { clearAway } from "#test/clear-away.ts";
+import { clearAway } from "#testing/clear-away.ts";
 
 function compilerMissing(): string | false {
   try {

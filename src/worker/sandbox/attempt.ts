@@ -2,8 +2,8 @@
 import type { LaneLoan } from "#worker/process/lanes.ts";
 import type { Running } from "#worker/process/spawner.ts";
 import type { LaidInputs, LeftInputs } from "#worker/stage/left-inputs.ts";
-import type { AttemptFolder } from "./attempt-folder.ts";
-import type { AttemptFolders } from "./attempt-folders.ts";
+import type { AttemptFolder } from "./folders/attempt-folder.ts";
+import type { AttemptFolders } from "./folders/attempt-folders.ts";
 import type { Command, Ran } from "./command.ts";
 
 /** Of the sandbox. */

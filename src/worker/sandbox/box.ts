@@ -2,7 +2,7 @@
  * A command inside bubblewrap, in words: a read-only root, private /tmp and /proc, namespaces of its own, no rights, no
  * network unless asked for. Values in, words out.
  */
-import { isInside } from "./folders.ts";
+import { isInside } from "./folders/folders.ts";
 
 /** Where an attempt's files are for what runs in the sandbox: always the same place, so that outputs can be equal. */
 export const boxRoot = "/tmp/build";

@@ -1,11 +1,11 @@
 import { deepEqual, equal, notEqual, ok } from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
-import { clearAway } from "#test/clear-away.ts";
-import { until } from "#test/until.ts";
-import { rigClock, rigHome, text } from "#worker/process/rig.ts";
+import { clearAway } from "#testing/clear-away.ts";
+import { until } from "#testing/until.ts";
+import { rigClock, rigHome, text } from "#worker/process/testing/rig.ts";
 import { uidBasesOf } from "./isolation.ts";
-import { commandOf } from "./rig.ts";
+import { commandOf } from "./testing/rig.ts";
 import { Sandbox } from "./sandbox.ts";
 
 test("a node's users are its own, and the same after a restart", () => {

@@ -1,7 +1,7 @@
 import { totalmem } from "node:os";
 import { dirname, join } from "node:path";
-import { readOr } from "#worker/process/group.ts";
-import { ownGroupV2, type Where } from "#worker/process/groups-where.ts";
+import { readOr } from "#worker/process/groups/group.ts";
+import { ownGroupV2, type Where } from "#worker/process/groups/groups-where.ts";
 
 /** A container may have less than the machine. */
 export const machineBytes = (): number =>

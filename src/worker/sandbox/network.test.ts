@@ -3,11 +3,11 @@ import { readlinkSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { canMakeNetworks } from "#worker/process/network.ts";
-import { rigClock, rigHome, text } from "#worker/process/rig.ts";
-import { commandOf } from "./rig.ts";
+import { canMakeNetworks } from "#worker/process/sockets/network.ts";
+import { rigClock, rigHome, text } from "#worker/process/testing/rig.ts";
+import { commandOf } from "./testing/rig.ts";
 import { Sandbox } from "./sandbox.ts";
-import { clearAway } from "#test/clear-away.ts";
+import { clearAway } from "#testing/clear-away.ts";
 
 /** One lane, so that one command comes after the other in the same. */
 class Rig implements AsyncDisposable {

@@ -4,11 +4,11 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { after, before, describe, test } from "node:test";
-import { ManualClock } from "#base/manual-clock.ts";
+import { ManualClock } from "#base/testing/manual-clock.ts";
 import { Fault } from "#base/fault.ts";
-import type { ConnectionEnds } from "#worker/process/local-sockets.ts";
+import type { ConnectionEnds } from "#worker/process/sockets/local-sockets.ts";
 import type { End } from "#worker/process/protocol.ts";
-import { until } from "#test/until.ts";
+import { until } from "#testing/until.ts";
 import { TaskCallers } from "./task-callers.ts";
 
 const skip = process.platform !== "linux" && "needs linux: /proc";

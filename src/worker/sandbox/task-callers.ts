@@ -11,9 +11,9 @@
 import { networkInterfaces } from "node:os";
 import type { Clock } from "#base/clock.ts";
 import { isFault } from "#base/fault.ts";
-import { localSockets, type ConnectionEnds, type LocalSocket } from "#worker/process/local-sockets.ts";
+import { localSockets, type ConnectionEnds, type LocalSocket } from "#worker/process/sockets/local-sockets.ts";
 import type { End } from "#worker/process/protocol.ts";
-import { descendsFrom, socketHolders } from "#worker/process/socket-holders.ts";
+import { descendsFrom, socketHolders } from "#worker/process/sockets/socket-holders.ts";
 
 export type CallerVerdict = "no" | "task" | "unclear";
 

@@ -12,7 +12,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { clearAway } from "#test/clear-away.ts";
+import { clearAway } from "#testing/clear-away.ts";
 import { boxRoot, boxWords, emptyBox } from "./box.ts";
 import { Unseen } from "./unseen.ts";
 

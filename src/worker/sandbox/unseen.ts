@@ -4,7 +4,7 @@
  */
 import { lstatSync, realpathSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { isInside, isPassable } from "./folders.ts";
+import { isInside, isPassable } from "./folders/folders.ts";
 
 type Place = { readonly path: string; readonly isFolder: boolean };
 

@@ -14,11 +14,11 @@ import {
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import fc from "fast-check";
-import { rigHome } from "#worker/process/rig.ts";
-import { clearAway } from "#test/clear-away.ts";
+import { rigHome } from "#worker/process/testing/rig.ts";
+import { clearAway } from "#testing/clear-away.ts";
 import { KeptFolders } from "./kept-folders.ts";
 import { LinkCache } from "./link-cache.ts";
-import { listing, memoryBlobs, requestOf, type Words } from "./rig.ts";
+import { listing, memoryBlobs, requestOf, type Words } from "./testing/rig.ts";
 import { stage, type Staged } from "./stage.ts";
 import { Trees } from "./tree.ts";
 

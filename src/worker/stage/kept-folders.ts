@@ -10,7 +10,7 @@
 import { mkdirSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import type { Digest } from "#base/digest.ts";
-import { removeFolder } from "#worker/sandbox/remove-folder.ts";
+import { removeFolder } from "#worker/sandbox/folders/remove-folder.ts";
 import { isAsStamped, stampOf, tellsChanges, type Stamp } from "#worker/stamp.ts";
 
 /** A folder with everything below it, as it was laid out. */

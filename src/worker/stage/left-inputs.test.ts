@@ -5,13 +5,13 @@ import { chmodSync, closeSync, lstatSync, mkdirSync, openSync, readdirSync, rmSy
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import fc from "fast-check";
-import { rigHome } from "#worker/process/rig.ts";
-import { attemptsIn, reclaimAttempts, type AttemptFolder } from "#worker/sandbox/attempt-folder.ts";
-import { AttemptFolders } from "#worker/sandbox/attempt-folders.ts";
-import { whyNotUsedAgain } from "#worker/sandbox/rig.ts";
+import { rigHome } from "#worker/process/testing/rig.ts";
+import { attemptsIn, reclaimAttempts, type AttemptFolder } from "#worker/sandbox/folders/attempt-folder.ts";
+import { AttemptFolders } from "#worker/sandbox/folders/attempt-folders.ts";
+import { whyNotUsedAgain } from "#worker/sandbox/testing/rig.ts";
 import { KeptFolders } from "./kept-folders.ts";
 import { LinkCache } from "./link-cache.ts";
-import { listing, memoryBlobs, requestOf, type Words } from "./rig.ts";
+import { listing, memoryBlobs, requestOf, type Words } from "./testing/rig.ts";
 import { stage } from "./stage.ts";
 import { Trees } from "./tree.ts";
 

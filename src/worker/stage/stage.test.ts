@@ -17,12 +17,12 @@ import fc from "fast-check";
 import { isFault } from "#base/fault.ts";
 import { encode } from "#wire/message.ts";
 import { Directory } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
-import { rigClock, rigHome, text } from "#worker/process/rig.ts";
+import { rigClock, rigHome, text } from "#worker/process/testing/rig.ts";
 import { Sandbox } from "#worker/sandbox/sandbox.ts";
 import type { StageTarget } from "./layout.ts";
 import { LinkCache } from "./link-cache.ts";
 import { checkWorkingDirectory, parentsOf, resolveOutput } from "./paths.ts";
-import { memoryBlobs, put, putTree, wireDigest, type Words } from "./rig.ts";
+import { memoryBlobs, put, putTree, wireDigest, type Words } from "./testing/rig.ts";
 import { OutputParentTaken, stage, type StageRequest } from "./stage.ts";
 import { MissingInputs, Trees } from "./tree.ts";
 

@@ -2,7 +2,7 @@ import { deepEqual, equal, notEqual, rejects } from "node:assert/strict";
 import { test } from "node:test";
 import type { Digest } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
-import { memoryBlobs, putTree, type Words } from "./rig.ts";
+import { memoryBlobs, putTree, type Words } from "./testing/rig.ts";
 import { directoriesOf } from "./stage.ts";
 import { Trees, type Tree, type TreeLimits } from "./tree.ts";
 

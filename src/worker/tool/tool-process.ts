@@ -15,7 +15,7 @@ import type { Running } from "#worker/process/spawner.ts";
 import type { ProcessRunner } from "#worker/process.ts";
 import type { Attempt } from "#worker/sandbox/attempt.ts";
 import type { Command, Ran } from "#worker/sandbox/command.ts";
-import { emptyFolder } from "#worker/sandbox/remove-folder.ts";
+import { emptyFolder } from "#worker/sandbox/folders/remove-folder.ts";
 import type { Sandbox } from "#worker/sandbox/sandbox.ts";
 import { AnswerReader, requestBytes, type ToolAnswer, type ToolProtocol, type ToolRequest } from "./tool-codec.ts";
 import { makePipes, Pipes, type PipePaths } from "./tool-pipes.ts";

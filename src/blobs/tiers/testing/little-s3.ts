@@ -5,7 +5,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { signedHeaders, type S3Credentials } from "#blobs/tiers/sigv4.ts";
+import { signedHeaders, type S3Credentials } from "#blobs/tiers/s3/sigv4.ts";
 
 export type Misbehaviour =
   | { readonly kind: "status"; readonly status: number; readonly code?: string }

@@ -11,7 +11,7 @@ import { bodyOf, tooLarge, type BodyLimits } from "#doors/build/http/body.ts";
 import type { HttpCaller, Identify } from "#doors/build/http/caller.ts";
 import { asRefusal, decoded, HttpRefusal, methodNotAllowed, requireFor } from "#doors/build/http/refusal.ts";
 import { parseRule } from "./rule-request.ts";
-import type { TrustRules } from "#doors/build/trust-rules.ts";
+import type { TrustRules } from "#doors/build/cache/trust-rules.ts";
 import { tell } from "#doors/build/why/difference.ts";
 import { explainMiss } from "#doors/build/why/explain.ts";
 import type { Seen } from "#doors/build/why/seen.ts";

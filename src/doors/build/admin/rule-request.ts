@@ -1,7 +1,7 @@
 /** What is to be taken back, as it is asked for: pure. */
 import { parseDurationMs } from "#base/units.ts";
 import { HttpRefusal } from "#doors/build/http/refusal.ts";
-import type { TrustRule } from "#doors/build/trust.ts";
+import type { TrustRule } from "#doors/build/cache/trust.ts";
 
 /**
  * `principal`, or `space` and `name`, or `space` alone, or `all`; written in the `last` so long, or `from` and `until`

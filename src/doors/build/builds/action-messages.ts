@@ -7,7 +7,7 @@ import {
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import type { Build, BuildAction, Pair } from "#wire/generated/millrace/build/v1/builds.ts";
 import type { Asked } from "#doors/build/plan.ts";
-import { byCode } from "#doors/build/plan-platform.ts";
+import { byCode } from "#doors/build/execute/plan-platform.ts";
 import { wireOf } from "#doors/build/digests.ts";
 
 export type ActionMessages = { readonly command: Command; readonly action: Action };

@@ -1,13 +1,13 @@
 /** What an action of a build came to, with all that it made. */
 import { isFault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
-import type { TaskView } from "#kernel/query.ts";
+import type { TaskView } from "#kernel/read/query.ts";
 import type {
   ActionResult,
   Digest as WireDigest,
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import type { ActionReport, ActionStatus, OutputMade } from "#wire/generated/millrace/build/v1/builds.ts";
-import { readAnswer, readOutcome, type AnswerAt } from "#doors/build/run-outcome.ts";
+import { readAnswer, readOutcome, type AnswerAt } from "#doors/build/run/outcome.ts";
 import { readFailure } from "./failure-text.ts";
 
 /** Without outputs where it has made none, or its answer is no longer kept. */

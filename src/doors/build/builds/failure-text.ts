@@ -1,6 +1,6 @@
 /** A failed attempt keeps one text: what went wrong for people, and where the whole answer is for programs. Pure. */
 import type { Digest } from "#base/digest.ts";
-import type { AnswerAt } from "#doors/build/run-outcome.ts";
+import type { AnswerAt } from "#doors/build/run/outcome.ts";
 
 const textLengthMax = 1_700;
 

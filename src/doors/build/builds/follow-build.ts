@@ -1,9 +1,9 @@
 /** Pure: what a shard says of a job while it lasts becomes what has changed of a build. */
-import type { Event, EventOf } from "#kernel/event.ts";
-import type { JobPhase, StagePhase } from "#kernel/model.ts";
-import type { JobView } from "#kernel/query.ts";
+import type { Event, EventOf } from "#kernel/model/event.ts";
+import type { JobPhase, StagePhase } from "#kernel/model/model.ts";
+import type { JobView } from "#kernel/read/query.ts";
 import { ActionState as State, type ActionStatus, type BuildStatus } from "#wire/generated/millrace/build/v1/builds.ts";
-import { readOutcome } from "#doors/build/run-outcome.ts";
+import { readOutcome } from "#doors/build/run/outcome.ts";
 import { readFailure } from "./failure-text.ts";
 import type { Recorded } from "./recorded.ts";
 import { readStep } from "./step.ts";

@@ -3,7 +3,7 @@ import type { Digest } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import type { Build } from "#wire/generated/millrace/build/v1/builds.ts";
-import { directoryClosure } from "#doors/build/closure.ts";
+import { directoryClosure } from "#doors/build/cache/closure.ts";
 
 /** Trees are looked into; of one whose directories are not all there, the first that is missing is told. */
 export async function missingOf({ actions }: Build, blobs: BlobStore): Promise<readonly Digest[]> {

@@ -13,7 +13,7 @@ import { Fault } from "#base/fault.ts";
 import { detailsOf, grpcCode, GrpcError } from "#grpc/status.ts";
 import { PreconditionFailure } from "#wire/generated/google/rpc/error_details.ts";
 import { need, type BuildCaller } from "#doors/build/caller.ts";
-import { refusalOfInputs } from "#doors/build/execution-refusals.ts";
+import { refusalOfInputs } from "#doors/build/execute/execution-refusals.ts";
 import type { CallRefusal } from "#doors/build/http/caller.ts";
 import { asRefusal, decoded, HttpRefusal, methodNotAllowed } from "#doors/build/http/refusal.ts";
 import { BuildDocument, buildOf, type FindFile } from "./document.ts";

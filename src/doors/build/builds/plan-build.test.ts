@@ -1,13 +1,13 @@
 import { deepEqual, equal, match, notEqual, rejects, throws } from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { createMemoryStore } from "#blobs/memory-store.ts";
-import { realClock } from "#test/real-clock.ts";
+import { createMemoryStore } from "#blobs/memory/memory-store.ts";
+import { realClock } from "#testing/real-clock.ts";
 import { digestOf } from "#blobs/hashing.ts";
-import type { PlanInputs } from "#kernel/query.ts";
+import type { PlanInputs } from "#kernel/read/query.ts";
 import { Directory } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { decode } from "#wire/message.ts";
-import { executionSettingsDefault as settings } from "#doors/build/execution-settings.ts";
+import { executionSettingsDefault as settings } from "#doors/build/execute/execution-settings.ts";
 import { BuildDocument, buildOf, type FindFile } from "./document.ts";
 import { failureText, readFailure } from "./failure-text.ts";
 import { clashIn, treeOf } from "./input-tree.ts";

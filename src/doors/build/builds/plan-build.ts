@@ -1,11 +1,11 @@
 /** Pure: a build becomes a job. Its stages are planned when what they need has ended: see plan-stage.ts. */
 import { createHash } from "node:crypto";
 import type { Digest } from "#base/digest.ts";
-import type { PlanSpec } from "#kernel/model.ts";
-import type { Order } from "#shard/client.ts";
+import type { PlanSpec } from "#kernel/model/model.ts";
+import type { Order } from "#shard/client/client.ts";
 import { Build, type BuildAction, type RecordedBuild } from "#wire/generated/millrace/build/v1/builds.ts";
 import { encode } from "#wire/message.ts";
-import type { ExecutionSettings } from "#doors/build/execution-settings.ts";
+import type { ExecutionSettings } from "#doors/build/execute/execution-settings.ts";
 import { planAction } from "#doors/build/plan.ts";
 import { invalid } from "#doors/build/refusals.ts";
 import { shown } from "#doors/build/digests.ts";

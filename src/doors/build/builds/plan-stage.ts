@@ -10,8 +10,8 @@ import { isFault } from "#base/fault.ts";
 import type { BlobStore, Store } from "#blobs/store.ts";
 import { digestOf } from "#blobs/hashing.ts";
 import { grpcCode, isGrpcError } from "#grpc/status.ts";
-import type { Plan } from "#kernel/model.ts";
-import type { PlanInputs } from "#kernel/query.ts";
+import type { Plan } from "#kernel/model/model.ts";
+import type { PlanInputs } from "#kernel/read/query.ts";
 import {
   Action,
   Command,
@@ -22,11 +22,11 @@ import { encode } from "#wire/message.ts";
 import { named, type Encoded } from "#worker/outputs/canonical.ts";
 import { Pace } from "#worker/pace.ts";
 import type { Planner, Planners } from "#worker/runner.ts";
-import { eachOf } from "#doors/build/each-of.ts";
-import { withEmpty } from "#doors/build/empty-blobs.ts";
-import type { ExecutionSettings } from "#doors/build/execution-settings.ts";
+import { eachOf } from "#doors/build/cache/each-of.ts";
+import { withEmpty } from "#doors/build/cache/empty-blobs.ts";
+import type { ExecutionSettings } from "#doors/build/execute/execution-settings.ts";
 import { planAction } from "#doors/build/plan.ts";
-import { readAnswer, readOutcome } from "#doors/build/run-outcome.ts";
+import { readAnswer, readOutcome } from "#doors/build/run/outcome.ts";
 import { askedFor, completed, messagesOf } from "./action-messages.ts";
 import { treeOf, type Leaf, type Placed } from "./input-tree.ts";
 import { findMade } from "./made.ts";

@@ -12,12 +12,12 @@ import { grpcCode } from "#grpc/status.ts";
 import { ActionResult } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { decode } from "#wire/message.ts";
 import type { RunContext, RunOutcome, Runners } from "#worker/runner.ts";
-import { Missed, type ActionCacheService } from "#doors/build/action-cache.ts";
-import { closureOf } from "#doors/build/closure.ts";
+import { Missed, type ActionCacheService } from "#doors/build/cache/action-cache.ts";
+import { closureOf } from "#doors/build/cache/closure.ts";
 import { numberOf, wireOf } from "#doors/build/digests.ts";
 import type { BuildCall } from "#doors/build/door.ts";
-import { withEmpty } from "#doors/build/empty-blobs.ts";
-import { readAction } from "#doors/build/execution-inputs.ts";
+import { withEmpty } from "#doors/build/cache/empty-blobs.ts";
+import { readAction } from "#doors/build/execute/execution-inputs.ts";
 import {
   outcomeText,
   pinnable,
@@ -25,8 +25,8 @@ import {
   readOutcome,
   tooManyText,
   type RanBecause,
-} from "#doors/build/run-outcome.ts";
-import type { SharedRun } from "#doors/build/run-shared.ts";
+} from "#doors/build/run/outcome.ts";
+import type { SharedRun } from "#doors/build/run/shared.ts";
 import type { Seen } from "#doors/build/why/seen.ts";
 import { askedFor } from "./action-messages.ts";
 import { failureText } from "./failure-text.ts";

@@ -8,9 +8,9 @@ import { digestOf } from "#blobs/hashing.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import { wholeBlob } from "#blobs/whole-blob.ts";
 import { grpcCode, GrpcError } from "#grpc/status.ts";
-import type { JobPhase } from "#kernel/model.ts";
-import type { JobView } from "#kernel/query.ts";
-import { isRejected } from "#shard/rejected.ts";
+import type { JobPhase } from "#kernel/model/model.ts";
+import type { JobView } from "#kernel/read/query.ts";
+import { isRejected } from "#shard/work/rejected.ts";
 import {
   Build,
   RecordedBuild,
@@ -31,9 +31,9 @@ import { decode, encode } from "#wire/message.ts";
 import { MissingInputs } from "#worker/stage/tree.ts";
 import { need } from "#doors/build/caller.ts";
 import { servedInstance, type BuildCall, type BuildPorts } from "#doors/build/door.ts";
-import { withEmpty } from "#doors/build/empty-blobs.ts";
-import type { ExecutionPorts } from "#doors/build/execution-ports.ts";
-import { refusalOfWork } from "#doors/build/execution-refusals.ts";
+import { withEmpty } from "#doors/build/cache/empty-blobs.ts";
+import type { ExecutionPorts } from "#doors/build/execute/execution-ports.ts";
+import { refusalOfWork } from "#doors/build/execute/execution-refusals.ts";
 import { invalid, notFound } from "#doors/build/refusals.ts";
 import { reportOf } from "./action-report.ts";
 import { BuildFollower } from "./follow-build.ts";

@@ -1,5 +1,5 @@
 /** One action of a build as a task: what its planner says to whoever runs it. Pure. */
-import type { TaskPlan, TaskTemplate } from "#kernel/model.ts";
+import type { TaskPlan, TaskTemplate } from "#kernel/model/model.ts";
 import type { Group } from "#wire/generated/millrace/build/v1/builds.ts";
 import { readSpec, templateOf, type ActionSpec } from "#doors/build/plan.ts";
 import { stepKind } from "./plan-build.ts";

@@ -1,6 +1,6 @@
 /** Pure: a job as a shard or history tells it, as the build that was asked for. */
-import type { JobPhase } from "#kernel/model.ts";
-import type { JobView, StageView, TaskView } from "#kernel/query.ts";
+import type { JobPhase } from "#kernel/model/model.ts";
+import type { JobView, StageView, TaskView } from "#kernel/read/query.ts";
 import {
   ActionState,
   BuildPhase,
@@ -8,8 +8,8 @@ import {
   type ActionStatus,
   type BuildStatus,
 } from "#wire/generated/millrace/build/v1/builds.ts";
-import { operationName, streamNameOf } from "#doors/build/operation-names.ts";
-import { readOutcome } from "#doors/build/run-outcome.ts";
+import { operationName, streamNameOf } from "#doors/build/execute/operation-names.ts";
+import { readOutcome } from "#doors/build/run/outcome.ts";
 import { readFailure } from "./failure-text.ts";
 import { readBuildSpec, readJobName } from "./plan-build.ts";
 import type { Recorded } from "./recorded.ts";

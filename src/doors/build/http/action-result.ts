@@ -1,7 +1,7 @@
 /** A result as it comes over HTTP: Bazel sends protobuf; moon sends the same as JSON. */
 import { ActionResult, type Digest } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { decode } from "#wire/message.ts";
-import type { NamingResult } from "#doors/build/closure.ts";
+import type { NamingResult } from "#doors/build/cache/closure.ts";
 import { HttpRefusal } from "./refusal.ts";
 
 export type Form = "protobuf" | "json";

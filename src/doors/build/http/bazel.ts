@@ -6,7 +6,7 @@ import { digestText, parseDigest, type Digest, type DigestFunction } from "#base
 import { isFault } from "#base/fault.ts";
 import { digestOf } from "#blobs/hashing.ts";
 import type { BlobStore } from "#blobs/store.ts";
-import { checkNamed, closureOf, type Closure } from "#doors/build/closure.ts";
+import { checkNamed, closureOf, type Closure } from "#doors/build/cache/closure.ts";
 import { grpcCode, isGrpcError } from "#grpc/status.ts";
 import { readNaming, type Form } from "./action-result.ts";
 import { blobResponse } from "./blob-response.ts";

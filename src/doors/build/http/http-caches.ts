@@ -7,7 +7,7 @@ import type { ActionIndex } from "#blobs/action-index.ts";
 import type { Store } from "#blobs/store.ts";
 import { bazel } from "./bazel.ts";
 import { idleMsDefault, type BodyLimits } from "./body.ts";
-import { TrustRules } from "#doors/build/trust-rules.ts";
+import { TrustRules } from "#doors/build/cache/trust-rules.ts";
 import type { Identify } from "./caller.ts";
 import { ccache } from "./ccache.ts";
 import { gradle } from "./gradle.ts";

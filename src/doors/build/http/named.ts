@@ -7,7 +7,7 @@ import { bodyOf, type BodyLimits } from "./body.ts";
 import type { HttpCaller } from "./caller.ts";
 import { HttpRefusal, requireFor } from "./refusal.ts";
 import type { Spool } from "./spool.ts";
-import type { TrustRules } from "#doors/build/trust-rules.ts";
+import type { TrustRules } from "#doors/build/cache/trust-rules.ts";
 
 export type CachePorts = {
   readonly store: Store;

@@ -11,7 +11,7 @@ import type {
 } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { StringValue } from "#wire/generated/google/protobuf/wrappers.ts";
 import { decode } from "#wire/message.ts";
-import { readAnswer, type AnswerAt } from "#doors/build/run-outcome.ts";
+import { readAnswer, type AnswerAt } from "#doors/build/run/outcome.ts";
 
 /** Where all that was printed is, and how it begins. */
 export type Printed = { readonly blob: string; readonly head: string };
@@ -75,7 +75,7 @@ async function printedIn(wire: WireDigest | undefined, fn: DigestFunction, blobs
   return { blob, head: Buffer.concat(parts).toString("utf8") };
 }
 
-/** As run-usage.ts wrote it; of others' results nothing is known. */
+/** As run/usage.ts wrote it; of others' results nothing is known. */
 function usageIn(result: ActionResult | undefined): Pick<Ending, "sandbox" | "ranMs"> {
   const [usage] = result?.executionMetadata?.auxiliaryMetadata ?? [];
   try {

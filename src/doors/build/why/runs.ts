@@ -2,10 +2,10 @@
 import type { Digest } from "#base/digest.ts";
 import type { AttemptRow } from "#base/history-rows.ts";
 import { formatDuration } from "#base/units.ts";
-import type { JobView, TaskView } from "#kernel/query.ts";
+import type { JobView, TaskView } from "#kernel/read/query.ts";
 import { readFailure } from "#doors/build/builds/failure-text.ts";
 import { readSpec } from "#doors/build/plan.ts";
-import { readOutcome, type AnswerAt, type RanBecause } from "#doors/build/run-outcome.ts";
+import { readOutcome, type AnswerAt, type RanBecause } from "#doors/build/run/outcome.ts";
 import { tellEnding, type Ending } from "./ending.ts";
 import { tellAttempt, tellBecause } from "./words.ts";
 

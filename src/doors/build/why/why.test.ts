@@ -1,9 +1,9 @@
 import { deepEqual, equal, match } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { parseDigest, type Digest } from "#base/digest.ts";
-import { ManualClock } from "#base/manual-clock.ts";
-import { createMemoryIndex } from "#blobs/memory-index.ts";
-import { createMemoryBlobs } from "#blobs/memory.ts";
+import { ManualClock } from "#base/testing/manual-clock.ts";
+import { createMemoryIndex } from "#blobs/memory/memory-index.ts";
+import { createMemoryBlobs } from "#blobs/memory/memory.ts";
 import { digestOf } from "#blobs/hashing.ts";
 import { Action, Command, Directory } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
 import { decode, encode, type Message } from "#wire/message.ts";

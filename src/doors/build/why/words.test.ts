@@ -1,6 +1,6 @@
 import { equal, match } from "node:assert/strict";
 import { test } from "node:test";
-import type { WhyReason } from "#kernel/query.ts";
+import type { WhyReason } from "#kernel/read/query.ts";
 import { tellAttempt, tellBecause, tellWaits } from "./words.ts";
 
 const waits: readonly (readonly [WhyReason, RegExp])[] = [

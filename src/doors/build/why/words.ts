@@ -1,8 +1,8 @@
 /** Pure: why work waits, was run, and was run again, in words for people. */
 import type { AttemptRow } from "#base/history-rows.ts";
 import { formatDuration } from "#base/units.ts";
-import type { WhyReason } from "#kernel/query.ts";
-import type { RanBecause } from "#doors/build/run-outcome.ts";
+import type { WhyReason } from "#kernel/read/query.ts";
+import type { RanBecause } from "#doors/build/run/outcome.ts";
 
 /** What nodes say of themselves: how many run actions, and how much of what they can run at once is in use. */
 export type Workers = { readonly nodes: number; readonly slots: number; readonly running: number };

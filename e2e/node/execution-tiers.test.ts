@@ -1,0 +1,25 @@
+/** Actions where the word on what exists is a tier's, not the node's own disk's. */
+import { equal } from "node:assert/strict";
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { Bench, Lab } from "./execution-lab.ts";
+import { clearAway } from "#testing/clear-away.ts";
+
+const skip = process.platform === "linux" ? false : "needs linux: actions are run there only";
+
+test("what an action made is in the tier, and its result counts", { skip }, async () => {
+  const directory = mkdtempSync(join(tmpdir(), "millrace-tier-"));
+  try {
+    await using lab = await Lab.open({ blobs: { kind: "disk", authoritative: { kind: "directory", directory } } });
+    const bench = new Bench(lab.client());
+    const action = await bench.sh("echo ground > flour; echo said", { outputPaths: ["flour"] });
+    const { response } = await bench.execute(action);
+    equal(response.result?.exitCode, 0);
+    equal(response.result?.outputFiles.length, 1);
+    equal((await bench.execute(action)).response.cachedResult, true);
+  } finally {
+    clearAway(directory);
+  }
+});

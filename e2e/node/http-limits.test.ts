@@ -1,0 +1,99 @@
+/** What a node's HTTP addresses refuse, and what they keep to themselves: asked of a whole node. */
+import { doesNotMatch, equal, match, ok } from "node:assert/strict";
+import { createHash, randomBytes } from "node:crypto";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { tokenSha256 } from "#edge/identity/bearer.ts";
+import { startNode, type Running } from "#app/compose/compose.ts";
+import { Config } from "#app/config/config.ts";
+import { dataFolder } from "#app/node/data-folder.ts";
+
+const grants = {
+  ops: { tenant: "*", roles: ["operator"] },
+  anna: { tenant: "a", roles: ["member"] },
+  berta: { tenant: "b", roles: ["member"] },
+  reader: { tenant: "a", roles: ["cache-reader"] },
+  viewer: { tenant: "a", roles: ["viewer"] },
+} as const;
+type Who = keyof typeof grants;
+const tokenOf = (who: Who): string => `${who}-token-0123456789-0123456789-0123456789`;
+const tokens = Object.entries(grants).map(([name, grant]) => ({
+  name,
+  ...grant,
+  sha256: tokenSha256(tokenOf(name as Who)),
+}));
+
+describe("a node's HTTP addresses", () => {
+  let path: string;
+  let node: Running;
+  before(async () => {
+    path = await mkdtemp(join(tmpdir(), "millrace-http-"));
+    const config = Config.parse({
+      cluster: { shards: 1 },
+      journal: { kind: "memory" },
+      edge: { listen: ["127.0.0.1:0"], identity: { tokens } },
+      build: { blobMax: "1MiB" },
+    });
+    node = await startNode(config, dataFolder(path), { log: () => {} });
+  });
+  after(async () => {
+    await node.stop();
+    await rm(path, { recursive: true });
+  });
+
+  const ask = (who: Who, address: string, init: RequestInit = {}): Promise<Response> => {
+    const headers = new Headers(init.headers);
+    headers.set("authorization", `Bearer ${tokenOf(who)}`);
+    return fetch(`http://127.0.0.1:${node.edgePorts[0]}${address}`, { ...init, headers });
+  };
+  const put = (bytes: Buffer): Promise<Response> =>
+    ask("anna", `/api/cache/blobs/${createHash("sha256").update(bytes).digest("hex")}/${bytes.length}`, {
+      method: "PUT",
+      body: new Uint8Array(bytes),
+    });
+
+  for (const address of ["/api/cache/blobs/%zz", "/api/builds/j0-1/actions/%zz", "/api/builds/%zz"])
+    test(`${address}: an address that cannot be read is the caller's mistake, not ours`, async () => {
+      const response = await ask("anna", address);
+      ok(response.status === 400 || response.status === 404, String(response.status));
+    });
+
+  test("a blob is as large as blobs may be, also here", async () => {
+    equal((await put(randomBytes(1000))).status, 204);
+    equal((await put(randomBytes(1024 * 1024 + 1))).status, 413);
+  });
+
+  test("nobody's build is read who may not submit one", async () => {
+    const init = { method: "POST", body: "not even JSON" };
+    equal((await ask("reader", "/api/builds", init)).status, 403);
+    equal((await ask("anna", "/api/builds", init)).status, 400);
+  });
+
+  // Reading a megabyte of YAML takes a minute, and nothing else is done meanwhile.
+  test("a build is JSON: what is YAML is read where it was written", async () => {
+    const response = await ask("anna", "/api/builds", {
+      method: "POST",
+      headers: { "content-type": "application/yaml" },
+      body: "actions: {}",
+    });
+    equal(response.status, 415);
+    match(await response.text(), /JSON/);
+  });
+
+  test("who is of one tenant hears what was counted for it, and of no other", async () => {
+    for (const who of ["anna", "berta"] as const) {
+      const body = randomBytes(10).toString("hex");
+      const put = await ask(who, `/cas/${createHash("sha256").update(body).digest("hex")}`, { method: "PUT", body });
+      ok(put.ok, String(put.status));
+    }
+    const all = await (await ask("ops", "/metrics")).text();
+    match(all, /millrace_store_bytes_total\{[^}]*tenant="a"/);
+    match(all, /millrace_store_bytes_total\{[^}]*tenant="b"/);
+    const own = await (await ask("viewer", "/metrics")).text();
+    match(own, /millrace_store_bytes_total\{[^}]*tenant="a"/);
+    doesNotMatch(own, /tenant="(?!a")/);
+    match(own, /millrace_edge_calls_total/);
+  });
+});

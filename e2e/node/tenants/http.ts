@@ -1,0 +1,192 @@
+/** For tests: every HTTP route of a node, called with names of things. */
+import { adminRoutes } from "#doors/build/admin/admin.ts";
+import { buildRoutes } from "#doors/build/builds/http-builds.ts";
+import { cacheProtocols } from "#doors/build/http/http-caches.ts";
+import { httpRoutes } from "#edge/port/routes.ts";
+import { readEvents } from "#http/sse.ts";
+import { apiEndpoints } from "#app/compose/api.ts";
+import { mounts } from "#app/compose/edge.ts";
+import type { Names } from "./names.ts";
+import { clusterOnly, type Case } from "./row.ts";
+
+export type HttpCaller = { readonly http: (method: string, path: string, init?: RequestInit) => Promise<Response> };
+
+/** All there are, from the tables that the node serves them by. */
+export const httpRouteNames = (): readonly string[] => {
+  const none = undefined as never;
+  const own = httpRoutes({ admission: none, login: none, registry: none, notReady: () => [] });
+  return [
+    ...own.routes.filter(({ method }) => method !== "ALL").map(({ path }) => `edge ${path}`),
+    ...mounts.filter((mount) => !(mount in below)).map((mount) => `mount ${mount}`),
+    ...Object.entries(below).flatMap(([mount, routes]) => routes.map((route) => `${mount} ${route}`)),
+  ];
+};
+
+/** What is below a mount. */
+const below: Readonly<Record<string, readonly string[]>> = {
+  api: apiEndpoints.map(({ name }) => name),
+  "cache-admin": Object.keys(adminRoutes),
+  builds: [...Object.keys(buildRoutes), "why"],
+  caches: cacheProtocols.map(({ name }) => name),
+};
+
+type Shown = { readonly status: number; readonly headers: object; readonly body: string };
+
+/** Those that say something of what was found. */
+const headersShown = ["allow", "content-type", "etag", "location", "retry-after", "www-authenticate"];
+
+async function shown(response: Response): Promise<Shown> {
+  const headers = headersShown.map((name) => [name, response.headers.get(name)]);
+  return { status: response.status, headers: Object.fromEntries(headers), body: await head(response) };
+}
+
+/** A watch goes on for ever: its first part is enough. */
+async function head({ body }: Response): Promise<string> {
+  for await (const part of body ?? []) return Buffer.from(part).toString();
+  return "";
+}
+
+const ask = (
+  method: string,
+  path: (named: Names) => string,
+  more: Omit<Case<HttpCaller>, "run"> & { readonly init?: RequestInit } = {},
+): Case<HttpCaller> => {
+  const { init, ...rest } = more;
+  return { what: method, ...rest, run: async (as, named) => shown(await as.http(method, path(named), init)) };
+};
+
+const operatorsOnly = clusterOnly("operators");
+const digest = ({ blob }: Names): string => `${blob.hash}/${blob.sizeBytes}`;
+const body = { init: { body: "forged" } };
+const json = (value: object) => ({
+  init: { body: JSON.stringify(value), headers: { "content-type": "application/json" } },
+});
+
+/** What a cache of whole entries is asked: to read, to replace, and to forget. */
+const entry = (path: (key: string) => string, put: "may" | "once"): readonly Case<HttpCaller>[] => [
+  ask("GET", ({ key }) => path(key)),
+  ask("HEAD", ({ key }) => path(key)),
+  ask("DELETE", ({ key }) => path(key), put === "once" ? { alike: "nobody deletes any" } : {}),
+  ask("PUT", ({ key }) => path(key), put === "may" ? { ...body, alike: "it may write both" } : body),
+];
+
+export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
+  "edge /healthz": [ask("GET", () => "/healthz", clusterOnly("everyone"))],
+  "edge /login": [ask("GET", ({ key }) => `/login?code=${key}`, { alike: "neither is a code" })],
+  "edge /api/login": [
+    { alike: "it names nothing", run: async (as) => ({ status: (await as.http("POST", "/api/login")).status }) },
+  ],
+  "edge /livez": [ask("GET", () => "/livez", clusterOnly("everyone"))],
+  "edge /readyz": [ask("GET", () => "/readyz", clusterOnly("everyone"))],
+  "edge /metrics": [
+    {
+      ...clusterOnly("cluster.read"), // as for metrics.read
+      run: async (as) => {
+        const { status, body: text } = await shown(await as.http("GET", "/metrics"));
+        const series = text.split("\n").filter((line) => line.includes("tenant="));
+        return { status, series: series.map((line) => line.replace(/ [^ ]*$/, "")) };
+      },
+    },
+  ],
+  "api GET /v1/jobs": [ask("GET", () => "/v1/jobs?limit=5", { alike: "it names nothing" })],
+  "api GET /v1/jobs/watch": [
+    {
+      alike: "it names nothing",
+      run: async (as) => {
+        const response = await as.http("GET", "/v1/jobs/watch?limit=5");
+        if (!response.ok) return shown(response);
+        for await (const { data } of readEvents(response.body ?? ReadableStream.from<Uint8Array>([])))
+          return { status: 200, data };
+        return { status: response.status };
+      },
+    },
+  ],
+  "api GET /v1/jobs/{job}": [ask("GET", ({ jobId }) => `/v1/jobs/${jobId}`)],
+  "api GET /v1/jobs/{job}/watch": [ask("GET", ({ jobId }) => `/v1/jobs/${jobId}/watch`)],
+  "api GET /v1/jobs/{job}/why": [ask("GET", ({ jobId }) => `/v1/jobs/${jobId}/why`)],
+  "api POST /v1/jobs/{job}/signal": [
+    ask("POST", ({ jobId }) => `/v1/jobs/${jobId}/signal`, json({ stage: "no such stage", name: "approve" })),
+  ],
+  "api POST /v1/jobs/{job}/cancel": [ask("POST", ({ jobId }) => `/v1/jobs/${jobId}/cancel`, json({}))],
+  "api GET /v1/cluster": [
+    {
+      ...clusterOnly("cluster.read"),
+      run: async (as) => ({ status: (await as.http("GET", "/v1/cluster")).status }),
+    },
+  ],
+  "api GET /v1/session": [ask("GET", () => "/v1/session", clusterOnly("known"))],
+  "api GET /v1/openapi.json": [
+    {
+      ...clusterOnly("known"),
+      run: async (as) => ({ status: (await as.http("GET", "/v1/openapi.json")).status }),
+    },
+  ],
+  "mount peers": [ask("GET", () => "/peers", clusterOnly("cluster.read"))],
+  "mount drain": [
+    ask("GET", () => "/api/node/drain", clusterOnly("cluster.read")),
+    ask("POST", () => "/api/node/drain", operatorsOnly),
+    ask("DELETE", () => "/api/node/drain", operatorsOnly),
+  ],
+  "cache-admin stat": [
+    {
+      ...clusterOnly("cluster.read"),
+      run: async (as) => ({ status: (await as.http("GET", "/api/cache/stat")).status }),
+    }, // its numbers grow
+  ],
+  "cache-admin why": [ask("GET", ({ action }) => `/api/cache/why?action=${action.hash}/${action.sizeBytes}`)],
+  "cache-admin misses": [ask("GET", () => "/api/cache/misses", { alike: "it names nothing" })],
+  "cache-admin entries": [
+    ask("GET", () => "/api/cache/entries", { alike: "it names nothing" }),
+    ask("GET", ({ key }) => `/api/cache/entries?after=${key}`, { alike: "both are places in the list" }),
+  ],
+  "cache-admin blobs": [
+    ask("GET", (named) => `/api/cache/blobs/${digest(named)}`),
+    ask("PUT", (named) => `/api/cache/blobs/${digest(named)}`, { ...body, alike: "bytes that do not fit are refused" }),
+  ],
+  "cache-admin gc": [ask("POST", () => "/api/cache/gc?downTo=0", operatorsOnly)],
+  "cache-admin verify": [ask("POST", () => "/api/cache/verify", operatorsOnly)],
+  "cache-admin rules": [
+    ask("GET", () => "/api/cache/rules", { alike: "it names nothing" }),
+    ask("DELETE", ({ rule }) => `/api/cache/rules/${rule}`),
+  ],
+  "builds ": [
+    ask("GET", ({ buildsPage }) => `/api/builds?limit=5&cursor=${buildsPage}`),
+    ask("POST", () => "/api/builds", { ...body, alike: "that is no build" }),
+  ],
+  "builds ID": [ask("GET", ({ build }) => `/api/builds/${build}`)],
+  "builds ID/watch": [ask("GET", ({ build }) => `/api/builds/${build}/watch`)],
+  "builds ID/cancel": [ask("POST", ({ build }) => `/api/builds/${build}/cancel`)],
+  "builds ID/actions/KEY": [ask("GET", ({ build }) => `/api/builds/${build}/actions/slow`)],
+  "builds why": [
+    ask("GET", ({ jobId }) => `/api/why?of=${jobId}`),
+    ask("GET", ({ operation }) => `/api/why?of=${operation}`),
+    ask("GET", ({ endedOperation }) => `/api/why?of=${endedOperation}`),
+    ask("GET", ({ build }) => `/api/why?of=${build}&key=slow`),
+    ask("GET", ({ action }) => `/api/why?of=${action.hash}/${action.sizeBytes}`),
+  ],
+  "caches ccache": entry((key) => `/ccache/${key}`, "may"),
+  "caches sccache": [
+    ask("PROPFIND", ({ key }) => `/sccache/a/b/c/${key}`),
+    ask("PROPFIND", () => "/sccache/a/b/c/", {
+      init: { headers: { depth: "1" } },
+      alike: "it names nothing of mill's",
+    }),
+    ...entry((key) => `/sccache/a/b/c/${key}`, "may"),
+  ],
+  "caches gradle": entry((key) => `/gradle/${key}`, "may").filter(({ what }) => what !== "DELETE"),
+  "caches turborepo": [
+    ask("POST", () => "/v8/artifacts?slug=team", {
+      init: { body: JSON.stringify({ hashes: [] }) },
+      alike: "it names nothing",
+    }),
+    ...entry((key) => `/v8/artifacts/${key}?slug=team`, "may").filter(({ what }) => what !== "DELETE"),
+  ],
+  "caches nx": entry((key) => `/v1/cache/${key}`, "once"),
+  "caches bazel": [
+    ask("GET", ({ ac }) => `/cas/${ac}`),
+    ask("HEAD", ({ ac }) => `/cas/${ac}`),
+    ask("GET", ({ key }) => `/ac/${key}`),
+    ask("PUT", ({ key }) => `/ac/${key}`, { init: { body: "" }, alike: "it may write both" }),
+    ask("PUT", ({ ac }) => `/cas/${ac}`, { ...body, alike: "bytes that do not fit are refused" }),
+  ],
+};

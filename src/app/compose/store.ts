@@ -1,0 +1,123 @@
+/** The store of a node, as configured: what the kernel pins and reads, and what doors keep bytes and names in. */
+import { randomUUID } from "node:crypto";
+import type { Clock } from "#base/clock.ts";
+import { Random } from "#base/random.ts";
+import type { ActionIndex } from "#blobs/action-index.ts";
+import { openDiskStore, type DiskStore } from "#blobs/disk/open.ts";
+import { createMemoryIndex } from "#blobs/memory/memory-index.ts";
+import { createMemoryStore } from "#blobs/memory/memory-store.ts";
+import { createMemoryBlobs } from "#blobs/memory/memory.ts";
+import type { BlobStore, Store } from "#blobs/store.ts";
+import type { Streams } from "#blobs/streams.ts";
+import type { PinsOf } from "#shard/host/prepare.ts";
+import { openSharedDirectory } from "#blobs/tiers/shared-directory.ts";
+import { uploadSharesDefault } from "#blobs/upload-limits.ts";
+import type { Upkeep } from "#blobs/upkeep.ts";
+import type { MetricsRegistry } from "#edge/metrics/registry.ts";
+import type { Config } from "#app/config/config.ts";
+import type { DataFolder } from "#app/node/data-folder.ts";
+import { BlobsConfig, type DiskConfig } from "#app/config/store-config.ts";
+import type { TierConfig } from "#app/config/tier-config.ts";
+
+export type ComposedStore = {
+  /** The node's own: artifacts of jobs and archived logs, whosever they are. */
+  readonly blobs: BlobStore;
+  readonly pins: PinsOf;
+  readonly store: Store;
+  readonly index: ActionIndex;
+  /** Of the node's own disk; left out where there is none. */
+  readonly upkeep?: Upkeep;
+  /** Where what runs here can be read while it runs; left out where there is no disk. */
+  readonly streams?: Streams;
+  /** Counts what it does there, from now on. */
+  readonly observe?: (registry: MetricsRegistry) => void;
+  close(): Promise<void>;
+};
+
+export type StorePorts = {
+  readonly clock: Clock;
+  readonly log: (line: string) => void;
+  /** Told when the store's folder is gone: it refuses all writes then. */
+  readonly onLost?: (folder: string) => void;
+  /** Where other nodes are, once anybody knows. */
+  readonly peers?: () => readonly string[];
+};
+
+export async function openStore({ blobs }: Config, folder: DataFolder, ports: StorePorts): Promise<ComposedStore> {
+  switch (blobs.kind) {
+    case "disk": {
+      const store = await openDisk(blobs, folder, ports);
+      const { upkeep, index, streams } = store;
+      const pins = pinsIn(store.all, (tenant) => store.forTenant(tenant).blobs);
+      const disk = { blobs: store.all, pins, store, index, upkeep, streams, close: () => store.close() };
+      return blobs.authoritative ? { ...(await overTier(disk, blobs.authoritative, ports)), streams } : disk;
+    }
+    case "directory": {
+      // What nodes share; what doors keep beside it is each node's own.
+      const store = await openDisk(diskDefault, folder, ports);
+      const shared = await openSharedDirectory(blobs.directory, ports.clock);
+      // What a tenant uploads stays on this node's disk, so that no result can name it.
+      const pins = pinsIn(shared, () => nothingThere);
+      return { blobs: shared, pins, store, index: store.index, upkeep: store.upkeep, close: () => store.close() };
+    }
+    case "memory": {
+      const options = { clock: ports.clock, sizeBytesMax: blobs.sizeMax };
+      const store = createMemoryStore(options);
+      const own = createMemoryBlobs(options);
+      const pins = pinsIn(own, (tenant) => store.forTenant(tenant).blobs);
+      return { blobs: own, pins, store, index: createMemoryIndex(), close: () => store.close() };
+    }
+    default:
+      return blobs satisfies never;
+  }
+}
+
+const pinsIn =
+  (any: Pins, ofTenant: (tenant: string) => Pins): PinsOf =>
+  (tenant, whose) =>
+    whose === "any" ? any : ofTenant(tenant);
+
+type Pins = ReturnType<PinsOf>;
+
+const nothingThere: Pins = { pin: async (digests) => ({ missing: digests }) };
+
+/** Imported when needed: a node by itself does not wait for clients of other stores. */
+async function overTier(disk: ComposedStore, tier: TierConfig, { clock, peers }: StorePorts): Promise<ComposedStore> {
+  const { composeTiers } = await import("./tiers.ts");
+  const random = new Random(randomUUID());
+  return await composeTiers(disk, tier, { clock, random, env: process.env, ...(peers && { peers }) });
+}
+
+const diskDefault = BlobsConfig.parse({ kind: "disk" }) as DiskConfig;
+
+async function openDisk(config: DiskConfig, folder: DataFolder, ports: StorePorts): Promise<DiskStore> {
+  const { clock, log, onLost } = ports;
+  const { directory, sizeMax, promised, highWatermark, lowWatermark, compression, sync, memory, uploads } = config;
+  return await openDiskStore(directory ?? folder.blobs, {
+    clock,
+    sizeBytesMax: sizeMax,
+    promisedMs: promised,
+    highWatermark,
+    lowWatermark,
+    compression,
+    sync,
+    memoryBytesMax: memory,
+    onLost: () => onLost?.(directory ?? folder.blobs),
+    uploadKeptMs: config.uploadsKept,
+    uploadIdleMs: uploads.idle,
+    uploadShares: {
+      ...uploadSharesDefault,
+      all: uploads.share,
+      tenant: uploads.sharePerTenant,
+      caller: uploads.sharePerCaller,
+      countTenant: uploads.countPerTenant,
+      countCaller: uploads.countPerCaller,
+    },
+    report: (what, facts) =>
+      log(
+        `store: ${what} ${Object.entries(facts)
+          .map(([name, value]) => `${name}=${value}`)
+          .join(" ")}`.trimEnd(),
+      ),
+  });
+}

@@ -1,0 +1,287 @@
+/**
+ * The configuration: one strict schema that describes what is put together. `cluster` must be the same on all nodes;
+ * everything else may differ from node to node. Without any configuration a node is complete by itself: SQLite and
+ * files below one folder, reachable from this machine only.
+ */
+import { availableParallelism } from "node:os";
+import { z } from "zod";
+import { Fault, isFault } from "#base/fault.ts";
+import { Duration, File, Size } from "#edge/config-words.ts";
+import { defaultLimits } from "#kernel/model/limits.ts";
+import { isLoopback, parseAddress } from "#shard/transport/tcp-address.ts";
+import { BuildConfig } from "./build-config.ts";
+import { namePattern } from "#app/node/data-folder.ts";
+import { EdgeConfig } from "./edge-config.ts";
+import { MeshConfig } from "./mesh-config.ts";
+import { BlobsConfig } from "./store-config.ts";
+import type { TierConfig } from "./tier-config.ts";
+import { TracesConfig } from "./traces-config.ts";
+import { WorkConfig } from "./work-config.ts";
+import { PostgresSchema, PostgresUrl } from "#app/postgres-words.ts";
+
+const Name = z.string().regex(namePattern, "write letters, digits, dots and dashes only");
+const Label = z.string().regex(/^[^=\s]{1,100}=[^\s]{0,100}$/, 'write a label as name=value, such as "gpu=yes"');
+
+const Address = z.string().superRefine((text, context) => {
+  if (text === "unix") return;
+  try {
+    parseAddress(text);
+  } catch (error) {
+    context.addIssue({ code: "custom", message: isFault(error) ? String(error.facts["why"]) : String(error) });
+  }
+});
+
+/** A worker waits at each of so few. */
+const shardsAlone = 8;
+/** More than a worker waits at, so that the emptiest hears first (ADR 0022), and enough to share among many nodes. */
+const shardsShared = 64;
+
+const Cluster = z.strictObject({
+  name: Name.default("millrace").describe("Names the cluster; nodes of another name cannot join its journal."),
+  shards: z
+    .int()
+    .min(1)
+    .max(4_096)
+    .optional()
+    .describe(
+      `The number of virtual shards. Fixed when the journal is created. Left out: ${shardsAlone}, and ${shardsShared} in ` +
+        "PostgreSQL.",
+    ),
+  secretFile: File.optional().describe(
+    "A file with a secret of at least 16 characters on its only line, the same on all nodes: nodes of other machines " +
+      "speak TLS with it. Left out: nodes are on this machine only.",
+  ),
+  ownerLease: Duration().prefault("6s").describe("How long a shard stays its owner's without a word from it."),
+  tasksMax: z
+    .int()
+    .min(1)
+    .max(1_000_000_000)
+    .optional()
+    .describe(
+      "Tasks that wait or run in the whole cluster, as many in each shard as in any other: beyond them new work is " +
+        "refused, and told when to try again. Left out: 2,000,000 in each shard.",
+    ),
+  queuedMax: z
+    .int()
+    .min(0)
+    .max(10_000_000)
+    .default(defaultLimits.queuedMax)
+    .describe(
+      "Tasks of one tenant that may wait in one shard, unless `millrace tenant set --queued` says otherwise: beyond " +
+        "them its new work is refused, and told when to try again. 0: no limit.",
+    ),
+  tenantMemoryMax: Size({ min: "1MiB" })
+    .optional()
+    .describe(
+      "Memory that the jobs of one tenant may take on one node. Left out: as much as is left for all other tenants, " +
+        "which is half of it for one tenant alone, and a third for each of two.",
+    ),
+});
+
+const Node = z.strictObject({
+  name: Name.optional().describe(
+    "Names the node, its shards' owner and its worker. Left out, it is made up once and kept in the data folder.",
+  ),
+  data: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("The folder for everything the node keeps. The command line and $MILLRACE_DATA go before it."),
+  listen: z
+    .array(Address)
+    .min(1)
+    .default(process.platform === "win32" ? ["tcp:127.0.0.1:7433"] : ["unix"])
+    .describe(
+      'Where to listen: "unix" (a socket in the data folder), "unix:/path" or "tcp:127.0.0.1:7433". ' +
+        "The first is told to other nodes.",
+    ),
+  advertise: Address.optional().describe(
+    'What other nodes are told instead of the first of `listen`, such as "tcp:10.0.0.7:7433": needed where that is ' +
+      "all addresses of the machine.",
+  ),
+  diskFreeMin: Size()
+    .prefault("64MiB")
+    .describe("With less free where the node writes, /readyz and gRPC health say that it is not ready."),
+  workMemoryMax: Size({ min: "8MiB" })
+    .optional()
+    .describe(
+      "Memory that jobs may take in all shards of this node together; with more, new work is refused. Left out: two " +
+        "fifths of the heap that the process may have (--max-old-space-size, or what its container has), less 64MiB.",
+    ),
+  stopWithin: Duration()
+    .prefault("20s")
+    .describe("How long running work may go on when the node is asked to stop; then it is given back."),
+});
+
+const Journal = z.discriminatedUnion("kind", [
+  z.strictObject({
+    kind: z.literal("sqlite").describe("Files on this machine's disk."),
+    directory: z.string().min(1).optional().describe("Left out: `journal` in the data folder."),
+  }),
+  z.strictObject({
+    kind: z.literal("postgres").describe("A PostgreSQL server, for many nodes."),
+    url: PostgresUrl,
+    schema: PostgresSchema.describe("The schema that holds the tables."),
+  }),
+  z.strictObject({ kind: z.literal("memory").describe("Nothing is kept: for trying things out.") }),
+]);
+
+const keepMsMin = 60_000;
+
+const History = z.strictObject({
+  keep: Duration()
+    .refine((ms) => ms >= keepMsMin, "keep at least a minute of it: 1m")
+    .optional()
+    .describe("How long jobs that have ended can be looked up, such as 90d. Left out: for ever."),
+});
+
+const Worker = z.strictObject({
+  enabled: z.boolean().default(true).describe("Whether this node runs work itself."),
+  slots: z
+    .int()
+    .min(1)
+    .max(10_000)
+    .default(Math.max(4, availableParallelism()))
+    .describe("How many tasks run at once."),
+  labels: z
+    .array(Label)
+    .max(50)
+    .default([])
+    .describe("What this machine offers besides its system, processor and doors."),
+  sandbox: z
+    .enum(["auto", "bubblewrap", "plain"])
+    .default("auto")
+    .describe("What actions of builds run in. auto: the best that works here; the log says which."),
+  actionsIn: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      "The folder that actions of builds run in; users of their own must be able to pass through to it. " +
+        "Left out: in the data folder, or in /var/tmp where the data folder is closed to them.",
+    ),
+  inputsMax: Size({ min: "64MiB" })
+    .prefault("10GiB")
+    .describe("How much of actions' inputs is kept as files, to be linked rather than copied."),
+  printedMax: Size({ min: "64KiB" })
+    .prefault("64MiB")
+    .describe("Of what an action prints, to each of its two streams; the middle of more is left out."),
+  memoryMax: Size({ min: "64MiB" })
+    .optional()
+    .describe("Of all actions together, where control groups can be had. Left out: nine tenths of the machine's."),
+  diskFreeMin: Size()
+    .prefault("512MiB")
+    .describe("With less free where actions run, the one that wrote most is ended."),
+  processesMax: z.int().min(1).max(1_000_000).default(4_096).describe("Processes and threads of one action at once."),
+  toolsMax: z
+    .int()
+    .min(0)
+    .max(1_000)
+    .default(4)
+    .describe(
+      "Tools that stay for more than one action of the same tenant (Bazel's persistent workers), busy and idle ones " +
+        "together, each with its memory. 0: none stays.",
+    ),
+  toolIdle: Duration({ min: "1s", max: "1d" })
+    .prefault("5m")
+    .describe("How long a tool stays that nobody asks for anything."),
+});
+
+const Sections = z.strictObject({
+  cluster: Cluster.prefault({}).describe("The same on all nodes."),
+  node: Node.prefault({}).describe("This node."),
+  edge: EdgeConfig.prefault({}).describe("The port for everybody: other tools, workers in any language, other nodes."),
+  mesh: MeshConfig.optional().describe(
+    "Who else is there: members find each other, and a stock serf agent can be one. Left out: no mesh.",
+  ),
+  journal: Journal.prefault({ kind: "sqlite" }).describe("Where work is recorded."),
+  blobs: BlobsConfig.prefault({ kind: "disk" }).describe("Where bytes are kept."),
+  build: BuildConfig.prefault({}).describe("The cache for build tools."),
+  history: History.prefault({}).describe(
+    "What is known of ended jobs. The owner of a shard applies its own setting: give all nodes the same.",
+  ),
+  work: WorkConfig.prefault({}).describe(
+    "What callers other than operators may ask for, in jobs of kinds of their own " +
+      "(docs/how-to/workers-in-any-language.md).",
+  ),
+  worker: Worker.prefault({}).describe("What this node runs."),
+  traces: TracesConfig.optional().describe(
+    "Traces of actions through edge, shard, worker and store, for OpenTelemetry. Left out: none.",
+  ),
+});
+
+export const Config = Sections.superRefine(({ cluster, node }, context) => {
+  if (cluster.secretFile !== undefined) return;
+  for (const [i, address] of node.listen.entries())
+    if (address !== "unix" && !isLoopback(parseAddress(address)))
+      context.addIssue({
+        code: "custom",
+        path: ["node", "listen", i],
+        message:
+          "without authentication only this machine may call: use 127.0.0.1, ::1 or a Unix socket, " +
+          "or set cluster.secretFile",
+      });
+});
+
+export type Config = z.output<typeof Config>;
+
+/** How many shards a new journal gets. */
+export const shardsOf = ({ cluster, journal }: Config): number =>
+  cluster.shards ?? (journal.kind === "postgres" ? shardsShared : shardsAlone);
+
+/** For people and logs: the same without secrets. */
+export function withoutSecrets(config: Config): Config {
+  const { journal, mesh, blobs } = config;
+  const tier = blobs.kind === "disk" ? blobs.authoritative : undefined;
+  return {
+    ...config,
+    ...(journal.kind === "postgres" && { journal: { ...journal, url: hidePassword(journal.url) } }),
+    ...(mesh && { mesh: { ...mesh, keys: mesh.keys.map(() => "***") } }),
+    ...(tier && { blobs: { ...blobs, authoritative: withoutTierSecrets(tier) } as Config["blobs"] }),
+  };
+}
+
+function withoutTierSecrets(tier: TierConfig): TierConfig {
+  const { names } = tier;
+  return names.kind === "postgres" ? { ...tier, names: { ...names, url: hidePassword(names.url) } } : tier;
+}
+
+export function hidePassword(url: string): string {
+  try {
+    const parsed = new URL(url);
+    if (parsed.password !== "") parsed.password = "***";
+    for (const name of parsed.searchParams.keys())
+      if (/pass|secret|key/i.test(name)) parsed.searchParams.set(name, "***");
+    return parsed.href;
+  } catch {
+    return "postgres://***";
+  }
+}
+
+/** Where settings come from: the flags go before the environment, that before the file. */
+export type ConfigSources = {
+  readonly file?: string | undefined;
+  readonly env?: NodeJS.ProcessEnv | undefined;
+  /** Each `path=value`. */
+  readonly set?: readonly string[] | undefined;
+};
+
+/** A configuration as given, checked; Fault "invalid" names each place, and the line, the variable or the flag. */
+export async function readConfig({ file, env = {}, set = [] }: ConfigSources = {}): Promise<Config> {
+  const doing = "read configuration";
+  const isGiven = set.length > 0 || Object.keys(env).some((name) => name.startsWith("MILLRACE_"));
+  if (file === undefined && !isGiven) return Config.parse({});
+  const [{ readChecked, checkText }, { settingsOf }, { givenByEnvironment, givenByFlags, whereGiven, withGiven }] =
+    await Promise.all([import("./yaml-file.ts"), import("./config-settings.ts"), import("./config-given.ts")]);
+  const settings = settingsOf(Config);
+  const given = [...givenByEnvironment(env, settings), ...givenByFlags(set, settings)];
+  const overlay = {
+    put: (value: unknown) => (given.length === 0 ? value : withGiven(value, given, settings)),
+    where: (path: readonly PropertyKey[]) => whereGiven(path, given),
+  };
+  const config =
+    file === undefined ? checkText("", Config, { doing, overlay }) : await readChecked(file, Config, doing, overlay);
+  if (config.journal.kind === "postgres" && config.blobs.kind === "memory")
+    throw new Fault("invalid", doing, { file, why: "a journal that outlives the node needs blobs that do, too" });
+  return config;
+}

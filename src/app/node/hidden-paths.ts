@@ -1,0 +1,45 @@
+/** What actions must not see, although they see the rest of the machine: this node's data and its secrets. */
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
+import type { Config } from "#app/config/config.ts";
+import type { DataFolder } from "./data-folder.ts";
+import type { TierConfig } from "#app/config/tier-config.ts";
+
+/** Certificates and public keys are nobody's secret. */
+export function hiddenPaths(config: Config, folder: DataFolder, configFile?: string): readonly string[] {
+  const { cluster, edge, mesh, journal, blobs, traces, node } = config;
+  const found = [
+    folder.path,
+    configFile,
+    // Whoever connects to it is the operator.
+    ...node.listen.flatMap((address) => (address.startsWith("unix:") ? [address.slice("unix:".length)] : [])),
+    cluster.secretFile,
+    edge.tls?.key,
+    ...edge.identity.tokens.map(({ file }) => file),
+    mesh?.keysFile,
+    traces?.token,
+    ...(journal.kind === "sqlite" ? [journal.directory] : []),
+    ...(journal.kind === "postgres" ? postgresFiles(journal.url) : []),
+    ...(blobs.kind === "memory" ? [] : [blobs.directory]),
+    ...(blobs.kind === "disk" && blobs.authoritative ? tierPaths(blobs.authoritative) : []),
+  ];
+  return [...new Set(found.flatMap((path) => (path === undefined ? [] : [resolve(path)])))];
+}
+
+function tierPaths(tier: TierConfig): readonly (string | undefined)[] {
+  const { names, shortCuts, peers } = tier;
+  return [
+    ...(tier.kind === "s3" ? [tier.credentials] : []),
+    ...(tier.kind === "reapi" ? [tier.token, tier.tokens] : []),
+    ...(tier.kind === "directory" ? [tier.directory] : []),
+    ...shortCuts.map(({ token }) => token),
+    peers?.token,
+    ...(names.kind === "postgres" ? postgresFiles(names.url) : []),
+  ];
+}
+
+/** The driver reads passwords and keys from files, too. */
+function postgresFiles(url: string): readonly (string | undefined)[] {
+  const key = URL.canParse(url) ? new URL(url).searchParams.get("sslkey") : null;
+  return [key ?? undefined, process.env["PGPASSFILE"] || join(homedir(), ".pgpass")];
+}

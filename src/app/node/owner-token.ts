@@ -1,0 +1,71 @@
+/**
+ * The token of a data folder: whoever can read it owns the node, and is its operator. It is made once and kept. One
+ * that was deleted, is damaged, or could be read by others, is replaced when the node starts.
+ */
+import { readFileSync } from "node:fs";
+import { lstat, open, readFile, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { Fault } from "#base/fault.ts";
+import { newToken, tokenProblem } from "#edge/identity/bearer.ts";
+import { isLoopbackHost } from "#edge/identity/loopback.ts";
+import { hasLivingNode, type DataFolder } from "./data-folder.ts";
+
+const fileMode = 0o600;
+const tokenLengthMax = 200;
+
+export const ownerTokenFile = ({ path }: DataFolder): string => join(path, "operator.token");
+
+/** For the node that holds the folder's lock. */
+export async function ownerToken(folder: DataFolder): Promise<string> {
+  const path = ownerTokenFile(folder);
+  return (await kept(path)) ?? (await made(path));
+}
+
+/** For tools of the folder's owner; undefined where there is none, or where it is not theirs to read. */
+export function readOwnerToken(folder: DataFolder): string | undefined {
+  try {
+    const token = readFileSync(ownerTokenFile(folder), "utf8").trim();
+    return tokenProblem(token, tokenLengthMax) === undefined ? token : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * The token for the node that published this address in its folder: on this machine only, where it counts, and not for
+ * whoever listens now where a node did that is dead.
+ */
+export function ownerTokenFor(folder: DataFolder, url: string): string | undefined {
+  const host = new URL(url).hostname.replace(/^\[|\]$/g, "");
+  return isLoopbackHost(host) && hasLivingNode(folder) ? readOwnerToken(folder) : undefined;
+}
+
+async function kept(path: string): Promise<string | undefined> {
+  try {
+    const { mode, uid } = await lstat(path);
+    const isOurs = process.platform === "win32" || ((mode & 0o7777) === fileMode && uid === process.getuid?.());
+    const token = isOurs ? (await readFile(path, "utf8")).trim() : "";
+    return tokenProblem(token, tokenLengthMax) === undefined ? token : undefined;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw failed(path, error);
+  }
+}
+
+/** Whole or not at all: written aside, in a file that nobody else has open, and renamed into place. */
+async function made(path: string): Promise<string> {
+  const token = newToken();
+  try {
+    await rm(`${path}.new`, { recursive: true, force: true });
+    await using file = await open(`${path}.new`, "wx", fileMode);
+    await file.writeFile(`${token}\n`);
+    await file.sync();
+    await rename(`${path}.new`, path);
+    return token;
+  } catch (error) {
+    throw failed(path, error);
+  }
+}
+
+const failed = (file: string, error: unknown): Fault =>
+  new Fault("unavailable", "keep the operator's token", { file, errno: (error as NodeJS.ErrnoException).code }, error);

@@ -1,0 +1,46 @@
+/**
+ * Calls that are held until there is work would hold up the node that wants to stop: nobody could renew a claim
+ * meanwhile. They are let go at once, and their callers ask again elsewhere or later.
+ */
+import { UntilLeaving } from "#base/until-leaving.ts";
+import type { ShardRequest, ShardResponse, ShardService } from "#shard/transport/protocol.ts";
+
+/**
+ * Whoever asks must abort its own signal when it is refused, as the end of a call does: until then the shard goes on
+ * holding the request. A signal for both, `AbortSignal.any`, would cost more than all the rest of such a call.
+ */
+export function untilLeaving(service: ShardService, leaving: AbortSignal): ShardService {
+  const held = new Set<(why: unknown) => void>();
+  const letGo = (): void => {
+    for (const refuse of held) refuse(leaving.reason);
+    held.clear();
+  };
+  leaving.addEventListener("abort", letGo, { once: true });
+  const watches = new UntilLeaving(leaving);
+
+  return {
+    request(request, signal) {
+      if (!isHeld(request)) return service.request(request, signal);
+      if (leaving.aborted) return Promise.reject(leaving.reason as Error);
+      return new Promise<ShardResponse>((resolve, reject) => {
+        held.add(reject);
+        service.request(request, signal).then(
+          (response) => {
+            held.delete(reject);
+            resolve(response);
+          },
+          (error: Error) => {
+            held.delete(reject);
+            reject(error);
+          },
+        );
+      });
+    },
+    async *watch(request, signal) {
+      using watch = watches.hold(signal);
+      yield* service.watch(request, watch.signal);
+    },
+  };
+}
+
+const isHeld = (request: ShardRequest): boolean => request.kind === "command" && Boolean(request.waitMs);

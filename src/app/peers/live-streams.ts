@@ -1,0 +1,59 @@
+/** What actions print, read from the node that runs them: this one without the network, others through it. */
+import { z } from "zod";
+import { Fault } from "#base/fault.ts";
+import type { StreamKey, Streams } from "#blobs/streams.ts";
+import type { LiveSource, PullOptions } from "#doors/build/execute/live.ts";
+import type { Node } from "#shard/node.ts";
+import type { TcpTransport } from "#shard/transport/tcp.ts";
+
+const Question = z.object({
+  tenant: z.string().max(300),
+  task: z.string().max(100),
+  token: z.int().min(1),
+  name: z.string().max(100),
+  offset: z.int().min(0),
+  waitMs: z.number().min(0).max(60_000),
+});
+
+const Answer = z.object({ bytes: z.base64() });
+
+const method = "live";
+const pieceBytesMax = 256 * 1024;
+
+/** What a node answers to others. */
+export const liveCalls = (streams: Streams | undefined) => ({
+  [method]: async (body: unknown, signal: AbortSignal): Promise<{ readonly bytes: string }> => {
+    const question = Question.safeParse(body);
+    if (!question.success || !streams) throw new Fault("invalid", "read output", { why: "there is none to be read" });
+    const { offset, waitMs, ...key } = question.data;
+    const bytes = await firstPiece(streams, key, offset, { waitMs, signal });
+    return { bytes: Buffer.from(bytes).toString("base64") };
+  },
+});
+
+export const liveSource = (
+  own: { readonly name: string; readonly streams: Streams | undefined },
+  node: { readonly keeper: Pick<Node["keeper"], "nodes"> },
+  tcp: Pick<TcpTransport, "call">,
+): LiveSource => ({
+  async pull(worker, key, offset, options) {
+    if (worker === own.name) return own.streams && (await firstPiece(own.streams, key, offset, options));
+    const found = node.keeper.nodes.find(({ node: id, alive, address }) => id === worker && alive && address !== "");
+    if (!found) return undefined;
+    const question = { ...key, offset, waitMs: options.waitMs };
+    const { bytes } = Answer.parse(await tcp.call(found.address, method, question, options.signal));
+    return Buffer.from(bytes, "base64");
+  },
+});
+
+/** As soon as there is one; nothing when the time is over, or when no more will come. */
+async function firstPiece(
+  streams: Streams,
+  key: StreamKey,
+  offset: number,
+  { waitMs, signal }: PullOptions,
+): Promise<Uint8Array> {
+  const enough = AbortSignal.any([signal, AbortSignal.timeout(Math.max(1, Math.ceil(waitMs)))]);
+  for await (const piece of streams.read(key, offset, enough)) return Uint8Array.from(piece.subarray(0, pieceBytesMax));
+  return new Uint8Array();
+}

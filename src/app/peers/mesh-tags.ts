@@ -1,0 +1,64 @@
+/** What a node says of itself to the mesh, and what is read from what others say: small, and never to be relied on. */
+import type { MemberView } from "#mesh/machine/core.ts";
+import type { Tags } from "#mesh/tags.ts";
+
+export type NodeFacts = {
+  readonly cluster: string;
+  readonly version: string;
+  readonly state: string;
+  /** Where the edge is served to others; undefined when it is not. */
+  readonly edge: string | undefined;
+  /** Where other nodes reach this one's shards; undefined when that is on this machine only. */
+  readonly work: string | undefined;
+  readonly running: number;
+  readonly slots: number;
+  /** What actions run in; undefined where none are run. */
+  readonly sandbox: string | undefined;
+};
+
+export const roleOfNodes = "millrace";
+
+/** A tag that would be empty is left out; a text that is too long is cut: the whole must fit 512 bytes. */
+export function tagsOf({ cluster, version, state, edge, work, running, slots, sandbox }: NodeFacts): Tags {
+  const tags = { role: roleOfNodes, cluster, version, state, edge, work, load: `${running}/${slots}`, sandbox };
+  return Object.fromEntries(
+    Object.entries(tags).flatMap(([name, value]) => (value === undefined ? [] : [[name, value.slice(0, 60)]])),
+  );
+}
+
+/** A member as `/peers` and `millrace peers` show it. */
+export type PeerView = {
+  readonly name: string;
+  readonly self: boolean;
+  /** alive, suspect, dead (failed) or left. */
+  readonly state: MemberView["state"];
+  readonly sinceMs: number;
+  readonly address: string;
+  /** A node of ours, or another member such as a serf agent. */
+  readonly kind: "millrace" | "other";
+  readonly load?: { readonly running: number; readonly slots: number } | undefined;
+  readonly tags: Tags;
+  readonly incarnation: number;
+};
+
+export function peerOf(member: MemberView): PeerView {
+  const { name, isSelf, state, sinceMs, address, tags, incarnation } = member;
+  const isOurs = tags["role"] === roleOfNodes;
+  const load = isOurs ? loadIn(tags["load"]) : undefined;
+  return {
+    name,
+    self: isSelf,
+    state,
+    sinceMs,
+    address: address.host.includes(":") ? `[${address.host}]:${address.port}` : `${address.host}:${address.port}`,
+    kind: isOurs ? "millrace" : "other",
+    ...(load && { load }),
+    tags,
+    incarnation,
+  };
+}
+
+function loadIn(text: string | undefined): PeerView["load"] {
+  const match = /^(\d{1,6})\/(\d{1,6})$/.exec(text ?? "");
+  return match ? { running: Number(match[1]), slots: Number(match[2]) } : undefined;
+}

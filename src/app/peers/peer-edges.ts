@@ -1,0 +1,12 @@
+/** Where other nodes of this cluster serve their edges, as the mesh has it at the moment: a hint. */
+import type { PeersView } from "#app/compose/mesh.ts";
+
+/** A node listens with TLS if this one does: they are configured alike. */
+export function peerEdges(view: PeersView | undefined, cluster: string, isTls: boolean): readonly string[] {
+  const scheme = isTls ? "https" : "http";
+  return (view?.peers ?? []).flatMap(({ kind, self, state, tags }) => {
+    const isOther = kind === "millrace" && !self && state === "alive" && tags["cluster"] === cluster;
+    const address = isOther ? tags["edge"] : undefined;
+    return address !== undefined && URL.canParse(`${scheme}://${address}/`) ? [`${scheme}://${address}/`] : [];
+  });
+}

@@ -1,0 +1,103 @@
+/**
+ * What a shard does for a traced job, as parts of its trace: how long it waited, was held and was published. Told from
+ * durable events; a job whose shard moves while it lives is not followed further.
+ */
+import type { Event } from "#kernel/model/event.ts";
+import { formatJob } from "#base/ids.ts";
+import { readSpec } from "#doors/build/plan.ts";
+import type { SealedBatch } from "#shard/host/batch.ts";
+import type { ShardObserver } from "#shard/host/observer.ts";
+import type { HostedShard } from "#shard/host/shard.ts";
+import type { Tracer } from "./traces.ts";
+import { parseTraceparent, type TraceContext } from "./traces-context.ts";
+
+const followedMax = 10_000;
+
+type Followed = {
+  readonly trace: TraceContext;
+  readonly submittedAtMs: number;
+  readonly task: number;
+  readyAtMs: number;
+  claimed: { readonly atMs: number; readonly executor: string } | undefined;
+  committedAtMs: number;
+};
+
+export class ShardTraces implements ShardObserver {
+  readonly #tracer: Tracer;
+  /** By job; jobs of a shard that went elsewhere go with it. */
+  readonly #followed = new WeakMap<HostedShard, Map<number, Followed>>();
+  #count = 0;
+
+  constructor(tracer: Tracer) {
+    this.#tracer = tracer;
+  }
+
+  gone(shard: HostedShard): void {
+    this.#count -= this.#followed.get(shard)?.size ?? 0;
+    this.#followed.delete(shard);
+  }
+
+  durable(shard: HostedShard, { events, jobs }: SealedBatch): void {
+    for (const [i, event] of events.entries()) {
+      if (event.kind === "job-submitted") this.#submitted(shard, event);
+      const followed = jobs[i] === undefined ? undefined : this.#followed.get(shard)?.get(jobs[i]);
+      if (followed) this.#heard(shard, event, followed);
+    }
+  }
+
+  #submitted(shard: HostedShard, { job, spec, firstTask, at }: Extract<Event, { kind: "job-submitted" }>): void {
+    if (!spec.includes('"trace":') || this.#count >= followedMax) return;
+    const trace = parseTraceparent(readSpec(spec)?.trace);
+    if (!trace?.sampled) return;
+    let followed = this.#followed.get(shard);
+    if (!followed) this.#followed.set(shard, (followed = new Map()));
+    followed.set(job, {
+      trace,
+      submittedAtMs: at,
+      task: firstTask,
+      readyAtMs: at,
+      claimed: undefined,
+      committedAtMs: 0,
+    });
+    this.#count += 1;
+  }
+
+  #heard(shard: HostedShard, event: Event, followed: Followed): void {
+    const { trace } = followed;
+    const span = (name: string, startMs: number, endMs: number, more: Record<string, string | number> = {}): void =>
+      this.#tracer.record(trace, {
+        name: `shard ${name}`,
+        kind: "internal",
+        startMs,
+        endMs,
+        attributes: { "millrace.shard": shard.shard, ...more },
+        error: undefined,
+      });
+    switch (event.kind) {
+      case "claimed":
+        span("queue", followed.readyAtMs, event.at, { "millrace.executor": event.executor });
+        followed.claimed = { atMs: event.at, executor: event.executor };
+        return;
+      case "attempt-ended":
+      case "committed": {
+        const { atMs = event.at, executor = "" } = followed.claimed ?? {};
+        const outcome = event.kind === "committed" ? "committed" : event.outcome;
+        span("claim", atMs, event.at, { "millrace.executor": executor, "millrace.outcome": outcome });
+        followed.readyAtMs = event.at;
+        if (event.kind === "committed") followed.committedAtMs = event.at;
+        return;
+      }
+      case "published":
+        return span("publish", followed.committedAtMs || event.at, event.at);
+      case "job-ended":
+        span("job", followed.submittedAtMs, event.at, {
+          "millrace.job": formatJob(shard.shard, event.job),
+          "millrace.phase": event.phase,
+        });
+        this.#followed.get(shard)?.delete(event.job);
+        this.#count -= 1;
+        return;
+      default:
+    }
+  }
+}

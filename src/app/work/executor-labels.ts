@@ -1,0 +1,35 @@
+/**
+ * Which labels an executor may offer. Labels are how work finds its executor, so some of them are promises to others:
+ * that a sandbox is kept, that a pool's machines are used, that a node of this cluster runs it. Those are never an
+ * executor's own word.
+ */
+import type { Principal } from "#access/principal.ts";
+import { kindTable } from "#app/door-kinds.ts";
+
+/** By the name before the "=": offered only where the grant says so. */
+const guarded: ReadonlySet<string> = new Set(["node", "pool", "sandbox", "tenant"]);
+
+/** What actions ask for that name no pool: every executor serves it, unless its grant names pools or labels. */
+const poolDefault = "pool=default";
+
+/** Why this principal may not offer one of these labels, or undefined. Operators, and nodes, offer any. */
+export function refusedLabel(principal: Principal, offers: readonly string[]): string | undefined {
+  if (principal.roles.has("operator")) return undefined;
+  for (const label of offers) {
+    if (kindTable.isNodeLabel(label)) return `${label} is for nodes to offer, and for nobody else`;
+    if (!mayOffer(principal, label))
+      return `${principal.name} was not given the label ${label}: an operator lists it in its grant (edge.identity)`;
+  }
+  return undefined;
+}
+
+function mayOffer({ pools, labels }: Principal, label: string): boolean {
+  if (labels?.some((pattern) => fits(pattern, label))) return true;
+  if (label.startsWith("pool=") && pools?.includes(label.slice("pool=".length))) return true;
+  if (labels !== undefined) return false;
+  if (label === poolDefault) return pools === undefined;
+  return !guarded.has(label.slice(0, Math.max(0, label.indexOf("="))));
+}
+
+const fits = (pattern: string, label: string): boolean =>
+  pattern.endsWith("*") ? label.startsWith(pattern.slice(0, -1)) : label === pattern;

@@ -1,0 +1,18 @@
+import { formatTask } from "#base/ids.ts";
+import type { Publisher } from "#shard/outbox/outbox.ts";
+
+/** By door. */
+export type Publishers = Readonly<Record<string, Publisher>>;
+
+/** Each result is published by its job's door. Where that has nobody for it, that is said, and it is done with. */
+export const publisherOf =
+  (publishers: Publishers, log: (line: string) => void): Publisher =>
+  async (publication, signal) => {
+    const { door, shard, task } = publication;
+    const publisher = Object.hasOwn(publishers, door) ? publishers[door] : undefined;
+    if (publisher) return publisher(publication, signal);
+    log(
+      `${formatTask(shard, task)}: the door ${JSON.stringify(door)} publishes nothing, though the result asks for it`,
+    );
+    return "done";
+  };

@@ -1,0 +1,234 @@
+/**
+ * Who may ask what of a shard: every request of the work protocol as an action of the one policy table. A caller of one
+ * tenant is narrowed to it: another tenant's work is answered as if it did not exist. What is submitted is judged by
+ * the door whose kind of work it is, whoever submits it.
+ */
+import type { Admission, Admitted } from "#edge/port/admission.ts";
+import type { Action } from "#access/policy.ts";
+import { allTenants } from "#access/principal.ts";
+import type { Command, CommandKind } from "#kernel/model/command.ts";
+import type { JobView, Query } from "#kernel/read/query.ts";
+import { grpcCode, GrpcError } from "#grpc/status.ts";
+import type { Submitter } from "#shard/door-kinds.ts";
+import type { First, Narrow } from "#shard/transport/grpc-serve.ts";
+import { isInternal, type internalKinds, type ShardRequest } from "#shard/transport/protocol.ts";
+import { kindTable } from "#app/door-kinds.ts";
+import { refusedLabel } from "./executor-labels.ts";
+import { outOfBounds, outOfTaskBounds, type WorkBounds } from "#app/config/work-config.ts";
+
+type AskedKind = Exclude<CommandKind, (typeof internalKinds)[number]>;
+
+export const commandActions: Readonly<Record<AskedKind, Action>> = {
+  submit: "work.submit",
+  leave: "work.submit",
+  cancel: "work.cancel",
+  signal: "work.signal",
+  reserve: "work.execute",
+  start: "work.execute",
+  renew: "work.execute",
+  report: "work.execute",
+  commit: "work.execute",
+  "record-plan": "work.execute",
+  fail: "work.execute",
+  release: "work.execute",
+  invalidate: "work.execute",
+  drain: "work.admin",
+  resume: "work.admin",
+  "set-tenant": "work.admin",
+  "lend-quota": "cluster.admin",
+};
+
+export const queryActions: Readonly<Record<Query["kind"], Action>> = {
+  job: "work.read",
+  jobs: "work.read",
+  task: "work.read",
+  why: "work.read",
+  "plan-inputs": "work.execute",
+  executors: "cluster.read",
+  stats: "cluster.map",
+};
+
+/** What names a job, a task or work to be given: left out, the tenant means all of them. */
+const narrowed: ReadonlySet<CommandKind> = new Set([
+  "leave",
+  "cancel",
+  "signal",
+  "reserve",
+  "start",
+  "report",
+  "commit",
+  "record-plan",
+  "fail",
+  "release",
+  "invalidate",
+]);
+
+export function workPolicy(admission: Admission, bounds: WorkBounds): Narrow<Admitted> {
+  const names = new OwnNames();
+
+  function command(principal: Admitted, asked: Command): Command {
+    const { kind } = asked;
+    if (isInternal(kind) || !Object.hasOwn(commandActions, kind)) return asked; // for the host to refuse
+    const tenant = tenantOf(principal, "tenant" in asked ? asked.tenant : undefined);
+    admission.require(principal, commandActions[kind as AskedKind], tenant);
+    checkWork(principal, asked, bounds);
+    const executor = "executor" in asked ? names.of(principal, asked.executor) : undefined;
+    return withCaller(attributed(principal, asked), executor, narrowed.has(kind) ? tenant : undefined);
+  }
+
+  /** The very list that was asked, where nothing in it had to be changed. */
+  function commands(principal: Admitted, asked: readonly Command[]): readonly Command[] {
+    let changed: Command[] | undefined;
+    for (let i = 0; i < asked.length; i += 1) {
+      const one = asked[i] as Command;
+      const judged = command(principal, one);
+      if (judged !== one) (changed ??= [...asked])[i] = judged;
+    }
+    return changed ?? asked;
+  }
+
+  function query(principal: Admitted, asked: Query): Query {
+    const action = queryActions[asked.kind];
+    // A list of executors names no tenant: who is of one tenant is shown those that serve it.
+    const tenant = tenantOf(principal, "tenant" in asked && asked.kind !== "executors" ? asked.tenant : undefined);
+    admission.require(principal, action, tenant);
+    return tenant === undefined || asked.kind === "stats" ? asked : { ...asked, tenant };
+  }
+
+  return {
+    request(principal, request): ShardRequest {
+      switch (request.kind) {
+        case "command": {
+          const judged = command(principal, request.command);
+          return judged === request.command ? request : { ...request, command: judged };
+        }
+        case "commands": {
+          const judged = commands(principal, request.commands);
+          return judged === request.commands ? request : { ...request, commands: judged };
+        }
+        case "query": {
+          const judged = query(principal, request.query);
+          return judged === request.query ? request : { ...request, query: judged };
+        }
+        case "take":
+          admission.require(principal, "cluster.admin");
+          return request;
+      }
+    },
+    first: (principal, { shard, ...request }) =>
+      request.kind === "command"
+        ? signalled(principal, shard, [request.command])
+        : request.kind === "commands"
+          ? signalled(principal, shard, request.commands)
+          : nothing,
+    watch(principal, request) {
+      const tenant = tenantOf(principal, request.tenant);
+      admission.require(principal, "work.read", tenant);
+      return tenant === undefined ? request : { ...request, tenant };
+    },
+    map: (principal) => admission.require(principal, "cluster.map"),
+  };
+}
+
+/** A caller of one tenant that does not say which tenant it means, means its own. */
+const tenantOf = (principal: Admitted, given: string | undefined): string | undefined =>
+  given ?? (principal && principal.tenant !== allTenants ? principal.tenant : undefined);
+
+/** Commands are copied only where there is something to change: there may be 100,000 a second. */
+function withCaller(asked: Command, executor: string | undefined, tenant: string | undefined): Command {
+  const known = asked as { readonly executor?: string; readonly tenant?: string };
+  const isSameName = executor === undefined || executor === known.executor;
+  if (isSameName && (tenant === undefined || tenant === known.tenant)) return asked;
+  const copy: { executor?: string; tenant?: string } & Command = { ...asked };
+  if (executor !== undefined) copy.executor = executor;
+  if (tenant !== undefined) copy.tenant = tenant;
+  return copy;
+}
+
+/** The record says who cancelled a job: that is whoever was authenticated, whatever the reason claims. */
+function attributed(principal: Admitted, asked: Command): Command {
+  if (asked.kind !== "cancel" || !principal) return asked;
+  const { reason } = asked;
+  return { ...asked, reason: `cancelled by ${principal.name}${reason === "" ? "" : `: ${reason}`}` };
+}
+
+const submitterOf = (principal: Admitted): Submitter => ({
+  name: principal?.name ?? "",
+  isOperator: principal?.roles.has("operator") ?? false,
+});
+
+/** Throws for work that its door does not take from this caller, and for labels that are not the caller's to offer. */
+function checkWork(principal: Admitted, asked: Command, bounds: WorkBounds): void {
+  switch (asked.kind) {
+    case "submit": {
+      const by = submitterOf(principal);
+      refuse(grpcCode.permissionDenied, kindTable.refuseJob(asked, by));
+      if (!by.isOperator) refuse(grpcCode.invalidArgument, outOfBounds(asked, bounds));
+      return;
+    }
+    case "record-plan": {
+      if (asked.plan.kind !== "tasks") return;
+      const by = submitterOf(principal);
+      refuse(grpcCode.permissionDenied, kindTable.refusePlanned(asked.plan.set, by));
+      if (!by.isOperator) refuse(grpcCode.invalidArgument, outOfTaskBounds(asked.plan.set, bounds));
+      return;
+    }
+    case "reserve":
+      if (principal) refuse(grpcCode.permissionDenied, refusedLabel(principal, asked.offers));
+      return;
+    default:
+  }
+}
+
+function refuse(code: number, why: string | undefined): void {
+  if (why !== undefined) throw new GrpcError(code, why);
+}
+
+const nothing: readonly First[] = [];
+
+/** A signal is judged by the door of the job that it is for, so the job is looked up first. */
+function signalled(principal: Admitted, shard: number, asked: readonly Command[]): readonly First[] {
+  let firsts: First[] | undefined;
+  for (const one of asked) {
+    if (one.kind !== "signal") continue;
+    const tenant = tenantOf(principal, one.tenant);
+    const query = { kind: "job", job: one.job, tasksMax: 0, ...(tenant !== undefined && { tenant }) } as const;
+    const { signal } = one;
+    (firsts ??= []).push({
+      request: { kind: "query", shard, query },
+      check: (answer) => {
+        const { door } = answer as JobView;
+        refuse(grpcCode.permissionDenied, kindTable.refuseSignal(door, signal, submitterOf(principal)));
+      },
+    });
+  }
+  return firsts ?? nothing;
+}
+
+/** The own name of whoever spoke last: an executor says many things in a row. */
+class OwnNames {
+  #principal: Admitted;
+  #executor = "";
+  #name = "";
+
+  of(principal: Admitted, executor: string): string {
+    if (principal === this.#principal && executor === this.#executor) return this.#name;
+    this.#name = ownName(principal, executor);
+    this.#principal = principal;
+    this.#executor = executor;
+    return this.#name;
+  }
+}
+
+/**
+ * A claim is its executor's own: nobody speaks in another's name. Two tenants may each have one of the same name, so an
+ * executor of one tenant is known with the tenant before its name.
+ */
+function ownName(principal: Admitted, executor: string): string {
+  if (!principal || principal.roles.has("operator")) return executor;
+  const { name, tenant } = principal;
+  if (executor === name || String(executor).startsWith(`${name}/`))
+    return tenant === allTenants ? executor : `${tenant}:${executor}`;
+  const why = `${name} may call itself ${name} or ${name}/..., and not otherwise`;
+  throw new GrpcError(grpcCode.permissionDenied, why);
+}

@@ -1,0 +1,208 @@
+/** Copies what is still of use in a segment to the end of the log, and removes the segment. */
+import { must } from "#base/assert.ts";
+import { isFault } from "#base/fault.ts";
+import { closeFile, openFile, readCalmly } from "#blobs/disk/read-file.ts";
+import { CopyBlock, type SourceRecord } from "./copy-block.ts";
+import type { Core } from "#blobs/disk/core.ts";
+import { keyBytes } from "#blobs/disk/holdings.ts";
+import { hashLength, keyFromBytes, keyWords, namedFunction, wordsOfBytes, type Key } from "#blobs/disk/table/key.ts";
+import {
+  functionAt,
+  hashRoom,
+  headerBytes,
+  isRight,
+  kindAt,
+  kinds,
+  peekHeader,
+  recordBytes,
+  recordLength,
+  type Header,
+} from "./record.ts";
+import { segmentHeaderBytes } from "./segments.ts";
+import { flags, noEntry } from "#blobs/disk/table/table.ts";
+
+/** So much is looked at, and copied where it is of use, before others have their turn: well under a millisecond. */
+const stepBytes = 128 * 1024;
+const stepRecords = 200;
+const windowBytes = 256 * 1024;
+/** Entries of the table, likewise. */
+const stepEntries = 10_000;
+
+/** Throws, and the segment stays, when something could not be copied. */
+export async function compactSegment(core: Core, number: number): Promise<number> {
+  const { segments, log, room } = core;
+  const segment = segments.get(number);
+  if (!segment || number === log.current) return 0;
+  const firstTarget = log.current;
+  const fd = await openFile(segments.path(number));
+  try {
+    await copyLive(core, { fd, number, sizeBytes: segment.sizeBytes });
+  } finally {
+    await closeFile(fd);
+  }
+  await log.settled();
+  if (segment.liveBytes > 0) await moveRest(core, number);
+  // What it held may have been durable, so the copies have to be before it goes.
+  for (const target of segments.numbers.filter((one) => one >= firstTarget)) await log.sync(target);
+  await segments.remove(number);
+  room.give(segment.sizeBytes);
+  return segment.sizeBytes;
+}
+
+/** What lies behind damage could not be walked to: one by one, then, by the table. */
+async function moveRest(core: Core, number: number): Promise<void> {
+  const { table } = core.holdings;
+  for (let entry = 0; entry < table.end; entry += 1) {
+    if (entry % stepEntries === 0) await core.pace.giveWay();
+    if (!table.isTaken(entry) || table.segment(entry) !== number) continue;
+    const place = { segment: number, offset: table.offset(entry) };
+    const isFile = table.has(entry, flags.file);
+    const lengthBytes = isFile ? recordBytes(hashRoom(hashLength(table.fn(entry))) + 16) : table.recordBytes(entry);
+    try {
+      const { bytes } = await core.reader.read({ ...place, lengthBytes });
+      const block = new CopyBlock(core, lengthBytes);
+      const copied = copyRecord({ core, block, isOldest: true }, { bytes: Buffer.from(bytes), at: 0, ...place });
+      await Promise.all([copied, ...block.append()]);
+    } catch (error) {
+      if (!isFault(error, "corrupt")) throw error;
+      core.options.report("a damaged record was found and let go", place);
+      if (table.isTaken(entry) && table.segment(entry) === number) await core.drop([entry]);
+    }
+  }
+}
+
+type Source = { readonly fd: number; readonly number: number; readonly sizeBytes: number };
+
+async function copyLive(core: Core, { fd, number, sizeBytes }: Source): Promise<void> {
+  const buffer = Buffer.allocUnsafeSlow(Math.max(windowBytes, 2 * core.options.packedBytesMax));
+  const isOldest = core.segments.numbers[0] === number;
+  const copying = { core, block: new CopyBlock(core, buffer.length), isOldest };
+  for (let at = segmentHeaderBytes; at < sizeBytes;) {
+    const got = await readCalmly(fd, buffer.subarray(0, Math.min(buffer.length, sizeBytes - at)), at);
+    const bytes = buffer.subarray(0, got);
+    let used = 0;
+    for (let length = -1; length !== 0; used += length)
+      length = await copyStep(copying, { bytes, at: used, segment: number, offset: at + used });
+    if (used === 0) break; // damaged from here on: nothing behind it can be told apart
+    at += used;
+  }
+}
+
+/** Says how many bytes it has dealt with: whole records, and none when there is no whole one any more. */
+async function copyStep(copying: Copying, { bytes, at: from, segment, offset }: SourceRecord): Promise<number> {
+  const { core, block } = copying;
+  const end = from + Math.min(stepBytes, core.options.segmentBytes / 4);
+  const copied: Promise<unknown>[] = [];
+  let at = from;
+  for (let records = 0; records < stepRecords && at < end; records += 1) {
+    const length = recordLength(bytes, at, bytes.length);
+    if (length === 0) break;
+    const writing = copyRecord(copying, { bytes, at, segment, offset: offset + at - from });
+    if (writing) copied.push(writing);
+    at += length;
+  }
+  copied.push(...block.append());
+  // What is copied is read from the window, so that must stay as it is until all of it has been.
+  await Promise.all(copied);
+  block.clear();
+  await core.pace.giveWay();
+  return at - from;
+}
+
+type Copying = {
+  readonly core: Core;
+  readonly block: CopyBlock;
+  /** No segment before it. */
+  readonly isOldest: boolean;
+};
+
+const key: Key = new Uint32Array(keyWords);
+
+/** Blobs, by far the most, go with the block; others by themselves. */
+function copyRecord({ core, block, isOldest }: Copying, record: SourceRecord): Promise<unknown> | undefined {
+  const { bytes, at, segment } = record;
+  const kind = kindAt(bytes, at);
+  if (kind === kinds.blob || kind === kinds.file) {
+    keyFromBytes(key, functionAt(bytes, at), bytes, at + headerBytes);
+    const entry = entryOf(core, record, functionAt(bytes, at));
+    if (entry === noEntry) return undefined;
+    if (!isRight(bytes, at)) return dropDamaged(core, record, entry);
+    block.add(entry, record);
+    return undefined;
+  }
+  const header = must(peekHeader(bytes, at), "a record");
+  switch (kind) {
+    case kinds.named:
+      return moveNamed(core, record, header);
+    case kinds.tenant:
+      return appendAgain(core, record, header);
+    case kinds.unnamed:
+      // Without it an older record of that name would count again, if the log were all there is.
+      return isOldest ? undefined : appendAgain(core, record, header);
+    case kinds.grants:
+    case kinds.pins:
+      return appendForOthers(core, record, header);
+    case kinds.gone:
+      // What the last checkpoint still has would be there again after a restart, and its file would not.
+      return segment < core.checkpointSegment ? undefined : core.appendGone(core.absentKeys(bodyOf(record, header)));
+    default:
+      return undefined;
+  }
+}
+
+const bodyOf = ({ bytes, at }: SourceRecord, { bodyBytes }: Header): Buffer =>
+  bytes.subarray(at + headerBytes, at + headerBytes + bodyBytes);
+
+/** The entry under the key in hand, if this record is what it says. */
+function entryOf(core: Core, { segment, offset }: SourceRecord, fn: number): number {
+  const { table } = core.holdings;
+  const entry = table.find(key, fn);
+  const isThat = entry !== noEntry && table.segment(entry) === segment && table.offset(entry) === offset;
+  return isThat ? entry : noEntry;
+}
+
+async function dropDamaged(core: Core, { segment, offset }: SourceRecord, entry: number): Promise<void> {
+  core.options.report("a damaged record was found and let go", { segment, offset });
+  await core.drop([entry]);
+}
+
+/** In turn, so that a newer one is not just being written. */
+function moveNamed(core: Core, record: SourceRecord, header: Header): Promise<unknown> {
+  const { table } = core.holdings;
+  const { bytes, at } = record;
+  const hash = bytes.subarray(at + headerBytes, at + headerBytes + 4 * keyWords);
+  return core.nameTurns.take(hash.toString("latin1"), async () => {
+    wordsOfBytes(key, hash, 0, keyWords);
+    const entry = entryOf(core, record, namedFunction);
+    if (entry === noEntry) return;
+    if (!isRight(bytes, at)) return await dropDamaged(core, record, entry);
+    const { segment, offset } = record;
+    const state = { accessSec: table.accessSec(entry), keepSec: table.keepSec(entry), visible: table.visible(entry) };
+    await appendAgain(core, record, { ...header, ...state, movedFrom: { segment, offset } });
+  });
+}
+
+const appendAgain = (core: Core, { bytes, at }: SourceRecord, header: Header): Promise<unknown> =>
+  core.log.append({
+    header,
+    bodyBytes: header.bodyBytes,
+    fill: (target, to) => bytes.copy(target, to, at + headerBytes, at + headerBytes + header.bodyBytes),
+    isOwn: true,
+  });
+
+/** Grants and pins of what lives elsewhere. What lives here takes them along when it moves. */
+function appendForOthers(core: Core, record: SourceRecord, header: Header): Promise<unknown> | undefined {
+  const { bytes, at, segment } = record;
+  const { table } = core.holdings;
+  const entries: number[] = [];
+  const body = at + headerBytes;
+  for (let from = body; from < body + header.bodyBytes; from += keyBytes) {
+    wordsOfBytes(key, bytes, from + 4, keyWords);
+    const entry = table.find(key, bytes[from] ?? 0);
+    if (entry === noEntry || table.segment(entry) === segment) continue;
+    const isPin = header.kind === kinds.pins;
+    if (isPin && (header.keepSec <= core.nowSec() || table.keepSec(entry) > header.keepSec)) continue;
+    entries.push(entry);
+  }
+  return entries.length === 0 ? undefined : core.appendKeys(header, entries);
+}

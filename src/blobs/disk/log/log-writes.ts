@@ -1,0 +1,91 @@
+/** What the packed log asks of the disk: pieces written to their places, and made durable there. */
+import { fstatSync, write, writeSync } from "node:fs";
+import type { Syncs } from "#blobs/syncs.ts";
+import { folderIsLost } from "#blobs/disk/disk-fault.ts";
+import type { Segment, Segments } from "./segments.ts";
+import type { Slab } from "./slabs.ts";
+
+/** Bytes that go to one place in one piece. */
+export type Region = {
+  readonly slab: Slab;
+  readonly from: number;
+  to: number;
+  readonly segment: Segment;
+  readonly offset: number;
+};
+
+/** Nothing from this region on is to be believed. */
+export type Failure = { readonly error: unknown; readonly region: Region };
+
+export function writeInline(regions: readonly Region[], segments: Segments): Failure | undefined {
+  for (const region of regions) {
+    const { slab, segment, from, to, offset } = region;
+    try {
+      const fd = segments.acquire(segment.number);
+      try {
+        for (let at = from; at < to;) at += writeSync(fd, slab.buffer, at, to - at, offset + at - from);
+        checkLinked(fd);
+      } finally {
+        segments.release(segment.number, fd);
+      }
+    } catch (error) {
+      return { error, region };
+    }
+  }
+  return undefined;
+}
+
+export async function writeElsewhere(regions: readonly Region[], segments: Segments): Promise<Failure | undefined> {
+  for (const region of regions) {
+    const { slab, segment, from, to, offset } = region;
+    try {
+      const fd = segments.acquire(segment.number);
+      try {
+        for (let at = from; at < to;) at += await writeSome(fd, slab.buffer, { at, to, position: offset + at - from });
+        checkLinked(fd);
+      } finally {
+        segments.release(segment.number, fd);
+      }
+    } catch (error) {
+      return { error, region };
+    }
+  }
+  return undefined;
+}
+
+/** A file that was removed takes bytes as before, and loses them when it is closed. */
+function checkLinked(fd: number): void {
+  if (fstatSync(fd).nlink === 0) throw folderIsLost();
+}
+
+type Piece = { readonly at: number; readonly to: number; readonly position: number };
+
+const writeSome = (fd: number, buffer: Buffer, { at, to, position }: Piece): Promise<number> =>
+  new Promise((resolve, reject) => {
+    write(fd, buffer, at, to - at, position, (error, written) => (error ? reject(error) : resolve(written)));
+  });
+
+/** What was just written outlives a loss of power from here on; a new segment, its name too. */
+export async function syncRegions(
+  regions: readonly Region[],
+  segments: Segments,
+  syncs: Syncs,
+): Promise<Failure | undefined> {
+  for (const region of regions) {
+    const { segment, from, to, offset } = region;
+    const fd = segments.acquire(segment.number);
+    try {
+      if (segment.cannotSync) throw new Error("the segment could not be made durable before");
+      await syncs.file(fd, segments.path(segment.number));
+      if (!segment.isNameSynced) await syncs.folder(segments.folder);
+      segment.isNameSynced = true;
+      segment.syncedBytes = offset + to - from;
+    } catch (error) {
+      segment.cannotSync = true;
+      return { error, region };
+    } finally {
+      segments.release(segment.number, fd);
+    }
+  }
+  return undefined;
+}

@@ -1,0 +1,85 @@
+/** Small blobs: written to the log and read from it, or from memory. */
+import { zstdDecompress, zstdDecompressSync } from "node:zlib";
+import { digestText, type DigestParts } from "#base/digest.ts";
+import { Fault, isFault } from "#base/fault.ts";
+import type { Core } from "#blobs/disk/core.ts";
+import { functionNumber, hashLength } from "#blobs/disk/table/key.ts";
+import { hashRoom, headerBytes, kinds, writeUint64, type Header } from "./record.ts";
+import { flags } from "#blobs/disk/table/table.ts";
+
+/** The bytes have been verified. `stored` is what is kept: the bytes themselves, or a zstd frame of them. */
+export function writePacked(
+  core: Core,
+  { fn, hash, sizeBytes }: DigestParts,
+  stored: { readonly bytes: Uint8Array; readonly isZstd: boolean; readonly visible: number },
+): Promise<void> {
+  const { bytes, isZstd, visible } = stored;
+  const number = functionNumber(fn);
+  const room = hashRoom(hashLength(number));
+  return core.append({
+    header: { kind: kinds.blob, fn: number, isZstd, accessSec: core.nowSec(), visible },
+    bodyBytes: room + 8 + bytes.length,
+    fill(target, at) {
+      if (room !== hashLength(number)) target.fill(0, at, at + room);
+      target.write(hash, at, "hex");
+      writeUint64(target, at + room, sizeBytes);
+      target.set(bytes, at + room + 8);
+    },
+  });
+}
+
+const payloadOf = (bytes: Buffer, { fn, bodyBytes }: Header): Buffer =>
+  bytes.subarray(headerBytes + hashRoom(hashLength(fn)) + 8, headerBytes + bodyBytes);
+
+/** All of it: the reader's own. */
+export async function readPacked(core: Core, entry: number, parts: DigestParts): Promise<Buffer> {
+  const held = packedNow(core, entry);
+  if (held) return Buffer.from(held);
+  try {
+    const { bytes, header } = await core.recordOf(entry);
+    const payload = payloadOf(bytes, header);
+    const plain = header.isZstd ? await unzstd(payload, parts.sizeBytes) : payload;
+    // The entry may have become another's while the disk was asked.
+    if (core.find(parts) === entry) core.slabs.keep(entry, plain);
+    return header.isZstd ? plain : Buffer.from(plain);
+  } catch (error) {
+    if (!isFault(error, "corrupt") && (error as NodeJS.ErrnoException).code !== "ZSTD_error_corruption_detected")
+      throw error;
+    const digest = digestText(parts.fn, parts.hash, parts.sizeBytes);
+    // A read that lost a race against the janitor's copying finds nothing there, and the blob is somewhere else.
+    if (core.find(parts) !== entry) return await readAgain(core, parts);
+    return await core.dropDamaged(entry, { digest });
+  }
+}
+
+async function readAgain(core: Core, parts: DigestParts): Promise<Buffer> {
+  const entry = core.find(parts);
+  if (entry >= 0) return await readPacked(core, entry, parts);
+  throw new Fault("not-found", "read blob", { digest: digestText(parts.fn, parts.hash, parts.sizeBytes) });
+}
+
+/**
+ * What can be had without waiting: from memory, or from a disk that has been quick. Undefined when in doubt. To be
+ * looked
+ * at only, and only now.
+ */
+export function packedNow(core: Core, entry: number): Buffer | undefined {
+  const { table } = core.holdings;
+  if (table.has(entry, flags.file)) return undefined;
+  const held = core.slabs.bytes(entry);
+  if (held) return held;
+  try {
+    const found = core.recordNow(entry);
+    if (!found || found.header.fn !== table.fn(entry)) return undefined;
+    const payload = payloadOf(found.bytes, found.header);
+    core.slabs.keep(entry, found.header.isZstd ? zstdDecompressSync(payload) : payload);
+    return core.slabs.bytes(entry);
+  } catch {
+    return undefined; // whoever waits for it will find out why
+  }
+}
+
+const unzstd = (payload: Buffer, sizeBytes: number): Promise<Buffer> =>
+  new Promise((resolve, reject) => {
+    zstdDecompress(payload, { maxOutputLength: sizeBytes }, (error, plain) => (error ? reject(error) : resolve(plain)));
+  });

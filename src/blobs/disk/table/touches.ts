@@ -1,0 +1,31 @@
+/** Uses of blobs, written down a moment later, so that a restart knows what is old and what was promised. */
+import type { Core } from "#blobs/disk/core.ts";
+import { kinds } from "#blobs/disk/log/record.ts";
+import { flags } from "./table.ts";
+
+const pendingMax = 100_000;
+
+export class Touches {
+  readonly #core: Core;
+  #pending: number[] = [];
+
+  constructor(core: Core) {
+    this.#core = core;
+    core.onTouched = (entry) => {
+      this.#pending.push(entry);
+      if (this.#pending.length >= pendingMax) void this.flush();
+    };
+  }
+
+  async flush(): Promise<void> {
+    const pending = this.#pending;
+    if (pending.length === 0) return;
+    this.#pending = [];
+    const { table } = this.#core.holdings;
+    // Some have gone since, and their number may be another's.
+    const used = pending.filter((entry) => table.isTaken(entry) && table.has(entry, flags.touched));
+    for (const entry of used) table.setFlag(entry, flags.touched, false);
+    // If they cannot be written down, things look older after a restart than they are; no reason to fail.
+    await this.#core.appendKeys({ kind: kinds.touches, accessSec: this.#core.nowSec() }, used).catch(() => {});
+  }
+}

@@ -1,0 +1,96 @@
+/**
+ * The digest of a file while it grows: in a thread of its own, which reads what was written from the system's memory.
+ */
+import { Worker } from "node:worker_threads";
+import type { DigestFunction } from "#base/digest.ts";
+import { Fault } from "#base/fault.ts";
+import { storeIsClosed } from "#blobs/disk/disk-fault.ts";
+
+export type FileHashing = {
+  /** So much of the file is there. */
+  advance(sizeBytes: number): void;
+  /** The hash in hex of its first bytes. */
+  finish(sizeBytes: number): Promise<string>;
+  close(): void;
+};
+
+export type HashRequest =
+  | { readonly kind: "begin"; readonly id: number; readonly fn: DigestFunction; readonly path: string }
+  | { readonly kind: "advance"; readonly id: number; readonly sizeBytes: number }
+  | { readonly kind: "finish"; readonly id: number; readonly sizeBytes: number }
+  | { readonly kind: "close"; readonly id: number };
+
+export type HashAnswer =
+  | { readonly id: number; readonly hex: string }
+  | { readonly id: number; readonly error: { readonly message: string; readonly code: string | undefined } };
+
+/** A message to the thread costs more than hashing a little. */
+const adviseBytes = 4 * 1024 * 1024;
+
+export class HashThread {
+  #worker: Worker | undefined;
+  #isClosed = false;
+  #nextId = 1;
+  readonly #waiting = new Map<number, PromiseWithResolvers<string>>();
+
+  begin({ fn }: { readonly fn: DigestFunction }, path: string): FileHashing {
+    const id = this.#nextId++;
+    let told = 0;
+    let isOpen = false;
+    const send = (request: HashRequest): void => {
+      if (!isOpen) this.#post({ kind: "begin", id, fn, path });
+      isOpen = true;
+      this.#post(request);
+    };
+    return {
+      advance(sizeBytes) {
+        if (sizeBytes - told < adviseBytes) return;
+        told = sizeBytes;
+        send({ kind: "advance", id, sizeBytes });
+      },
+      finish: async (sizeBytes) => {
+        if (this.#isClosed) throw storeIsClosed("hash file");
+        const waiting = Promise.withResolvers<string>();
+        this.#waiting.set(id, waiting);
+        send({ kind: "finish", id, sizeBytes });
+        return await waiting.promise;
+      },
+      close: () => {
+        if (isOpen) send({ kind: "close", id });
+        isOpen = false;
+      },
+    };
+  }
+
+  /** A thread that was started now would have nobody to end it, and the process would not end either. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#worker?.terminate();
+  }
+
+  #post(request: HashRequest): void {
+    if (this.#isClosed) return;
+    this.#worker ??= this.#start();
+    this.#worker.postMessage(request);
+  }
+
+  #start(): Worker {
+    const worker = new Worker(new URL("./hash-thread.ts", import.meta.url), { name: "hashing" });
+    worker.unref();
+    worker.on("message", (answer: HashAnswer) => {
+      const waiting = this.#waiting.get(answer.id);
+      this.#waiting.delete(answer.id);
+      if ("hex" in answer) waiting?.resolve(answer.hex);
+      else waiting?.reject(new Fault("unavailable", "hash file", { errno: answer.error.code }, answer.error.message));
+    });
+    const failed = (error: unknown): void => {
+      if (this.#worker === worker) this.#worker = undefined;
+      for (const waiting of this.#waiting.values())
+        waiting.reject(new Fault("unavailable", "hash file", { why: "the thread ended" }, error));
+      this.#waiting.clear();
+    };
+    worker.on("error", failed);
+    worker.on("exit", failed);
+    return worker;
+  }
+}

@@ -1,0 +1,49 @@
+/** A whole, verified file becomes a blob. */
+import type { DigestParts } from "#base/digest.ts";
+import { asDiskFault } from "#blobs/disk/disk-fault.ts";
+import { fileName } from "#blobs/disk/blob-files.ts";
+import type { Core } from "#blobs/disk/core.ts";
+import { grant, visibleTo } from "#blobs/disk/disk-blobs.ts";
+import { bitTenantMax } from "#blobs/disk/holdings.ts";
+import { functionNumber, hashLength, keyFromHex, keyWords } from "#blobs/disk/table/key.ts";
+import { hashRoom, kinds, writeUint64 } from "#blobs/disk/log/record.ts";
+import { flags, noEntry } from "#blobs/disk/table/table.ts";
+
+export type NewFile = {
+  readonly path: string;
+  readonly tenant: number;
+  readonly diskBytes: number;
+  readonly isFramed: boolean;
+};
+
+export async function publishFile(core: Core, parts: DigestParts, file: NewFile): Promise<void> {
+  const { path, tenant, diskBytes, isFramed } = file;
+  const fn = functionNumber(parts.fn);
+  const key = new Uint32Array(keyWords);
+  keyFromHex(key, fn, parts.hash);
+  const room = hashRoom(hashLength(fn));
+  const visible = visibleTo(tenant);
+  const record = async (): Promise<void> => {
+    await core.append({
+      header: { kind: kinds.file, fn, isZstd: isFramed, accessSec: core.nowSec(), visible },
+      bodyBytes: room + 16,
+      fill(target, at) {
+        target.fill(0, at, at + room);
+        target.write(parts.hash, at, "hex");
+        writeUint64(target, at + room, parts.sizeBytes);
+        writeUint64(target, at + room + 8, diskBytes);
+      },
+      isOwn: true, // room for the blob was taken when it began to come
+    });
+  };
+  try {
+    const isSynced = core.options.sync === "synced";
+    const isKnown = (): boolean => core.find(parts) !== noEntry;
+    await core.files.publish(path, fileName(fn, key), { record, isKnown, isSynced });
+  } catch (error) {
+    throw asDiskFault(error, "write blob", { hash: parts.hash });
+  }
+  const entry = core.find(parts);
+  if (entry !== noEntry && core.options.sync === "synced") core.holdings.table.setFlag(entry, flags.durable, true);
+  if (tenant > bitTenantMax && entry !== noEntry) await grant(core, entry, tenant);
+}

@@ -1,0 +1,25 @@
+/** Uploads in files, which can be gone on with after a restart; small ones come to a file only when they break off. */
+import type { DigestParts } from "#base/digest.ts";
+import { partsOf } from "#blobs/hashing.ts";
+import type { Uploads } from "#blobs/uploads.ts";
+import type { Core } from "#blobs/disk/core.ts";
+import type { TenantView } from "#blobs/disk/disk-blobs.ts";
+import { openUpload } from "./disk-upload.ts";
+import { ownerOf, type PartialUploads } from "./partials.ts";
+import { noEntry } from "#blobs/disk/table/table.ts";
+
+export function createDiskUploads(core: Core, partials: PartialUploads, tenant: string, view: TenantView): Uploads {
+  const isThere = (parts: DigestParts): boolean => core.findFor(parts, view.number()) !== noEntry;
+  return {
+    async committed(key) {
+      const parts = partsOf(key.digest);
+      if (isThere(parts)) return { sizeBytes: parts.sizeBytes, complete: true };
+      return { sizeBytes: partials.keptBytes(partials.nameOf(tenant, key)), complete: false };
+    },
+    async open(key, offset, { form = "plain", caller } = {}) {
+      const parts = partsOf(key.digest);
+      const name = partials.nameOf(tenant, key);
+      return await openUpload(core, partials, { name, owner: ownerOf(tenant, caller), parts, view, offset, form });
+    },
+  };
+}

@@ -1,0 +1,76 @@
+/**
+ * A command is a value: its name, its words and flags, and what it does. Help, suggestions and docs/reference/cli.md
+ * all come from the table of these values. What a command needs beyond its own words is imported when it runs, so
+ * that every command starts quickly.
+ */
+import type { WorkClient } from "#shard/client/client.ts";
+import type { NodeStatus } from "#shard/node-status.ts";
+
+/** A client of one node, which passes each request on to the owner of the shard. */
+export type RemoteClient = AsyncDisposable & {
+  readonly work: WorkClient;
+  /** What the node reports about itself. */
+  status(): Promise<NodeStatus>;
+};
+
+export type Flag = {
+  /** "strings" may be given several times. */
+  readonly type: "string" | "strings" | "boolean";
+  readonly about: string;
+  /** What stands for the value in help, such as DURATION. */
+  readonly value?: string;
+};
+export type Flags = Readonly<Record<string, Flag>>;
+
+type Values<F extends Flags> = {
+  readonly [K in keyof F]?: { string: string; strings: readonly string[]; boolean: boolean }[F[K]["type"]];
+};
+
+/** What a command may do to the world. */
+export type World = {
+  readonly env: NodeJS.ProcessEnv;
+  /** One line of what was asked for. */
+  readonly out: (line: string) => void;
+  /** One line beside it: notes, progress, errors. */
+  readonly note: (line: string) => void;
+  /** Draws over its last line on a terminal; says nothing elsewhere. */
+  readonly progress: (line: string) => void;
+  readonly isTerminal: boolean;
+  /** The node that the flags and the environment point to. */
+  readonly connect: (values: NodeFlagValues) => Promise<RemoteClient>;
+};
+
+export type NodeFlagValues = { readonly node?: string; readonly data?: string };
+
+export type Invocation<F extends Flags> = {
+  readonly positionals: readonly string[];
+  /** What follows `--`. */
+  readonly rest: readonly string[] | undefined;
+  readonly values: Values<F>;
+};
+
+/** 0 done, 1 refused or failed, 2 wrong command line. */
+export type ExitCode = 0 | 1 | 2;
+
+export type Command<F extends Flags = Flags> = {
+  readonly name: string;
+  readonly about: string;
+  /** Its words, as help shows them: `<job>`, `[file]`, `-- command ...`. */
+  readonly words: string;
+  readonly positionalsMax: number;
+  readonly takesRest: boolean;
+  readonly flags: F;
+  readonly examples: readonly string[];
+  readonly run: (invocation: Invocation<F>, world: World) => Promise<ExitCode>;
+};
+
+export const command = <const F extends Flags>(value: Command<F>): Command => value as unknown as Command;
+
+export const jsonFlag = { json: { type: "boolean", about: "one JSON object per line" } } as const satisfies Flags;
+
+/** For commands that talk to a running node. */
+export const nodeFlags = {
+  ...jsonFlag,
+  node: { type: "string", value: "ADDRESS", about: "the node to ask: unix:/path or tcp:host:port ($MILLRACE_NODE)" },
+  data: { type: "string", value: "FOLDER", about: "the data folder of the node to ask ($MILLRACE_DATA, ~/.millrace)" },
+} as const satisfies Flags;

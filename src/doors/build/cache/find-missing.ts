@@ -1,0 +1,76 @@
+import { hashBytes, type DigestFunction } from "#base/digest.ts";
+import type { AskedDigests, Prompt } from "#blobs/store.ts";
+import { isFault } from "#base/fault.ts";
+import { findMissingRequest } from "#wire/find-missing.ts";
+import { answerRaw, type RawFindMissing } from "#wire/find-missing-raw.ts";
+import { FindMissingBlobsResponse } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
+import { encode } from "#wire/message.ts";
+import { Reader } from "#wire/reader.ts";
+import { need } from "#doors/build/caller.ts";
+import { digestFor, emptyHash, functionOf, isEmpty, wireOf } from "#doors/build/digests.ts";
+import { servedInstance, storeOf, type BuildCall, type BuildPorts } from "#doors/build/door.ts";
+import { invalid } from "#doors/build/refusals.ts";
+
+/** Answers at once where the store can; a builder asks about ten thousand blobs in one call. */
+export function findMissing(
+  ports: BuildPorts,
+  request: RawFindMissing,
+  call: BuildCall,
+): Uint8Array | Promise<Uint8Array> {
+  need(call.caller, "cache.read");
+  servedInstance(request.instanceName, ports.settings);
+  const given = functionOf(request.digestFunction);
+  const { blobs } = storeOf(ports, call);
+  const { prompt } = blobs;
+  const fn = given ?? guessed(request);
+  if (prompt && fn) return atOnce(request, fn, prompt);
+  return later(ports, request, call);
+}
+
+/** All hashes of a request are of one function, so the first one tells which it is. */
+function guessed({ bytes, start, end }: RawFindMissing): DigestFunction | undefined {
+  // instance, tag of a digest, its length, tag of the hash, length of the hash: SHA-256 is all that is worth a guess.
+  for (let at = start; at + 4 < end;) {
+    const tag = bytes[at];
+    const length = bytes[at + 1] as number;
+    if (tag === 18 && length < 0x80) return bytes[at + 2] === 10 && bytes[at + 3] === 64 ? "sha256" : undefined;
+    if (tag !== 10 || length >= 0x80) return undefined;
+    at += 2 + length;
+  }
+  return undefined;
+}
+
+function atOnce(request: RawFindMissing, fn: DigestFunction, prompt: Prompt): Uint8Array {
+  try {
+    return answerRaw(request, {
+      hexLength: hashBytes[fn] * 2,
+      find: (asked, found) => (prompt.hasMany ? prompt.hasMany(fn, asked, found) : eachOf(prompt, fn, asked, found)),
+      checkEmpty(hash) {
+        if (hash !== emptyHash(fn)) throw invalid(`no empty blob has the hash ${hash}`);
+      },
+    });
+  } catch (error) {
+    throw isFault(error, "invalid") ? invalid(error.message) : error;
+  }
+}
+
+function eachOf(prompt: Prompt, fn: DigestFunction, asked: AskedDigests, found: Uint8Array): void {
+  const { hashes, sizes, count } = asked;
+  const step = hashBytes[fn];
+  for (let i = 0; i < count; i += 1) if (prompt.has(fn, hashes, i * step, sizes[i] as number)) found[i] = 1;
+}
+
+async function later(ports: BuildPorts, request: RawFindMissing, call: BuildCall): Promise<Uint8Array> {
+  const from = new Reader(request.bytes.subarray(0, request.end));
+  from.pos = request.start;
+  const { digests } = findMissingRequest.read(from, request.end);
+  const given = functionOf(request.digestFunction);
+  const asked = new Set<string>();
+  for (const text of digests) {
+    const slash = text.lastIndexOf("/");
+    const digest = digestFor(given, text.slice(0, slash), Number(text.slice(slash + 1)));
+    if (!isEmpty(digest)) asked.add(digest);
+  }
+  const missing = await storeOf(ports, call).blobs.missing([...asked]);
+  return encode(FindMissingBlobsResponse, { missingBlobDigests: missing.map(wireOf) });
+}

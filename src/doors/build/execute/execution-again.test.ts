@@ -1,0 +1,309 @@
+/** Asked for again just as it ends, an action is not run once more: by Execute, and by WaitExecution. */
+import { deepEqual, equal, fail, rejects } from "node:assert/strict";
+import { after, describe, test } from "node:test";
+import { realClock as clock } from "#testing/real-clock.ts";
+import { until } from "#testing/until.ts";
+import type { Digest } from "#base/digest.ts";
+import { Fault } from "#base/fault.ts";
+import { digestOf } from "#blobs/hashing.ts";
+import { createMemoryIndex } from "#blobs/memory/memory-index.ts";
+import { createMemoryStore } from "#blobs/memory/memory-store.ts";
+import type { BlobStore, Store } from "#blobs/store.ts";
+import type { Granted } from "#shard/client/executor.ts";
+import { testCluster, type TestShard } from "#shard/testing/client.ts";
+import {
+  Action,
+  ActionResult,
+  Command,
+  Directory,
+  ExecuteResponse,
+  type ExecuteRequest,
+} from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
+import type { Operation } from "#wire/generated/google/longrunning/operations.ts";
+import { decode, encode } from "#wire/message.ts";
+import { ActionCacheService } from "#doors/build/cache/action-cache.ts";
+import type { BuildAction } from "#doors/build/caller.ts";
+import { wireOf } from "#doors/build/digests.ts";
+import type { BuildCall, BuildPorts } from "#doors/build/door.ts";
+import { executionSettingsDefault } from "./execution-settings.ts";
+import { ExecutionService } from "./execution.ts";
+import { taskLabel } from "#doors/build/plan.ts";
+import { buildPublisher, publicationText } from "./publish.ts";
+import { outcomeText } from "#doors/build/run/outcome.ts";
+import { buildSettingsDefault } from "#doors/build/settings.ts";
+import { TenantTrees } from "#doors/build/cache/tenant-trees.ts";
+import { noCommand, resultPrinting } from "#doors/build/testing/build.ts";
+import { TrustRules } from "#doors/build/cache/trust-rules.ts";
+
+const enough = new AbortController();
+const call: BuildCall = {
+  caller: { tenant: "mill", principal: "miller", may: () => true },
+  headers: { get: () => undefined },
+  signal: enough.signal,
+  metadata: undefined,
+};
+
+const made = resultPrinting("flour");
+
+/** The real kernel and door over stores in memory; `before` is what happens just before a thing is done. */
+async function rig(before: { inputs?: () => Promise<void>; join?: () => Promise<void> } = {}) {
+  const { client, shards } = await testCluster(clock);
+  const shard = shards[0] as TestShard;
+  const inner = createMemoryStore({ clock, sizeBytesMax: 1e6 });
+  const index = createMemoryIndex();
+  const { blobs } = inner.forTenant("mill");
+  const put = async (bytes: Uint8Array): Promise<Digest> => {
+    await blobs.write(digestOf(bytes), bytes);
+    return digestOf(bytes);
+  };
+  const looking: BlobStore = {
+    ...blobs,
+    async missing(digests) {
+      await before.inputs?.();
+      return await blobs.missing(digests);
+    },
+  };
+  const store: Store = { ...inner, forTenant: () => ({ ...inner.forTenant("mill"), blobs: looking }) };
+  const ports: BuildPorts = { clock, store, index, settings: buildSettingsDefault, report: () => {} };
+  const results = new ActionCacheService(ports, new TrustRules(index));
+  const execution = {
+    client: {
+      ...client,
+      async join(...joining: Parameters<typeof client.join>) {
+        await before.join?.();
+        return await client.join(...joining);
+      },
+    },
+    settings: executionSettingsDefault,
+    trees: new TenantTrees(),
+    hasWorkers: () => true,
+  };
+  const service = new ExecutionService(ports, execution, results);
+  const command: Command = { ...noCommand, arguments: ["mill"] };
+  const grain = { name: "grain", digest: wireOf(await put(Buffer.from("rye"))), isExecutable: false };
+  const root: Directory = { files: [grain], directories: [], symlinks: [] };
+  const action = await put(
+    encode(Action, {
+      commandDigest: wireOf(await put(encode(Command, command))),
+      inputRootDigest: wireOf(await put(encode(Directory, root))),
+      doNotCache: false,
+      salt: new Uint8Array(),
+    }),
+  );
+
+  /** Somebody takes the work, does it, and it is made known: then the job has ended. */
+  async function finish(granted: Granted): Promise<void> {
+    const response = { result: made, cachedResult: false, serverLogs: new Map(), message: "" };
+    const kept = await put(encode(ExecuteResponse, response));
+    const known = await put(encode(ActionResult, made));
+    const publish = publicationText({ fn: "sha256", instance: "", action }, known);
+    const outcome = { instance: "", action, response: kept, code: 0, exitCode: 0 };
+    const result = { digests: [kept, known], payload: outcomeText(outcome), publish };
+    await client.commit({ executor: "w", ...granted }, result);
+    const about = { shard: 0, job: granted.job, task: granted.task, generation: granted.generation };
+    const { spec } = granted;
+    const refused = (_: unknown, why: string): void => fail(why);
+    await buildPublisher({ index, wallMs: () => clock.wallMs(), refused })(
+      { ...about, tenant: "mill", door: "build", spec, publish, result, committedAtMs: clock.wallMs() },
+      call.signal,
+    );
+    await shard.request({ kind: "command", shard: 0, command: { kind: "published", ...about } });
+  }
+  const taken = async (): Promise<Granted> => {
+    const [granted] = await client.reserve(0, {
+      executor: "w",
+      offers: [taskLabel, "pool=default"],
+      count: 1,
+      start: true,
+    });
+    if (!granted) throw new Error("there is nothing to do");
+    return granted;
+  };
+  const request: ExecuteRequest = {
+    instanceName: "",
+    skipCacheLookup: false,
+    actionDigest: wireOf(action),
+    digestFunction: 0,
+    inlineStdout: false,
+    inlineStderr: false,
+    inlineOutputFiles: [],
+  };
+  const jobs = (): number => shard.state.jobs.size;
+  return { service, request, taken, finish, jobs, shard, index };
+}
+
+async function answer(stream: AsyncGenerator<Operation>): Promise<ExecuteResponse> {
+  let last: Operation | undefined;
+  for await (const operation of stream) last = operation;
+  equal(last?.done, true);
+  if (last?.result?.kind !== "response") throw new Error("it ended without a response");
+  return decode(ExecuteResponse, last.result.value.value);
+}
+
+describe("an action that is asked for again", { timeout: 20_000 }, () => {
+  after(() => enough.abort());
+
+  test("while its inputs are looked for, its result becomes known: that is the answer", async () => {
+    let inputs = async (): Promise<void> => {};
+    const { service, request, taken, finish, jobs } = await rig({ inputs: () => inputs() });
+    const first = service.execute(request, call);
+    await first.next();
+    const granted = await taken();
+    inputs = async () => {
+      inputs = async () => {};
+      await finish(granted);
+    };
+    deepEqual(await answer(service.execute(request, call)), { ...(await answer(first)), cachedResult: true });
+    equal(jobs(), 1);
+  });
+
+  test("because the first answer was lost, and it has ended since: its result is the answer", async () => {
+    const { service, request, taken, finish, jobs, shard } = await rig();
+    const ask = shard.request.bind(shard);
+    shard.request = async (asked, signal) => {
+      const answered = await ask(asked, signal);
+      if (asked.kind !== "command" || asked.command.kind !== "submit") return answered;
+      shard.request = ask;
+      await finish(await taken());
+      throw new Fault("unknown-outcome", "ask shard", { why: "the connection is gone" });
+    };
+    equal((await answer(service.execute(request, call))).cachedResult, true);
+    equal(jobs(), 1);
+  });
+
+  test("and neither shards nor names could be reached for a while: names are asked before the shard is", async () => {
+    const { service, request, taken, finish, jobs, shard, index } = await rig();
+    const ask = shard.request.bind(shard);
+    const get = index.get.bind(index);
+    let looks = 0;
+    shard.request = async (asked, signal) => {
+      const answered = await ask(asked, signal);
+      if (asked.kind !== "command" || asked.command.kind !== "submit") return answered;
+      shard.request = ask;
+      await finish(await taken());
+      index.get = async (key) => {
+        looks += 1;
+        if (looks < 3) throw new Fault("unavailable", "ask for names", {});
+        return await get(key);
+      };
+      throw new Fault("unavailable", "ask shard", { why: "the network is cut" });
+    };
+    equal((await answer(service.execute(request, call))).cachedResult, true);
+    equal(jobs(), 1);
+  });
+
+  test("through an outage of the names, when nobody can look: it is submitted all the same", async () => {
+    const { service, request, taken, finish, jobs, index } = await rig({
+      inputs: async () => {
+        index.get = async () => {
+          throw new Fault("unavailable", "ask for names", {});
+        };
+      },
+    });
+    const get = index.get.bind(index);
+    const running = service.execute(request, call);
+    await running.next();
+    index.get = get;
+    await finish(await taken());
+    equal((await answer(running)).result?.exitCode, 0);
+    equal(jobs(), 1);
+  });
+
+  test("by one who is gone before the answer comes: nobody counts as waiting for it", async () => {
+    const { service, request, shard } = await rig();
+    const gone = new AbortController();
+    const ask = shard.request.bind(shard);
+    shard.request = async (asked, signal) => {
+      const answered = await ask(asked, signal);
+      if (asked.kind === "command" && asked.command.kind === "submit") gone.abort();
+      return answered;
+    };
+    const stream = service.execute(request, { ...call, signal: gone.signal });
+    await stream.next().catch(() => {});
+    await stream.return(undefined);
+    const [job] = shard.state.jobs.values();
+    await until("nobody counts", () => job?.audience?.subscribers.size === 0, { limitMs: 5_000 });
+  });
+
+  test("by its name just as it ends: nothing new begins, and the answer is told", async () => {
+    let join = async (): Promise<void> => {};
+    const { service, request, taken, finish, jobs } = await rig({ join: () => join() });
+    const first = service.execute(request, call);
+    const begun = await first.next();
+    const granted = await taken();
+    join = () => finish(granted);
+    const waited = await answer(service.wait({ name: begun.value?.name ?? "" }, call));
+    deepEqual(waited, await answer(first));
+    equal(jobs(), 1);
+  });
+
+  test("by its name just as it ends and is begun anew: whoever waits counts for the one that was named", async () => {
+    let join = async (): Promise<void> => {};
+    const { service, request, taken, finish, shard } = await rig({ join: () => join() });
+    const first = service.execute(request, call);
+    const begun = await first.next();
+    const granted = await taken();
+    const anew = service.execute({ ...request, skipCacheLookup: true }, call);
+    join = async () => {
+      await finish(granted);
+      await anew.next();
+    };
+    equal((await answer(service.wait({ name: begun.value?.name ?? "" }, call))).result?.exitCode, 0);
+    const [, second] = shard.state.jobs.values();
+    await until("one counts", () => second?.audience?.subscribers.size === 1, { limitMs: 5_000 });
+    await Promise.all([answer(first), anew.return(undefined)]);
+  });
+
+  test("by its name by one who is gone before the answer comes: it no longer counts", async () => {
+    const { service, request, shard, taken, finish } = await rig();
+    const first = service.execute(request, call);
+    const begun = await first.next();
+    const granted = await taken();
+    const gone = new AbortController();
+    const ask = shard.request.bind(shard);
+    shard.request = async (asked, signal) => {
+      const answered = await ask(asked, signal);
+      if (asked.kind !== "command" || asked.command.kind !== "submit") return answered;
+      gone.abort();
+      throw new Fault("unknown-outcome", "ask shard", { why: "the connection is gone" });
+    };
+    const waiting = service.wait({ name: begun.value?.name ?? "" }, { ...call, signal: gone.signal });
+    await rejects(waiting.next());
+    const [job] = shard.state.jobs.values();
+    await until("only the first counts", () => job?.audience?.subscribers.size === 1, { limitMs: 5_000 });
+    await finish(granted);
+    await answer(first);
+  });
+
+  test("by its name by one who may only look: it is told, and nothing is asked for in its name", async () => {
+    let joins = 0;
+    const { service, request, taken, finish } = await rig({ join: async () => void (joins += 1) });
+    const first = service.execute(request, call);
+    const begun = await first.next();
+    const granted = await taken();
+    const caller = { ...call.caller, may: (action: BuildAction) => action === "work.read" };
+    const waiting = service.wait({ name: begun.value?.name ?? "" }, { ...call, caller });
+    await waiting.next();
+    await finish(granted);
+    equal((await answer(waiting)).result?.exitCode, 0);
+    equal(joins, 0);
+    await answer(first);
+  });
+
+  test("by its name while it runs: whoever waits counts, although the first has left", async () => {
+    const { service, request, taken, finish, jobs, shard } = await rig();
+    const first = service.execute({ ...request, executionPolicy: { priority: -5 } }, call);
+    const begun = await first.next();
+    const granted = await taken();
+    const waiting = service.wait({ name: begun.value?.name ?? "" }, call);
+    await waiting.next();
+    const [job] = shard.state.jobs.values();
+    equal(job?.audience?.subscribers.size, 2);
+    await first.return(undefined);
+    await until("the first has left", () => job?.audience?.subscribers.size === 1, { limitMs: 5_000 });
+    equal(job?.priority, 5);
+    await finish(granted);
+    equal((await answer(waiting)).result?.exitCode, 0);
+    equal(jobs(), 1);
+  });
+});

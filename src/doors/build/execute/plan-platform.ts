@@ -1,0 +1,132 @@
+/** What an action must be run on becomes labels that a worker must offer, and wishes that a worker grants. Pure. */
+import { parseSizeBytes } from "#base/units.ts";
+import type { Action, Command, Platform } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
+import { shown } from "#doors/build/digests.ts";
+import type { ExecutionSettings } from "./execution-settings.ts";
+import { invalid } from "#doors/build/refusals.ts";
+
+export type Demands = {
+  /** Sorted, each once. */
+  readonly labels: readonly string[];
+  readonly network: boolean;
+  /** 0: as much as there is. */
+  readonly memoryBytes: number;
+  /** Processors at once; 0: as many as there are. */
+  readonly cpus: number;
+  /** The tool that it runs can stay for other actions. */
+  readonly tool: ToolDemand | undefined;
+};
+
+/** As Bazel says it: a name for the tool with all its files, and how it is spoken to. */
+export type ToolDemand = { readonly key: string; readonly protocol: "proto" | "json" };
+
+const poolDefault = "default";
+
+export function poolLabel(pool: string): string {
+  return `pool=${pool || poolDefault}`;
+}
+
+/** Names that mean the same to everybody, and the labels that workers have for their values. */
+const wellKnown: Readonly<Record<string, (value: string) => string>> = {
+  OSFamily: (value) => `os=${value.toLowerCase()}`,
+  ISA: (value) => `arch=${architectures[value.toLowerCase()] ?? value.toLowerCase()}`,
+  Arch: (value) => `arch=${architectures[value.toLowerCase()] ?? value.toLowerCase()}`,
+  Pool: poolLabel,
+  pool: poolLabel,
+  sandbox: (value) => `sandbox=${value}`,
+};
+
+const architectures: Readonly<Record<string, string>> = {
+  "x86-64": "x64",
+  x86_64: "x64",
+  amd64: "x64",
+  "arm-a64": "arm64",
+  aarch64: "arm64",
+};
+
+const networkValues: ReadonlyMap<string, boolean> = new Map([
+  ["on", true],
+  ["standard", true],
+  ["off", false],
+]);
+
+const labelLengthMax = 200;
+
+/** 60: what the action says counts; the command's word only where it says nothing. */
+export const platformOf = (action: Action, command: Command): Platform | undefined =>
+  action.platform ?? command.platform;
+
+/** 59: a demand that nobody here understands is refused, not dropped. */
+export function demandsOf(platform: Platform | undefined, settings: ExecutionSettings): Demands {
+  const labels = new Set<string>();
+  let network = false;
+  let memoryBytes = settings.memoryBytesDefault;
+  let cpus = 0;
+  let key = "";
+  let protocol: ToolDemand["protocol"] = "proto";
+  for (const { name, value } of platform?.properties ?? []) {
+    const label = Object.hasOwn(wellKnown, name) ? wellKnown[name] : undefined;
+    if (label) labels.add(checkedLabel(label(value)));
+    else if (settings.properties.includes(name)) labels.add(checkedLabel(`${name}=${value}`));
+    else if (settings.ignoredProperties.includes(name)) continue;
+    else if (name === "network" || name === "dockerNetwork") network = networkOf(name, value);
+    else if (name === "memory") memoryBytes = memoryOf(value);
+    else if (name === "cpu") cpus = cpusOf(value);
+    else if (name === "persistentWorkerKey") key = keyOf(value);
+    else if (name === "persistentWorkerProtocol") protocol = protocolOf(value);
+    else throw unknownProperty(name, settings);
+  }
+  // Who asks for nothing special is not given what others pay for.
+  if (!labels.values().some(isPool)) labels.add(poolLabel(poolDefault));
+  const tool = key === "" ? undefined : { key, protocol };
+  return { labels: [...labels].toSorted(byCode), network, memoryBytes, cpus, tool };
+}
+
+const isPool = (label: string): boolean => label.startsWith("pool=");
+
+function keyOf(value: string): string {
+  if (value.length > labelLengthMax) throw invalid("platform property persistentWorkerKey is longer than keys are");
+  return value;
+}
+
+function protocolOf(value: string): ToolDemand["protocol"] {
+  if (value !== "proto" && value !== "json")
+    throw invalid(`platform property persistentWorkerProtocol is proto or json, not ${shown(value)}`);
+  return value;
+}
+
+function networkOf(name: string, value: string): boolean {
+  const wanted = networkValues.get(value);
+  if (wanted === undefined) throw invalid(`platform property ${name} is on or off, not ${shown(value)}`);
+  return wanted;
+}
+
+function memoryOf(value: string): number {
+  const bytes = parseSizeBytes(value);
+  if (bytes === undefined) throw invalid(`platform property memory is a size such as 2GiB, not ${shown(value)}`);
+  return bytes;
+}
+
+function cpusOf(value: string): number {
+  if (!/^\d{1,4}(\.\d{1,3})?$/.test(value) || Number(value) === 0)
+    throw invalid(`platform property cpu is a number such as 2 or 0.5, not ${shown(value)}`);
+  return Number(value);
+}
+
+function checkedLabel(label: string): string {
+  if (label.length > labelLengthMax || /[\s\p{Cc}]/u.test(label))
+    throw invalid(`not a value for a platform property: ${shown(label)}`);
+  return label;
+}
+
+function unknownProperty(name: string, { properties }: ExecutionSettings) {
+  const known = [...Object.keys(wellKnown), ...properties, "network", "memory", "cpu", "persistentWorkerKey"].join(
+    ", ",
+  );
+  return invalid(
+    `nobody here knows the platform property ${shown(name)}; known are ${known}; ` +
+      "build.properties adds to them, and build.ignoreProperties says which mean nothing",
+  );
+}
+
+export const byCode = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

@@ -1,0 +1,64 @@
+/** When what happened to an action, on one worker's clocks. 68: never backwards, whatever the wall clock does. */
+import type { Clock } from "#base/clock.ts";
+import type { ExecutedActionMetadata } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
+import { timestampOf } from "#doors/build/view.ts";
+
+const moments = [
+  "queued",
+  "workerStart",
+  "inputFetchStart",
+  "inputFetchCompleted",
+  "executionStart",
+  "executionCompleted",
+  "outputUploadStart",
+  "outputUploadCompleted",
+  "workerCompleted",
+] as const;
+
+export type Moment = (typeof moments)[number];
+type Told = `${Moment}Timestamp`;
+
+/** Of the fields that tell of them. */
+const names = moments.map((moment) => [moment, `${moment}Timestamp`] as const satisfies [Moment, Told]);
+
+export class Times {
+  readonly #clock: Clock;
+  readonly #startWallMs: number;
+  readonly #startMonoMs: number;
+  readonly #at: { [M in Moment]?: number };
+
+  /** `queuedAtMs` is another node's word: it cannot have been later than now. */
+  constructor(clock: Clock, queuedAtMs: number) {
+    this.#clock = clock;
+    this.#startWallMs = clock.wallMs();
+    this.#startMonoMs = clock.monotonicMs();
+    this.#at = { queued: Math.min(queuedAtMs, this.#startWallMs), workerStart: this.#startWallMs };
+  }
+
+  mark(moment: Moment): void {
+    this.#at[moment] = this.#startWallMs + this.#clock.monotonicMs() - this.#startMonoMs;
+  }
+
+  /** What has happened so far, for a later life of this process. */
+  get soFar(): Readonly<Partial<Record<Moment, number>>> {
+    return { ...this.#at };
+  }
+
+  /** What happened in an earlier life; as long ago as it says, unless this machine's clock was set back. */
+  recall(soFar: Readonly<Partial<Record<Moment, number>>>): void {
+    for (const moment of moments) {
+      const ms = soFar[moment];
+      if (typeof ms === "number") this.#at[moment] = Math.min(ms, this.#startWallMs);
+    }
+  }
+
+  /** What has not happened is left out. */
+  get timestamps(): Omit<ExecutedActionMetadata, "worker" | "auxiliaryMetadata"> {
+    const told: { [T in Told]?: ReturnType<typeof timestampOf> } = {};
+    for (const [moment, name] of names) {
+      const ms = this.#at[moment];
+      if (ms !== undefined) told[name] = timestampOf(ms);
+    }
+    return told;
+  }
+}

@@ -1,0 +1,223 @@
+/**
+ * One port for everything: gRPC and HTTP/2, HTTP/1.1, and what HTTP/1.1 is upgraded to. In clear the first bytes tell
+ * which it is; over TLS the handshake does.
+ */
+import type { IncomingMessage, Server as HttpServer, ServerResponse } from "node:http";
+import { createServer, type Server, type Socket } from "node:net";
+import { createServer as createTlsServer, type TlsOptions, type TLSSocket } from "node:tls";
+import { assert } from "#base/assert.ts";
+import type { Clock } from "#base/clock.ts";
+import type { HeaderList } from "#h2/hpack/header-list.ts";
+import type { H2Limits } from "#h2/connection/limits.ts";
+import { listening } from "#h2/server.ts";
+import { H2Socket } from "#h2/socket.ts";
+import type { Stream, StreamHandler } from "#h2/connection/stream.ts";
+import type { CloseReason, Place, Places } from "./places.ts";
+import { sniff } from "./sniff.ts";
+
+/** What is known of a connection, for whoever asks who is calling. */
+export type Peer = {
+  readonly address: string;
+  /** Both ends of the connection; undefined where it is gone already. */
+  readonly ends?: ConnectionEnds | undefined;
+  /** TLS: the client may have shown a certificate. */
+  readonly tls: TLSSocket | undefined;
+  /** Told who is accepted on the connection. */
+  readonly place?: Place | undefined;
+};
+
+export type ConnectionEnds = {
+  readonly localAddress: string;
+  readonly localPort: number;
+  readonly remoteAddress: string;
+  readonly remotePort: number;
+};
+
+function endsOf({ localAddress, localPort, remoteAddress, remotePort }: Socket): ConnectionEnds | undefined {
+  if (localAddress === undefined || localPort === undefined) return undefined;
+  if (remoteAddress === undefined || remotePort === undefined) return undefined;
+  return { localAddress, localPort, remoteAddress, remotePort };
+}
+
+export type PortOptions = {
+  readonly host: string;
+  readonly port: number;
+  readonly clock: Clock;
+  /** Certificate and key; without them the port speaks in clear. */
+  readonly tls?: TlsOptions;
+  readonly onRequest: (stream: Stream, headers: HeaderList, ended: boolean, peer: Peer) => StreamHandler;
+  /** Does not listen by itself: connections are handed to it. */
+  readonly http1: HttpServer;
+  readonly h2?: Partial<H2Limits>;
+  /** Who may hold a connection; shared by all ports of a node. */
+  readonly places: Places;
+  readonly accepted?: (protocol: "h2" | "http/1.1") => void;
+  readonly report?: (doing: string, error: unknown) => void;
+};
+
+export type Port = {
+  readonly port: number;
+  /** New handshakes are made with these. */
+  setSecureContext(options: TlsOptions): void;
+  /** Takes no more connections, lets what runs come to its end, then stops. */
+  close(): Promise<void>;
+};
+
+const politely = "the connection made no call, or there are too many; connect again when you have one";
+
+/** More than this above the limit is turned away by the system: sockets that are being closed still count there. */
+const closingMax = 1_000;
+
+export async function openPort(options: PortOptions): Promise<Port> {
+  const { host, port, clock, http1, tls, places, report } = options;
+  const held = new Set<Held>();
+  /** TLS: handshakes that are under way, by the client's address and port. */
+  const shaking = new Map<string, Held>();
+
+  function hold(socket: Socket): Held {
+    const mine = new Held(socket, places);
+    held.add(mine);
+    socket.once("close", () => drop(mine));
+    return mine;
+  }
+
+  function drop(mine: Held): void {
+    held.delete(mine);
+    mine.place.free();
+  }
+
+  function adoptHttp1(mine: Held): void {
+    options.accepted?.("http/1.1");
+    const { socket } = mine;
+    peers.set(socket, mine.peer(tls !== undefined));
+    http1.emit("connection", socket);
+    socket.resume(); // it was paused while its first bytes were looked at
+  }
+
+  function adoptH2(mine: Held, firstBytes?: Buffer): void {
+    options.accepted?.("h2");
+    const peer = mine.peer(tls !== undefined);
+    mine.h2 = new H2Socket(mine.socket, {
+      role: "server",
+      clock,
+      handler: {
+        onRequest: (stream, headers, ended) => {
+          mine.called();
+          return options.onRequest(stream, headers, ended, peer);
+        },
+        onHandlerFailed: (error) => report?.("handle a request", error),
+      },
+      ...(options.h2 && { limits: options.h2 }),
+      ...(firstBytes && { firstBytes }),
+    });
+  }
+
+  function adopt(mine: Held): void {
+    const { socket } = mine;
+    // Whoever takes the socket over listens too; until then a reset must not be anybody's surprise.
+    socket.on("error", () => {});
+    if (tls && (socket as TLSSocket).alpnProtocol === "h2") return adoptH2(mine);
+    if (tls && (socket as TLSSocket).alpnProtocol === "http/1.1") return adoptHttp1(mine);
+    sniff(socket, (kind, firstBytes) => {
+      if (kind === "h2") return adoptH2(mine, firstBytes);
+      if (kind === "neither") return void socket.destroy();
+      socket.unshift(firstBytes);
+      adoptHttp1(mine);
+    });
+  }
+
+  /** The TLS server has its own socket for a connection that was taken in by another. */
+  function adoptSecure(socket: TLSSocket): void {
+    const mine = shaking.get(endOf(socket));
+    if (!mine || mine.place.isFreed) return void socket.destroy();
+    shaking.delete(endOf(socket));
+    mine.socket = socket;
+    socket.once("close", () => drop(mine));
+    adopt(mine);
+  }
+
+  function shake(raw: Socket): void {
+    const end = endOf(raw);
+    const mine = hold(raw);
+    shaking.set(end, mine);
+    raw.once("close", () => void (shaking.get(end) === mine && shaking.delete(end)));
+  }
+
+  const server: Server = tls
+    ? createTlsServer({ ALPNProtocols: ["h2", "http/1.1"], ...tls }, adoptSecure).prependListener("connection", shake)
+    : createServer({ noDelay: true }, (socket) => adopt(hold(socket)));
+  server.maxConnections = places.limits.max + closingMax;
+  return {
+    port: await listening(server, host, port),
+    setSecureContext: (next) => {
+      if ("setSecureContext" in server) (server as ReturnType<typeof createTlsServer>).setSecureContext(next);
+    },
+    async close() {
+      const stopped = new Promise<void>((done) => server.close(() => done()));
+      http1.closeIdleConnections();
+      await Promise.all([...held].flatMap(({ h2 }) => (h2 ? [h2.drain()] : [])));
+      for (const { socket } of held) socket.destroy();
+      await stopped;
+    },
+  };
+}
+
+const endOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`;
+
+/** A connection and its place. */
+class Held {
+  readonly place: Place;
+  readonly #address: string;
+  readonly #ends: ConnectionEnds | undefined;
+  /** Calls that came with the bytes that told which protocol it is. */
+  #firstCalls = 0;
+  socket: Socket;
+  h2: H2Socket | undefined;
+
+  constructor(socket: Socket, places: Places) {
+    this.socket = socket;
+    this.#address = socket.remoteAddress ?? "";
+    this.#ends = endsOf(socket);
+    this.place = places.take(this.#address, this);
+  }
+
+  peer(isTls: boolean): Peer {
+    const tls = isTls ? (this.socket as TLSSocket) : undefined;
+    return { address: this.#address, ends: this.#ends, tls, place: this.place };
+  }
+
+  /** An HTTP/2 request has come. */
+  called(): void {
+    if (!this.h2) this.#firstCalls += 1;
+    this.place.called();
+  }
+
+  calls(): number {
+    return this.h2 ? this.h2.connection.streamCount : this.#firstCalls + http1CallsOn(this.socket);
+  }
+
+  close(how: "now" | "politely", _reason: CloseReason): void {
+    if (how === "politely" && this.h2) this.h2.close(undefined, politely);
+    else this.socket.destroy();
+  }
+}
+
+const peers = new WeakMap<Socket, Peer>();
+const http1Calls = new WeakMap<Socket, number>();
+
+/** What is known of the connection of an HTTP/1.1 request. */
+export function peerOf(socket: Socket): Peer {
+  const known = peers.get(socket);
+  assert(known !== undefined, "requests come from connections that the port took in");
+  return known;
+}
+
+/** How many HTTP/1.1 requests of a connection are being answered. */
+export const http1CallsOn = (socket: Socket): number => http1Calls.get(socket) ?? 0;
+
+/** An HTTP/1.1 request has come, with all its headers. */
+export function countHttp1Call({ socket }: IncomingMessage, response: ServerResponse): void {
+  http1Calls.set(socket, http1CallsOn(socket) + 1);
+  peers.get(socket)?.place?.called();
+  response.once("close", () => http1Calls.set(socket, http1CallsOn(socket) - 1));
+}

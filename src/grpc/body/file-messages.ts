@@ -1,0 +1,160 @@
+/**
+ * A range of a file as the messages of an answer: it is read straight into the memory that is sent, with room for
+ * everything that makes frames and a message of it, and no byte is copied on the way. While one piece is being sent the
+ * next is read.
+ *
+ *     async *read({ resourceName, readOffset, readLimit }) {
+ *       await using file = await open(pathOf(resourceName));
+ *       yield* fileMessages({ file, offset: readOffset, length: readLimit, head: readResponseHead });
+ *     }
+ *
+ * F1 The file is not touched any more when the iteration has ended, however it ended: then it may be closed.
+ * F2 A call holds at most `chunksMax` pieces of `chunkBytes`, sent and unsent; they are used again by the next ones.
+ */
+import type { FileHandle } from "node:fs/promises";
+import { assert } from "#base/assert.ts";
+import { Fault } from "#base/fault.ts";
+import { Chunk, chunkDataBytes, chunkFramesMax, chunkHeadBytes, framesFor, slotsFor } from "./chunk-pool.ts";
+import { prefixBytes } from "./message-reader.ts";
+import { LaidMessage } from "#grpc/outgoing.ts";
+
+/** What stands before the data in a message of this kind, such as `readResponseHead` of wire/read-response.ts. */
+export type DataHead = {
+  readonly bytesMax: number;
+  /** Writes it before the `dataBytes` that begin at `dataAt`; answers where it begins. */
+  write(bytes: Uint8Array, dataAt: number, dataBytes: number): number;
+};
+
+export type FileRange = {
+  readonly file: Pick<FileHandle, "readv">;
+  readonly offset?: number;
+  /** Left out: to the file's end. A file that ends before is "corrupt". */
+  readonly length?: number;
+  readonly head: DataHead;
+  /** About the data of one message, and of one read. Reading is work for another thread: less of it costs more. */
+  readonly chunkBytes?: number;
+  readonly chunksMax?: number;
+};
+
+const chunkBytesDefault = 512 * 1024;
+const chunksMaxDefault = 3;
+
+type Filled = { readonly chunk: Chunk; readonly slots: readonly Buffer[]; readonly bytes: number };
+
+export async function* fileMessages(range: FileRange): AsyncGenerator<LaidMessage, void, undefined> {
+  const { file, offset = 0, length = Number.POSITIVE_INFINITY, head } = range;
+  const { chunkBytes = chunkBytesDefault, chunksMax = chunksMaxDefault } = range;
+  assert(prefixBytes + head.bytesMax <= chunkHeadBytes, "there is room for what stands before the data");
+  const messageBytes = chunkDataBytes(Math.min(framesFor(chunkBytes - chunkHeadBytes), chunkFramesMax));
+  const outstanding = new Outstanding(chunksMax);
+  let left = length;
+  let position = offset;
+
+  async function readNext(): Promise<Filled | undefined> {
+    if (left <= 0 || !(await outstanding.room())) return undefined;
+    const chunk = Chunk.take(framesFor(Math.min(left, messageBytes)));
+    try {
+      const wanted = Math.min(left, messageBytes, chunk.dataBytes);
+      const slots = slotsFor(chunk, wanted);
+      const bytes = await readFully(file, slots, wanted, position);
+      if (bytes < wanted && length !== Number.POSITIVE_INFINITY)
+        throw new Fault("corrupt", "read file", { offset, length, why: "the file ends before" });
+      left = bytes < wanted ? 0 : left - bytes;
+      position += bytes;
+      outstanding.took();
+      return { chunk, slots: bytes < wanted && bytes > 0 ? slotsFor(chunk, bytes) : slots, bytes };
+    } catch (error) {
+      chunk.giveBack();
+      throw error;
+    }
+  }
+  const release = (chunk: Chunk): void => {
+    chunk.giveBack();
+    outstanding.gave();
+  };
+
+  let reading = readNext();
+  try {
+    for (;;) {
+      const filled = await reading;
+      if (!filled) return;
+      const { chunk, bytes } = filled;
+      reading = readNext();
+      reading.catch(() => {}); // heard when it is awaited, here or at the end
+      if (bytes === 0) release(chunk);
+      else yield laid(filled, head, () => release(chunk));
+    }
+  } finally {
+    outstanding.close();
+    const unsent = await reading.catch(() => undefined); // F1
+    if (unsent) release(unsent.chunk);
+  }
+}
+
+function laid({ chunk, slots, bytes }: Filled, head: DataHead, release: () => void): LaidMessage {
+  const [first = chunk.memory, ...more] = slots;
+  const dataAt = first.byteOffset - chunk.memory.byteOffset;
+  const start = head.write(chunk.memory, dataAt, bytes);
+  return new LaidMessage(chunk.memory.subarray(start, dataAt + first.length), release, more);
+}
+
+/** Reads go on until all is there or the file has ended. */
+async function readFully(
+  file: FileRange["file"],
+  into: readonly Buffer[],
+  wanted: number,
+  position: number,
+): Promise<number> {
+  let { bytesRead: got } = await file.readv(into, position);
+  while (got < wanted) {
+    const { bytesRead } = await file.readv(behind(into, got), position + got);
+    if (bytesRead === 0) break;
+    got += bytesRead;
+  }
+  return got;
+}
+
+/** What is left of these when the first so many bytes are taken away. */
+function behind(pieces: readonly Buffer[], bytes: number): readonly Buffer[] {
+  let skip = bytes;
+  return pieces.flatMap((piece) => {
+    const left = piece.subarray(Math.min(skip, piece.length));
+    skip -= piece.length - left.length;
+    return left.length > 0 ? [left] : [];
+  });
+}
+
+/** How many pieces a call has in its hands; whoever wants one more waits for one to come back. */
+class Outstanding {
+  readonly #max: number;
+  #count = 0;
+  #closed = false;
+  #wake: (() => void) | undefined;
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  took(): void {
+    this.#count += 1;
+  }
+
+  gave(): void {
+    this.#count -= 1;
+    this.#wake?.();
+  }
+
+  /** False: nobody wants one any more. */
+  async room(): Promise<boolean> {
+    while (this.#count >= this.#max && !this.#closed) {
+      await new Promise<void>((wake) => (this.#wake = wake));
+      this.#wake = undefined;
+    }
+    return !this.#closed;
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#wake?.();
+  }
+}

@@ -1,0 +1,168 @@
+/**
+ * How the history's rows lie in an SQL store. Those of one job are only ever read together, on the page of that job; as
+ * rows of their own, in tables and indices of their own, they cost the store four times as much. So
+ *
+ * - a small job is one row: what comes along with its own row lies in it;
+ * - many rows of one job that are written together are one row, a page of the job's;
+ * - what comes by itself lies in the tables.
+ *
+ * A row may be in several of these, because a task was done anew, or because the history was written anew in other
+ * portions: the newest counts.
+ */
+import type { AttemptRow, HistoryRows, JobRow, StageRow, TaskRow } from "#base/history-rows.ts";
+import { added, nothing } from "#base/short-list.ts";
+import { readCells, writeCells, type OwnRows } from "./cells.ts";
+import type { JobHistory, Seq } from "#journal/journal.ts";
+
+/** `whole`: the job's rows of other tables, or nothing. */
+export type StoredJob = JobRow & { readonly whole: string };
+/** Rows of a job that were written with the log up to `seq`; `part` numbers those that took several pages. */
+export type StoredPage = {
+  readonly shard: number;
+  readonly job: number;
+  readonly seq: Seq;
+  readonly part: number;
+  readonly cells: string;
+};
+export type StoredRows = Omit<HistoryRows, "jobs"> & {
+  readonly jobs: readonly StoredJob[];
+  readonly pages: readonly StoredPage[];
+};
+
+/** More than these are worth a page; up to these, what comes along with the job's row lies in it. */
+const rowsMin = 16;
+/** Of each kind. A page stays far below what a store takes in one cell, whatever results hold. */
+const pageRowsMax = 256;
+const pageCharsMax = 1 << 20;
+
+class Own implements OwnRows {
+  readonly shard: number;
+  stages: readonly StageRow[] = nothing;
+  tasks: readonly TaskRow[] = nothing;
+  attempts: readonly AttemptRow[] = nothing;
+  whole = "";
+
+  constructor(shard: number) {
+    this.shard = shard;
+  }
+
+  get size(): number {
+    return this.stages.length + this.tasks.length + this.attempts.length;
+  }
+}
+
+export function fold(rows: HistoryRows, seq: Seq): StoredRows {
+  const byJob = new Map<number, Own>();
+  const ownOf = ({ shard, job }: { readonly shard: number; readonly job: number }): Own => {
+    let own = byJob.get(job);
+    if (!own) byJob.set(job, (own = new Own(shard)));
+    return own;
+  };
+  for (const row of rows.stages) {
+    const own = ownOf(row);
+    own.stages = added(own.stages, row);
+  }
+  for (const row of rows.tasks) {
+    const own = ownOf(row);
+    own.tasks = added(own.tasks, row);
+  }
+  for (const row of rows.attempts) {
+    const own = ownOf(row);
+    own.attempts = added(own.attempts, row);
+  }
+  const ended = new Set<number>();
+  for (const { job } of rows.jobs) ended.add(job);
+  const apart = { stages: [] as StageRow[], tasks: [] as TaskRow[], attempts: [] as AttemptRow[] };
+  const pages: StoredPage[] = [];
+  for (const [job, own] of byJob)
+    if (own.size > rowsMin) addPages(pages, job, own, seq);
+    else if (ended.has(job)) own.whole = writeCells(own);
+    else {
+      apart.stages.push(...own.stages);
+      apart.tasks.push(...own.tasks);
+      apart.attempts.push(...own.attempts);
+    }
+  const jobs = rows.jobs.map((job): StoredJob => withWhole(job, byJob.get(job.job)?.whole ?? ""));
+  return { jobs, ...apart, steps: rows.steps, pages };
+}
+
+function addPages(pages: StoredPage[], job: number, own: Own, seq: Seq): void {
+  const { shard } = own;
+  let part = 0;
+  const add = (rows: OwnRows): void => {
+    const cells = writeCells(rows);
+    const longest = Math.max(rows.stages.length, rows.tasks.length, rows.attempts.length);
+    if (cells.length <= pageCharsMax || longest === 1) return void pages.push({ shard, job, seq, part: part++, cells });
+    const middle = Math.ceil(longest / 2);
+    add(between(rows, 0, middle));
+    add(between(rows, middle, longest));
+  };
+  const longest = Math.max(own.stages.length, own.tasks.length, own.attempts.length);
+  for (let from = 0; from < longest; from += pageRowsMax) add(between(own, from, from + pageRowsMax));
+}
+
+const between = ({ stages, tasks, attempts }: OwnRows, from: number, to: number): OwnRows => ({
+  stages: stages.slice(from, to),
+  tasks: tasks.slice(from, to),
+  attempts: attempts.slice(from, to),
+});
+
+/** Field by field: a spread for each job costs more than all the rest. */
+const withWhole = (job: JobRow, whole: string): StoredJob => ({
+  shard: job.shard,
+  job: job.job,
+  tenant: job.tenant,
+  door: job.door,
+  name: job.name,
+  phase: job.phase,
+  reason: job.reason,
+  priority: job.priority,
+  submittedAtMs: job.submittedAtMs,
+  endedAtMs: job.endedAtMs,
+  whole,
+});
+
+/** What the tables have of a job, and what its pages and its own row have, in the order in which they were written. */
+export function unfold(found: Omit<JobHistory, "steps">, cells: readonly string[]): Omit<JobHistory, "steps"> {
+  const { shard, job } = found.job;
+  const all = [found, ...cells.filter((text) => text !== "").map((text) => readCells(shard, job, text))];
+  if (all.length === 1) return found;
+  return {
+    job: found.job,
+    stages: newestOfEach(
+      all.flatMap(({ stages }) => stages),
+      ({ stage }) => [stage],
+    ),
+    tasks: newestOfEach(
+      all.flatMap(({ tasks }) => tasks),
+      ({ task }) => [task],
+    ),
+    attempts: newestOfEach(
+      all.flatMap(({ attempts }) => attempts),
+      ({ task, token }) => [task, token],
+    ),
+  };
+}
+
+type Dated = { readonly generation?: number; readonly endedAtMs: number };
+
+/** Of each key one row, in the order of the keys. */
+function newestOfEach<T extends Dated>(rows: readonly T[], keyOf: (row: T) => readonly number[]): T[] {
+  const byKey = new Map<string, T>();
+  for (const row of rows) {
+    const key = keyOf(row).join();
+    const other = byKey.get(key);
+    if (!other || isNewer(other, row)) byKey.set(key, row);
+  }
+  return [...byKey.values()].toSorted((a, b) => {
+    const [one, other] = [keyOf(a), keyOf(b)];
+    const at = one.findIndex((part, i) => part !== other[i]);
+    return at === -1 ? 0 : (one[at] ?? 0) - (other[at] ?? 0);
+  });
+}
+
+/** Of two that look equally old, the one that was written later. */
+const isNewer = (before: Dated, row: Dated): boolean =>
+  (row.generation ?? 0) === (before.generation ?? 0)
+    ? row.endedAtMs >= before.endedAtMs
+    : (row.generation ?? 0) > (before.generation ?? 0);

@@ -1,0 +1,66 @@
+/**
+ * The log's records, a table for each shard: a record is always its table's last, which SQLite adds to the last page.
+ * In one table for all it would be added between others, and moved them over five pages, each of them written twice.
+ */
+import type { DatabaseSync, StatementSync } from "node:sqlite";
+import type { ShardId } from "#base/ids.ts";
+import type { Tail } from "#journal/journal.ts";
+import type { StoredRecord, Tables } from "#journal/engine/tables.ts";
+
+export type LogTables = Pick<Tables, "newest" | "record" | "page" | "putRecord" | "dropRecords">;
+
+export function createLogTables(db: DatabaseSync, shards: number): void {
+  for (let shard = 0; shard < shards; shard += 1)
+    db.exec(`create table if not exists ${tableOf(shard)}
+      (seq integer primary key, epoch integer not null, hash integer not null, record blob not null)`);
+}
+
+/** From the one table that version 1 had, with shard and seq in one integer. */
+export function splitLog(db: DatabaseSync): void {
+  const { shards = 0 } = (db.prepare("select shards from cluster").get() ?? {}) as { shards?: number };
+  createLogTables(db, shards);
+  for (let shard = 0; shard < shards; shard += 1)
+    db.exec(`insert into ${tableOf(shard)} select id & 4398046511103, epoch, hash, record from log
+      where id between (${shard} << 42) and ((${shard} << 42) | 4398046511103) order by id`);
+  db.exec("drop table log");
+}
+
+export const tableOf = (shard: ShardId): string => `log_${Math.trunc(shard)}`;
+
+type Statements = Readonly<Record<"newest" | "record" | "page" | "put" | "drop", StatementSync>>;
+
+export function logTables(db: DatabaseSync): LogTables {
+  const prepared = new Map<ShardId, Statements>();
+  const of = (shard: ShardId): Statements => {
+    const known = prepared.get(shard) ?? prepare(db, tableOf(shard));
+    prepared.set(shard, known);
+    return known;
+  };
+  return {
+    newest: (shard) => of(shard).newest.get() as Tail | undefined,
+    record: (shard, seq) => (of(shard).record.get(seq) as StoredRecord | undefined)?.record,
+    page: (shard, fromSeq, bytesMax) => until(of(shard).page, fromSeq, bytesMax),
+    putRecord: (shard, { seq, epoch, hash }, record) => void of(shard).put.run(seq, epoch, hash, record),
+    dropRecords: (shard, throughSeq) => void of(shard).drop.run(throughSeq),
+  };
+}
+
+const prepare = (db: DatabaseSync, table: string): Statements => ({
+  newest: db.prepare(`select seq, epoch, hash from ${table} order by seq desc limit 1`),
+  record: db.prepare(`select record from ${table} where seq = ?`),
+  page: db.prepare(`select seq, record from ${table} where seq >= ? order by seq`),
+  put: db.prepare(`insert into ${table} values (?, ?, ?, ?)`),
+  drop: db.prepare(`delete from ${table} where seq <= ?`),
+});
+
+function until(statement: StatementSync, fromSeq: number, bytesMax: number): StoredRecord[] {
+  const rows: StoredRecord[] = [];
+  let sizeBytes = 0;
+  for (const row of statement.iterate(fromSeq)) {
+    const stored = row as StoredRecord;
+    rows.push(stored);
+    sizeBytes += stored.record.length;
+    if (sizeBytes >= bytesMax) break;
+  }
+  return rows;
+}

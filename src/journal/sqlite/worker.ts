@@ -1,0 +1,145 @@
+/** The thread that owns one SQLite connection: the log's or the history's. Takes one request at a time, in order. */
+import { DatabaseSync } from "node:sqlite";
+import { parentPort, workerData } from "node:worker_threads";
+import { must } from "#base/assert.ts";
+import { Fault, type FaultCode, type FaultFacts } from "#base/fault.ts";
+import { engineOver } from "#journal/engine/engine.ts";
+import { CommitFailed, faultOf, openDatabase, settingsOf, transaction } from "./database.ts";
+import { fileGone, identityOf, OpenFiles, whileThere, type FileIdentity } from "./files.ts";
+import { historySchema, historyUpgrades, historyVersion, sqliteHistory } from "./history.ts";
+import { unpackBatches, type Packed } from "./packing.ts";
+import { logSchema, logUpgrades, logVersion, sqliteTables } from "./tables.ts";
+import { steadyClock } from "#journal/steady-clock.ts";
+
+export type WorkerSetup = {
+  readonly role: "log" | "history";
+  readonly path: string;
+  /** The log's file, which the history asks for the current epoch. */
+  readonly logPath: string;
+  readonly busyTimeoutMs: number;
+  /** The files were opened before, by a thread that ended: nothing is made in their place. */
+  readonly isRestart: boolean;
+};
+export type Request = {
+  readonly id: number;
+  readonly op: string;
+  /** Moves the store's clock, for tests. */
+  readonly offsetMs: number;
+  readonly args: readonly unknown[];
+};
+export type Answer =
+  | { readonly id: number; readonly value: unknown }
+  | { readonly id: number; readonly code: FaultCode; readonly doing: string; readonly facts: FaultFacts };
+
+type RoleSetup = WorkerSetup & { readonly isDoubtful: boolean };
+
+/** Runs one operation to its end. */
+type Role = {
+  run(op: string, offsetMs: number, args: readonly unknown[]): unknown;
+  readonly reads: ReadonlySet<string>;
+  close(): void;
+};
+type Operation = (...args: readonly unknown[]) => unknown;
+
+const readOps = new Set(
+  "cluster confirm tail page snapshotPointer snapshotChunk segments findKeys ownerships nodes settings".split(" "),
+);
+const historyReadOps = new Set("cursor job jobs".split(" "));
+/** These write to the cluster's rows anyway: the clock's high-water mark is kept along with them. */
+const leaseOps = new Set("open acquire renew release announce raiseFeatureLevel".split(" "));
+
+function logRole(setup: RoleSetup, offsetMs: number): Role {
+  const db = openDatabase({ ...setup, schema: logSchema, upgrades: logUpgrades, version: logVersion });
+  const tables = sqliteTables(db);
+  const engine = engineOver(tables);
+  const operations = engine as unknown as Readonly<Record<string, Operation>>;
+  const clock = steadyClock(Date.now, () => performance.now());
+  clock.atLeast(tables.clockMs() - offsetMs);
+  return {
+    reads: readOps,
+    run(op, offsetMs, args) {
+      if (op === "settings") return settingsOf(db);
+      if (op === "append") {
+        const batches = unpackBatches(args[0] as Packed);
+        return transaction(db, "immediate", () => engine.append(clock.nowMs() + offsetMs, batches));
+      }
+      const operation = must(operations[op], `operation ${op}`);
+      if (readOps.has(op)) return transaction(db, "deferred", () => operation(clock.nowMs() + offsetMs, ...args));
+      return transaction(db, "immediate", () => {
+        if (!leaseOps.has(op)) return operation(clock.nowMs() + offsetMs, ...args);
+        clock.atLeast(tables.clockMs() - offsetMs);
+        const nowMs = clock.nowMs() + offsetMs;
+        const answer = operation(nowMs, ...args);
+        tables.putClock(nowMs);
+        return answer;
+      });
+    },
+    close: () => db.close(),
+  };
+}
+
+function historyRole(setup: RoleSetup): Role {
+  const { logPath, busyTimeoutMs } = setup;
+  const db = openDatabase({ ...setup, schema: historySchema, upgrades: historyUpgrades, version: historyVersion });
+  const log = new DatabaseSync(logPath, { readOnly: true, timeout: busyTimeoutMs });
+  const epochOf = log.prepare("select epoch from shards where shard = ?");
+  const history = sqliteHistory(db, (shard) => (epochOf.get(shard) as { epoch: number } | undefined)?.epoch);
+  const operations = history as unknown as Readonly<Record<string, Operation>>;
+  return {
+    reads: historyReadOps,
+    run(op, _offsetMs, args) {
+      const operation = must(operations[op], `operation ${op}`);
+      return transaction(db, historyReadOps.has(op) ? "deferred" : "immediate", () => operation(...args));
+    },
+    close() {
+      db.close();
+      log.close();
+    },
+  };
+}
+
+if (parentPort) {
+  const port = parentPort;
+  const setup = workerData as WorkerSetup;
+  let opened: { readonly role: Role; readonly files: OpenFiles } | undefined;
+  let identity: FileIdentity | undefined;
+  const open = (op: string, offsetMs: number): NonNullable<typeof opened> => {
+    const found = identityOf(setup.path);
+    if (identity === undefined ? setup.isRestart && found === undefined : found !== identity)
+      throw fileGone("unavailable", op, setup.path);
+    const wanted = { ...setup, isDoubtful: setup.isRestart || identity !== undefined };
+    const role = setup.role === "log" ? logRole(wanted, offsetMs) : historyRole(wanted);
+    identity = identityOf(setup.path);
+    return { role, files: new OpenFiles(setup.path) };
+  };
+  const perform = ({ op, offsetMs, args }: Request): unknown => {
+    const { role, files } = (opened ??= open(op, offsetMs));
+    return whileThere(files, { doing: op, isRead: role.reads.has(op) }, () => role.run(op, offsetMs, args));
+  };
+  port.on("message", (request: Request) => {
+    const { id, op } = request;
+    try {
+      if (op === "close") {
+        opened?.role.close();
+        port.postMessage({ id, value: undefined } satisfies Answer);
+        port.close();
+        return;
+      }
+      port.postMessage({ id, value: perform(request) } satisfies Answer);
+    } catch (error) {
+      const { code, doing, facts } = faultOf(op, error);
+      // After a failed sync nobody knows what the disk holds: begin again from what it gives back.
+      if (error instanceof CommitFailed) opened = closed(opened?.role);
+      port.postMessage({ id, code, doing, facts } satisfies Answer);
+    }
+  });
+}
+
+function closed(role: Role | undefined): undefined {
+  try {
+    role?.close();
+  } catch (error) {
+    throw new Fault("internal", "close database", {}, error);
+  }
+  return undefined;
+}

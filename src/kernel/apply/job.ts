@@ -1,0 +1,246 @@
+import { Job, Stage, type StageShape, Task } from "#kernel/model/entities.ts";
+import type { EventOf } from "#kernel/model/event.ts";
+import type { StageSpec, TaskPlan, TaskTemplate } from "#kernel/model/model.ts";
+import { beforeChange } from "./moves.ts";
+import type { State } from "#kernel/model/state.ts";
+import {
+  bytesOfAudience,
+  bytesOfJobAlone,
+  bytesOfKey,
+  bytesOfPlans,
+  bytesOfShape,
+  bytesOfSubscriber,
+  bytesOfTemplate,
+} from "#kernel/memory/weigh.ts";
+
+export function applyJobSubmitted(state: State, event: EventOf<"job-submitted">): void {
+  const tenant = state.tenant(event.tenant);
+  const job = new Job(event.job, tenant, event);
+  job.mergeKey = event.mergeKey;
+  job.lock = event.lock;
+  job.reuse = event.reuse;
+  if (event.lock) job.phase = "WAITING";
+  if (event.subscriber !== undefined) {
+    const { leaveGraceMs = 0 } = event;
+    job.audience = { subscribers: new Set([event.subscriber]), leaveGraceMs, abandonedAtMs: 0 };
+  }
+  let taskNo = event.firstTask;
+  let bytes = bytesOfJobAlone(event) + bytesOfAudience(job.audience);
+  // `map` makes lists of just the right length, where `push` would leave room for sixteen more: with a million jobs
+  // of one task that is a quarter of the memory.
+  job.stages = event.stages.map((spec, index) => {
+    const stage = new Stage(job, index, shapeOf(state, spec));
+    stage.capturedIn = state.captures;
+    bytes += bytesOfShape(stage.shape);
+    if (spec.tasks) bytes += openTasks(state, stage, spec.tasks.template, spec.tasks.tasks, taskNo);
+    taskNo += spec.tasks?.tasks.length ?? 0;
+    if (!event.lock && stage.waiting === 0) state.unsettled.add(stage);
+    return stage;
+  });
+  job.capturedIn = state.captures;
+  state.grow(job, bytes);
+  state.jobs.set(job.no, job);
+  state.liveJobs += 1;
+  tenant.jobs += 1;
+  state.nextJob = Math.max(state.nextJob, event.job + 1);
+  state.nextTask = Math.max(state.nextTask, taskNo);
+  if (job.mergeKey !== undefined) state.merges.set(mergeKeyOf(event.tenant, event.door, job.mergeKey), job);
+  if (event.key !== undefined) bindKey(state, event.key, event);
+  state.agenda.file(job, job.deadlineAtMs, state.nowMs);
+}
+
+/** Makes the stage's tasks; they stand in line when the stage runs. Returns what that adds to its job's weight. */
+export function openTasks(
+  state: State,
+  stage: Stage,
+  template: TaskTemplate,
+  plans: readonly TaskPlan[],
+  firstTask: number,
+): number {
+  const shared = templateOf(state, template);
+  const before = stage.template ? bytesOfTemplate(stage.template) : 0;
+  stage.template = shared;
+  stage.tasks = plans.map((plan, i) => {
+    const task = new Task(firstTask + i, stage, i, plan, shared);
+    task.generation = stage.generation;
+    task.capturedIn = state.captures;
+    state.tasks.set(task.no, task);
+    return task;
+  });
+  stage.open += plans.length;
+  stage.job.tenant.queued += plans.length;
+  return bytesOfTemplate(shared) - before + bytesOfPlans(plans);
+}
+
+export function applyJobJoined(state: State, event: EventOf<"job-joined">): void {
+  const job = state.job(event.job);
+  beforeChange(state, job);
+  if (job.audience) {
+    // One who joins without a name is not seen to leave: from then on somebody always waits.
+    if (event.subscriber === undefined) {
+      state.grow(job, -bytesOfAudience(job.audience));
+      job.audience = undefined;
+    } else {
+      if (!job.audience.subscribers.has(event.subscriber)) state.grow(job, bytesOfSubscriber(event.subscriber));
+      job.audience.subscribers.add(event.subscriber);
+      job.audience.abandonedAtMs = 0;
+    }
+  }
+  if (event.key !== undefined) bindKey(state, event.key, event);
+  if (event.priority === job.priority) return;
+  job.priority = event.priority;
+  for (const stage of job.stages) {
+    if (stage.planning) state.ready.reprioritize(stage.planning);
+    for (const task of stage.tasks) state.ready.reprioritize(task);
+  }
+}
+
+export function applyJobLeft(state: State, event: EventOf<"job-left">): void {
+  const job = state.job(event.job);
+  beforeChange(state, job);
+  const { audience } = job;
+  if (!audience?.subscribers.delete(event.subscriber)) return;
+  state.grow(job, -bytesOfSubscriber(event.subscriber));
+  if (audience.subscribers.size > 0) return;
+  audience.abandonedAtMs = event.at + audience.leaveGraceMs;
+  state.agenda.file(job, audience.abandonedAtMs, state.nowMs);
+}
+
+export function applyForgotten(state: State, event: EventOf<"forgotten">): void {
+  for (const no of event.jobs) {
+    const job = state.job(no);
+    beforeChange(state, job);
+    for (const stage of job.stages) {
+      beforeChange(state, stage);
+      if (stage.planning) forgetTask(state, stage.planning);
+      for (const task of stage.tasks) forgetTask(state, task);
+    }
+    state.jobs.delete(no);
+    state.agenda.drop(job);
+    state.grow(job, -job.bytes);
+    job.tenant.jobs -= 1;
+    state.mayForget(job.tenant);
+  }
+}
+
+export function forgetTask(state: State, task: Task): void {
+  beforeChange(state, task);
+  state.tasks.delete(task.no);
+}
+
+export const mergeKeyOf = (tenant: string, door: string, mergeKey: string): string =>
+  `${tenant}\u0000${door}\u0000${mergeKey}`;
+
+export const requestKeyOf = mergeKeyOf;
+
+function bindKey(
+  state: State,
+  key: string,
+  event: { readonly job: number; readonly payloadHash: string; readonly keyUntilMs?: number },
+): void {
+  // One that is bound anew goes behind the others, or they would be kept for as long as it is.
+  forgetKey(state, key);
+  const bound = { job: event.job, payloadHash: event.payloadHash, untilMs: event.keyUntilMs ?? 0 };
+  state.keys.set(key, bound);
+  state.weighKey(bytesOfKey(key, bound));
+}
+
+export function forgetKey(state: State, key: string): void {
+  const bound = state.keys.get(key);
+  if (!bound) return;
+  state.keys.delete(key);
+  state.weighKey(-bytesOfKey(key, bound));
+}
+
+/** Whoever makes up ever new ones is not to fill memory with them: so few are shared, and none that is long. */
+const sharedMax = 1_000;
+const sharedKeyMax = 2_000;
+
+/** Most stages and templates are alike: one copy serves all of them. */
+export function templateOf(state: State, template: TaskTemplate): TaskTemplate {
+  const last = state.lastTemplate;
+  if (last && isSameTemplate(last, template)) return last;
+  // The kind with its length, the labels by what none of them may hold: no two templates look alike.
+  const { kind, requires, leaseMs, attemptsMax, retryOn, backoffMs, backoffMsMax, queueMs } = template;
+  const { attemptMs, effects, speculate, graceMs } = template;
+  const words = [kind.length, kind, requires.join("\u0000"), leaseMs, attemptsMax, retryOn, backoffMs, backoffMsMax];
+  const key = [...words, queueMs, attemptMs, effects, speculate, graceMs].join("|");
+  return (state.lastTemplate = shared(state.templates, key, () => template));
+}
+
+export const isSameTemplate = (a: TaskTemplate, b: TaskTemplate): boolean =>
+  a === b ||
+  (a.kind === b.kind &&
+    a.leaseMs === b.leaseMs &&
+    a.attemptsMax === b.attemptsMax &&
+    a.retryOn === b.retryOn &&
+    a.backoffMs === b.backoffMs &&
+    a.backoffMsMax === b.backoffMsMax &&
+    a.queueMs === b.queueMs &&
+    a.attemptMs === b.attemptMs &&
+    a.effects === b.effects &&
+    a.speculate === b.speculate &&
+    a.graceMs === b.graceMs &&
+    isSameList(a.requires, b.requires));
+
+const isSameShape = (a: StageShape, b: StageSpec): boolean =>
+  a.plan === undefined &&
+  a.lock === undefined &&
+  b.plan === undefined &&
+  b.lock === undefined &&
+  a.name === b.name &&
+  a.after === b.after &&
+  a.failFast === b.failFast &&
+  a.mayFail === b.mayFail &&
+  a.parallelMax === b.parallelMax &&
+  isSameList(a.needs, b.needs);
+
+export function isSameList<T>(a: readonly T[], b: readonly T[]): boolean {
+  if (a === b) return true;
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i += 1) if (a[i] !== b[i]) return false;
+  return true;
+}
+
+export function shapeOf(state: State, spec: StageSpec): StageShape {
+  const last = state.lastShape;
+  if (last && isSameShape(last, spec)) return last;
+  const { name, needs, after, plan, failFast, mayFail, parallelMax, lock } = spec;
+  const extras = plan || lock ? JSON.stringify([plan, lock]) : "";
+  const key = `${name}|${needs.join()}|${after}|${failFast}|${mayFail}|${parallelMax}|${extras}`;
+  return (state.lastShape = shared(state.shapes, key, () => ({
+    name,
+    needs,
+    after,
+    plan,
+    planTemplate: plan && {
+      kind: plan.kind,
+      requires: plan.requires,
+      leaseMs: plan.leaseMs,
+      attemptsMax: plan.attemptsMax,
+      retryOn: "infrastructure",
+      backoffMs: 1_000,
+      backoffMsMax: 30_000,
+      queueMs: plan.deadlineMs,
+      attemptMs: plan.deadlineMs,
+      effects: "pure",
+      speculate: false,
+      graceMs: 0,
+    },
+    failFast,
+    mayFail,
+    parallelMax,
+    lock,
+  })));
+}
+
+function shared<T>(map: Map<string, T>, key: string, make: () => T): T {
+  if (key.length > sharedKeyMax) return make();
+  let value = map.get(key);
+  if (value === undefined) {
+    if (map.size >= sharedMax) map.clear();
+    value = make();
+    map.set(key, value);
+  }
+  return value;
+}

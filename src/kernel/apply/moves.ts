@@ -1,0 +1,199 @@
+/**
+ * The small changes that events are made of. Each keeps every count and index in step, so that `apply` reads as
+ * what happened and nothing is ever found by scanning.
+ */
+import { assert } from "#base/assert.ts";
+import type { Claim, Gate, Job, Slice, Stage, Task, Tenant } from "#kernel/model/entities.ts";
+import { lockOf, type LockHolder } from "#kernel/ready/locks.ts";
+import type { TaskPhase } from "#kernel/model/model.ts";
+import type { State } from "#kernel/model/state.ts";
+import { bytesOfJob, bytesOfNames, bytesOfText, claimBytes } from "#kernel/memory/weigh.ts";
+
+export const isTaskOver = (phase: TaskPhase): boolean =>
+  phase === "SUCCEEDED" || phase === "FAILED" || phase === "CANCELLED";
+
+export const isStageOver = (stage: Stage): boolean =>
+  stage.phase === "COMPLETED" || stage.phase === "FAILED" || stage.phase === "SKIPPED" || stage.phase === "CANCELLED";
+
+export const isJobOver = (job: Job): boolean =>
+  job.phase === "SUCCEEDED" || job.phase === "FAILED" || job.phase === "CANCELLED";
+
+/** How many live claims the tenant may have here and now. */
+export function slotsOf(state: State, tenant: Tenant): number {
+  if (tenant.runningMax === 0) return Number.POSITIVE_INFINITY;
+  if (tenant.home !== state.shard) return tenant.slice.untilMs > state.nowMs ? tenant.slice.slots : 0;
+  return tenant.runningMax - lentBy(state, tenant);
+}
+
+export function lentBy(state: State, tenant: Tenant, except?: number): number {
+  let lent = 0;
+  for (const [borrower, slices] of tenant.lent) if (borrower !== except) lent += lentNow(slices, state.nowMs);
+  return lent;
+}
+
+export const lentNow = (slices: readonly Slice[], nowMs: number): number =>
+  Math.max(0, ...slices.filter(({ untilMs }) => untilMs > nowMs).map(({ slots }) => slots));
+
+/** A tenant without a free slot stands aside until it has one again. */
+export function checkQuota(state: State, tenant: Tenant): void {
+  state.ready.park(tenant, tenant.running >= slotsOf(state, tenant));
+}
+
+/** Copy-on-write: a snapshot being taken keeps what a thing was when it began. */
+export function beforeChange(state: State, thing: Task | Stage | Job): void {
+  state.capture?.keep(thing);
+}
+
+/** Counts all of the job anew: after a change that touches most of it. */
+export function reweigh(state: State, job: Job): void {
+  state.grow(job, bytesOfJob(job) - job.bytes);
+}
+
+export function setReason(state: State, thing: Job | Stage, reason: string): void {
+  const job = "job" in thing ? thing.job : thing;
+  state.grow(job, bytesOfText(reason) - bytesOfText(thing.reason));
+  thing.reason = reason;
+}
+
+export const gateOf = (stage: Stage): Gate => (stage.gate ??= { signals: [], seen: 0, waitsFor: [] });
+
+/** The signals that the stage's planner waits for; none for most. */
+export function waitFor(state: State, stage: Stage, names: readonly string[]): void {
+  if (!stage.gate && names.length === 0) return;
+  const gate = gateOf(stage);
+  state.grow(stage.job, bytesOfNames(names) - bytesOfNames(gate.waitsFor));
+  gate.waitsFor = names;
+}
+
+/** Puts a task in line, or back in line. */
+export function toReady(state: State, task: Task, atMs: number): void {
+  task.phase = "READY";
+  task.queuedAtMs = atMs;
+  task.dueAtMs = 0;
+  state.ready.enqueue(task);
+  state.agenda.drop(task);
+  fileQueued(state, task);
+}
+
+/** Looks again at the task's queue deadline; the job's own comes first for most, and then says enough. */
+export function fileQueued(state: State, task: Task): void {
+  const dueAtMs = Math.min(task.queuedAtMs + task.template.queueMs, planEndsAtMs(task));
+  if (dueAtMs < task.stage.job.deadlineAtMs) state.agenda.file(task, dueAtMs, state.nowMs);
+}
+
+export function toTimed(state: State, task: Task, phase: "RETRY_PENDING" | "WAITING", dueAtMs: number): void {
+  task.phase = phase;
+  task.dueAtMs = dueAtMs;
+  state.agenda.drop(task);
+  fileTimed(state, task);
+}
+
+export function fileTimed(state: State, task: Task): void {
+  state.agenda.file(task, Math.min(task.dueAtMs, planEndsAtMs(task)), state.nowMs);
+}
+
+/** K9: a planning has so much time from when its stage became ready, whatever it waits for meanwhile. */
+export const planEndsAtMs = (task: Task): number =>
+  task === task.stage.planning ? task.stage.startedAtMs + task.template.queueMs : Number.POSITIVE_INFINITY;
+
+/** Lets the next tasks of a stage into line, as many as its parallelMax allows. */
+export function letGo(state: State, stage: Stage, atMs: number): void {
+  beforeChange(state, stage);
+  const { parallelMax } = stage.shape;
+  while (stage.nextHeld < stage.tasks.length && (parallelMax === 0 || stage.active < parallelMax)) {
+    const task = stage.tasks[stage.nextHeld++] as Task;
+    if (isTaskOver(task.phase) || task.order !== 0) continue;
+    beforeChange(state, task);
+    stage.active += 1;
+    toReady(state, task, atMs);
+  }
+}
+
+/** The task has its last phase (in this generation). Its claims must have been dealt with. */
+export function endTask(state: State, task: Task, phase: "SUCCEEDED" | "FAILED" | "CANCELLED", atMs: number): void {
+  const { stage } = task;
+  assert(task.claim === undefined && task.second === undefined, "a task that ends has no live claim");
+  beforeChange(state, task);
+  beforeChange(state, stage);
+  state.ready.dequeue(task);
+  state.agenda.drop(task);
+  const wasActive = task.order !== 0;
+  task.phase = phase;
+  stage.job.tenant.queued -= 1;
+  state.unsettled.add(stage);
+  if (task === stage.planning) return;
+  stage.open -= 1;
+  if (phase === "SUCCEEDED") stage.done += 1;
+  if (phase === "FAILED") stage.failed += 1;
+  if (wasActive) stage.active -= 1;
+  if (stage.phase === "RUNNING" && !stage.cancelled) letGo(state, stage, atMs);
+}
+
+/** The claim's executor has stopped, or must have. */
+export function dropClaim(state: State, claim: Claim): void {
+  const { task } = claim;
+  if (!claim.void) silence(state, claim);
+  claim.executor.claims.delete(claim.token);
+  state.agenda.drop(claim);
+  state.claims -= 1;
+  task.stage.claims -= 1;
+  task.stage.job.claims -= 1;
+  state.grow(task.stage.job, -claimBytes);
+  state.endedClaim = claim;
+  const { stage } = task;
+  if (stage.claims === 0 && stage.lockState === "held") lockMayBeFree(state, { job: stage.job, stage });
+  if (stage.job.claims === 0 && stage.job.lock) lockMayBeFree(state, { job: stage.job, stage: undefined });
+}
+
+/** The claim has no say any more, though its executor may still be at it. */
+export function voidClaim(state: State, claim: Claim): void {
+  assert(!claim.void, "a claim loses its say once");
+  silence(state, claim);
+  claim.void = true;
+  state.superseded.push(claim);
+  state.endedClaim = claim;
+}
+
+function silence(state: State, claim: Claim): void {
+  const { task } = claim;
+  const { tenant } = task.stage.job;
+  beforeChange(state, task);
+  if (task.claim === claim) {
+    task.claim = task.second;
+    task.second = undefined;
+  } else if (task.second === claim) task.second = undefined;
+  if (!task.claim) tenant.queued += 1;
+  tenant.running -= 1;
+  state.ready.freed(tenant);
+  checkQuota(state, tenant);
+}
+
+/** When a job that has ended stops trying to publish its results. */
+export const giveUpAtMsOf = (state: State, job: Job): number => job.endedAtMs + state.limits.publishMsMax;
+
+export function fileGivingUp(state: State, job: Job): void {
+  state.agenda.file(job, giveUpAtMsOf(state, job), state.nowMs);
+}
+
+export function lockMayBeFree(state: State, holder: LockHolder): void {
+  const spec = holder.stage ? holder.stage.shape.lock : holder.job.lock;
+  if (spec) state.locks.unsettled.add(lockOf(state.locks, holder.job.tenant, spec));
+}
+
+/** When the attempt has had all the time that it may have. No renewal reaches beyond the lease that it has by then. */
+export const limitAtMsOf = (claim: Claim): number =>
+  Math.min(
+    (claim.startedAtMs || claim.grantedAtMs) + claim.task.template.attemptMs + claim.sleptMs,
+    planEndsAtMs(claim.task),
+  );
+
+/** Files a claim for when something about it may be due: its lease, its time limit, or a look whether it lags. */
+export function fileClaim(state: State, claim: Claim): void {
+  const { template } = claim.task;
+  let dueAtMs = claim.void ? claim.expiresAtMs : Math.min(claim.expiresAtMs, limitAtMsOf(claim));
+  if (template.speculate && !claim.task.speculated && !claim.void)
+    dueAtMs = Math.min(dueAtMs, state.nowMs + lagCheckMs);
+  state.agenda.file(claim, dueAtMs, state.nowMs);
+}
+
+const lagCheckMs = 1_000;

@@ -1,0 +1,132 @@
+/**
+ * What follows by itself: a stage whose needs have ended becomes ready or is skipped, one whose tasks have ended ends,
+ * a job whose stages have ended ends, a lock that is free is handed on. Each step is decided from the state as it is,
+ * so nothing has to be foreseen, and it is done in the same batch as what caused it.
+ */
+import type { Job, Stage } from "#kernel/model/entities.ts";
+import type { Event } from "#kernel/model/event.ts";
+import type { JobPhase, Result, StagePhase } from "#kernel/model/model.ts";
+import { isJobOver, isStageOver } from "./moves.ts";
+import { displacements } from "./settle-locks.ts";
+import type { State } from "#kernel/model/state.ts";
+
+export function settleStage(state: State, stage: Stage, nowMs: number): readonly Event[] {
+  const { job } = stage;
+  if (isStageOver(stage) || isJobOver(job)) return [];
+  switch (stage.phase) {
+    case "BLOCKED":
+      return settleBlocked(state, stage, nowMs);
+    case "READY":
+      return settleReady(stage, nowMs);
+    default:
+      return settleRunning(stage, nowMs);
+  }
+}
+
+function settleBlocked(state: State, stage: Stage, nowMs: number): readonly Event[] {
+  const { job, shape } = stage;
+  if (stage.cancelled) return [ended(stage, stage.cancelled, stage.reason, nowMs)];
+  if (stage.waiting > 0 || job.phase === "WAITING") return [];
+  const unmet = shape.after === "success" ? firstUnmet(stage) : undefined;
+  if (unmet !== undefined) {
+    const need = job.stages[unmet] as Stage;
+    return [ended(stage, "SKIPPED", `${need.shape.name} ${need.phase}`, nowMs)];
+  }
+  if (shape.lock && stage.lockState === "none")
+    return [
+      { kind: "lock-queued", job: job.no, stage: stage.index, at: nowMs },
+      ...displacements(state, job.tenant.name, shape.lock, nowMs),
+    ];
+  if (stage.lockState === "queued") return [];
+  const ready: Event = shape.plan
+    ? { kind: "stage-ready", job: job.no, stage: stage.index, planTask: state.nextTask, at: nowMs }
+    : { kind: "stage-ready", job: job.no, stage: stage.index, at: nowMs };
+  if (shape.plan || (!job.reuse && !stage.kept)) return [ready];
+  return [
+    ready,
+    ...reusable(
+      stage,
+      stage.tasks.map(({ no, plan }) => ({ no, ...plan })),
+      nowMs,
+    ),
+  ];
+}
+
+function firstUnmet({ job, shape: { needs } }: Stage): number | undefined {
+  for (const need of needs) if (!isMet(job.stages[need] as Stage)) return need;
+  return undefined;
+}
+
+const isMet = (need: Stage): boolean => need.phase === "COMPLETED" || (need.phase === "FAILED" && need.shape.mayFail);
+
+function settleReady(stage: Stage, nowMs: number): readonly Event[] {
+  const { planning } = stage;
+  if (stage.cancelled && planning?.phase === "CANCELLED") return [ended(stage, stage.cancelled, stage.reason, nowMs)];
+  if (planning?.phase === "FAILED")
+    return [ended(stage, "FAILED", `planning failed: ${planning.last?.message ?? ""}`, nowMs)];
+  return [];
+}
+
+function settleRunning(stage: Stage, nowMs: number): readonly Event[] {
+  const { job } = stage;
+  // K5: counted, not scanned; a stage is complete only when no task is open and none has failed.
+  if (stage.open === 0) {
+    if (stage.cancelled) return [ended(stage, stage.cancelled, stage.reason, nowMs)];
+    if (stage.failed > 0) return [ended(stage, "FAILED", `${stage.failed} of ${stage.tasks.length} failed`, nowMs)];
+    return [ended(stage, "COMPLETED", "", nowMs)];
+  }
+  if (stage.failed > 0 && stage.shape.failFast && !stage.cancelled)
+    return [
+      {
+        kind: "stage-cancelling",
+        job: job.no,
+        stage: stage.index,
+        phase: "FAILED",
+        reason: `${stage.failed} of ${stage.tasks.length} failed`,
+        at: nowMs,
+      },
+    ];
+  return [];
+}
+
+/** Tasks that an earlier job, or the generation before, has already done: same stage, key and spec. */
+export function reusable(
+  stage: Stage,
+  tasks: readonly { readonly no: number; readonly key: string; readonly spec: string }[],
+  nowMs: number,
+): Event[] {
+  const { reuse } = stage.job;
+  if (!reuse && !stage.kept) return [];
+  const known = new Map<string, { readonly spec: string; readonly result: Result }>();
+  for (const one of reuse ?? []) if (one.stage === stage.shape.name) known.set(one.key, one);
+  for (const [key, one] of stage.kept ?? []) known.set(key, one);
+  return tasks.flatMap(({ no, key, spec }): Event[] => {
+    const one = known.get(key);
+    return one && one.spec === spec ? [{ kind: "reused", task: no, result: one.result, at: nowMs }] : [];
+  });
+}
+
+export function settleJob(job: Job, nowMs: number): readonly Event[] {
+  if (isJobOver(job) || job.stagesOpen > 0) return [];
+  let failed: Stage | undefined;
+  let cancelled: Stage | undefined;
+  for (const stage of job.stages) {
+    if (stage.phase === "FAILED" && !stage.shape.mayFail) failed ??= stage;
+    if (stage.phase === "CANCELLED") cancelled ??= stage;
+  }
+  const phase: JobPhase = job.cancelled ?? (failed ? "FAILED" : cancelled ? "CANCELLED" : "SUCCEEDED");
+  // Who waits for a job's success may count on its results being known: it waits for them, its deadline does not.
+  if (phase === "SUCCEEDED" && job.outbox) return [];
+  const culprit = failed ?? cancelled;
+  const reason = job.cancelled ? job.reason : culprit ? `${culprit.shape.name}: ${culprit.reason}` : "";
+  return [{ kind: "job-ended", job: job.no, phase, reason, at: nowMs }];
+}
+
+const ended = (stage: Stage, phase: StagePhase, reason: string, at: number): Event => ({
+  kind: "stage-ended",
+  job: stage.job.no,
+  stage: stage.index,
+  phase,
+  reason,
+  at,
+});

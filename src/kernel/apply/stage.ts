@@ -1,0 +1,269 @@
+import { type Job, type Stage, Task } from "#kernel/model/entities.ts";
+import type { EventOf } from "#kernel/model/event.ts";
+import { forgetTask, mergeKeyOf, openTasks, templateOf } from "./job.ts";
+import { isIn, lockOf, lockSpecOf, removeFrom, type LockHolder } from "#kernel/ready/locks.ts";
+import {
+  beforeChange,
+  dropClaim,
+  endTask,
+  fileGivingUp,
+  isStageOver,
+  isTaskOver,
+  letGo,
+  lockMayBeFree,
+  reweigh,
+  setReason,
+  toReady,
+  voidClaim,
+  waitFor,
+} from "./moves.ts";
+import type { State } from "#kernel/model/state.ts";
+import { bytesOfReuse, planningBytes } from "#kernel/memory/weigh.ts";
+import { must } from "#base/assert.ts";
+
+export function applyStageReady(state: State, event: EventOf<"stage-ready">): void {
+  const stage = state.stage(event.job, event.stage);
+  beforeChange(state, stage);
+  stage.startedAtMs = event.at;
+  if (event.planTask === undefined) return run(state, stage, event.at);
+  stage.phase = "READY";
+  const template = templateOf(state, must(stage.shape.planTemplate, "plan of a stage that is planned"));
+  const task = new Task(event.planTask, stage, -1, { key: "plan", spec: "" }, template);
+  task.generation = stage.generation;
+  task.capturedIn = state.captures;
+  stage.planning = task;
+  stage.job.tenant.queued += 1;
+  state.grow(stage.job, planningBytes);
+  state.tasks.set(task.no, task);
+  state.nextTask = Math.max(state.nextTask, task.no + 1);
+  toReady(state, task, event.at);
+}
+
+export function applyStagePlanned(state: State, event: EventOf<"stage-planned">): void {
+  const stage = state.stage(event.job, event.stage);
+  beforeChange(state, stage);
+  const { planning } = stage;
+  if (planning) {
+    beforeChange(state, planning);
+    if (planning.claim) dropClaim(state, planning.claim);
+    planning.resultToken = event.token;
+    endTask(state, planning, "SUCCEEDED", event.at);
+  }
+  waitFor(state, stage, []);
+  state.grow(stage.job, openTasks(state, stage, event.set.template, event.set.tasks, event.firstTask));
+  state.nextTask = Math.max(state.nextTask, event.firstTask + event.set.tasks.length);
+  run(state, stage, event.at);
+}
+
+function run(state: State, stage: Stage, at: number): void {
+  stage.phase = "RUNNING";
+  letGo(state, stage, at);
+  state.unsettled.add(stage);
+}
+
+export function applyStageEnded(state: State, event: EventOf<"stage-ended">): void {
+  const stage = state.stage(event.job, event.stage);
+  const { job } = stage;
+  beforeChange(state, stage);
+  beforeChange(state, job);
+  stage.phase = event.phase;
+  setReason(state, stage, event.reason);
+  waitFor(state, stage, []);
+  if (stage.kept) {
+    stage.kept = undefined;
+    reweigh(state, job);
+  }
+  job.stagesOpen -= 1;
+  // Tasks of a stage that never ran (skipped, or cancelled while blocked) go with it.
+  for (const task of stage.tasks)
+    if (!isTaskOver(task.phase)) {
+      beforeChange(state, task);
+      endTask(state, task, "CANCELLED", event.at);
+    }
+  forNeedingStages(job, stage, (next) => {
+    beforeChange(state, next);
+    next.waiting -= 1;
+    if (next.waiting === 0) state.unsettled.add(next);
+  });
+  leaveLock(state, { job, stage });
+  if (job.stagesOpen === 0) state.unsettled.add(job);
+}
+
+/** One cancellation, of a stage or of all of a job's stages: what is unclaimed ends now, what is claimed is told. */
+export function applyCancelling(state: State, event: EventOf<"stage-cancelling"> | EventOf<"job-cancelling">): void {
+  const job = state.job(event.job);
+  beforeChange(state, job);
+  if (event.kind === "job-cancelling") {
+    job.phase = "CANCELLING";
+    setReason(state, job, event.reason);
+    job.cancelled = event.phase;
+    unmerge(state, job);
+    state.unsettled.add(job);
+  }
+  const stages = event.kind === "job-cancelling" ? job.stages : [must(job.stages[event.stage], "stage to cancel")];
+  for (const stage of stages) {
+    if (isStageOver(stage) || stage.cancelled) continue;
+    beforeChange(state, stage);
+    stage.cancelled = event.phase;
+    setReason(state, stage, event.reason);
+    state.unsettled.add(stage);
+    if (stage.planning) cancelTask(state, stage.planning, event.at);
+    for (const task of stage.tasks) cancelTask(state, task, event.at);
+  }
+}
+
+function cancelTask(state: State, task: Task, at: number): void {
+  if (isTaskOver(task.phase)) return;
+  beforeChange(state, task);
+  if (task.claim) {
+    state.ready.dequeue(task);
+    task.phase = "CANCELLING";
+  } else endTask(state, task, "CANCELLED", at);
+}
+
+export function applyJobEnded(state: State, event: EventOf<"job-ended">): void {
+  const job = state.job(event.job);
+  beforeChange(state, job);
+  job.phase = event.phase;
+  setReason(state, job, event.reason);
+  job.endedAtMs = event.at;
+  state.grow(job, -bytesOfReuse(job.reuse));
+  job.reuse = undefined;
+  state.liveJobs -= 1;
+  state.agenda.drop(job);
+  if (job.outbox) fileGivingUp(state, job);
+  unmerge(state, job);
+  leaveLock(state, { job, stage: undefined });
+}
+
+function unmerge(state: State, job: Job): void {
+  if (job.mergeKey === undefined) return;
+  const key = mergeKeyOf(job.tenant.name, job.door, job.mergeKey);
+  if (state.merges.get(key) === job) state.merges.delete(key);
+}
+
+/** A consumer's results name one generation of its inputs: when an input is made again, it is planned anew (K5). */
+export function applyStageReopened(state: State, event: EventOf<"stage-reopened">): void {
+  const stage = state.stage(event.job, event.stage);
+  const { job } = stage;
+  beforeChange(state, stage);
+  beforeChange(state, job);
+  const wasOver = isStageOver(stage);
+  stage.generation = event.generation;
+  if (event.phase === "RUNNING") {
+    stage.phase = "RUNNING";
+    if (wasOver) {
+      job.stagesOpen += 1;
+      forNeedingStages(job, stage, (next) => {
+        beforeChange(state, next);
+        next.waiting += 1;
+      });
+    }
+    return;
+  }
+  stage.phase = "BLOCKED";
+  state.unsettled.add(stage);
+  if (stage.planning) {
+    resetTask(state, stage.planning, event.at);
+    forgetTask(state, stage.planning);
+    stage.planning = undefined;
+    waitFor(state, stage, []);
+  }
+  const kept = new Map<string, { spec: string; result: NonNullable<Task["result"]> }>();
+  for (const task of stage.tasks) {
+    if (task.result) kept.set(task.plan.key, { spec: task.plan.spec, result: task.result });
+    resetTask(state, task, event.at);
+  }
+  stage.kept = kept;
+  const planned = stage.shape.plan !== undefined;
+  const old = stage.tasks;
+  stage.tasks = [];
+  stage.open = 0;
+  stage.done = 0;
+  stage.failed = 0;
+  stage.active = 0;
+  stage.nextHeld = 0;
+  for (const task of old) forgetTask(state, task);
+  if (!planned && stage.template)
+    openTasks(
+      state,
+      stage,
+      stage.template,
+      old.map((task) => task.plan),
+      event.firstTask,
+    );
+  if (!planned) state.nextTask = Math.max(state.nextTask, event.firstTask + old.length);
+  reweigh(state, job);
+}
+
+function resetTask(state: State, task: Task, at: number): void {
+  beforeChange(state, task);
+  if (task.second) voidClaim(state, task.second);
+  if (task.claim) voidClaim(state, task.claim);
+  if (!isTaskOver(task.phase)) endTask(state, task, "CANCELLED", at);
+}
+
+export function applyLockQueued(state: State, event: EventOf<"lock-queued">): void {
+  const holder = holderOf(state, event);
+  const spec = must(lockSpecOf(holder), "lock of one that asks for it");
+  const lock = lockOf(state.locks, holder.job.tenant, spec);
+  lock.limit = spec.limit;
+  lock.queue.push(holder);
+  state.locks.unsettled.add(lock);
+  if (holder.stage) {
+    beforeChange(state, holder.stage);
+    holder.stage.lockState = "queued";
+  }
+}
+
+export function applyLockGranted(state: State, event: EventOf<"lock-granted">): void {
+  const holder = holderOf(state, event);
+  const { job, stage } = holder;
+  const lock = lockOf(state.locks, job.tenant, must(lockSpecOf(holder), "lock of its holder"));
+  removeFrom(lock.queue, job, stage);
+  if (!isIn(lock.holders, job, stage)) lock.holders.push(holder);
+  state.locks.unsettled.add(lock);
+  if (stage) {
+    beforeChange(state, stage);
+    stage.lockState = "held";
+    state.unsettled.add(stage);
+    return;
+  }
+  beforeChange(state, job);
+  if (job.phase === "WAITING") job.phase = "RUNNING";
+  for (const each of job.stages) if (each.waiting === 0) state.unsettled.add(each);
+}
+
+export function applyLockFreed(state: State, event: EventOf<"lock-freed">): void {
+  const holder = holderOf(state, event);
+  const lock = lockOf(state.locks, holder.job.tenant, must(lockSpecOf(holder), "lock of its holder"));
+  removeFrom(lock.holders, holder.job, holder.stage);
+  if (holder.stage) {
+    beforeChange(state, holder.stage);
+    holder.stage.lockState = "none";
+  }
+  if (lock.holders.length === 0 && lock.queue.length === 0) {
+    state.locks.byKey.delete(lock.key);
+    state.locks.unsettled.delete(lock);
+  } else state.locks.unsettled.add(lock);
+}
+
+function leaveLock(state: State, holder: LockHolder): void {
+  const spec = lockSpecOf(holder);
+  if (!spec) return;
+  const lock = lockOf(state.locks, holder.job.tenant, spec);
+  removeFrom(lock.queue, holder.job, holder.stage);
+  if (holder.stage?.lockState === "queued") holder.stage.lockState = "none";
+  if (lock.holders.length === 0 && lock.queue.length === 0) state.locks.byKey.delete(lock.key);
+  else lockMayBeFree(state, holder);
+}
+
+function holderOf(state: State, event: { readonly job: number; readonly stage: number }): LockHolder {
+  const job = state.job(event.job);
+  return { job, stage: event.stage === -1 ? undefined : must(job.stages[event.stage], "stage with a lock") };
+}
+
+function forNeedingStages(job: Job, stage: Stage, visit: (next: Stage) => void): void {
+  if (job.stages.length === 1) return;
+  for (const next of job.stages) if (next.shape.needs.includes(stage.index)) visit(next);
+}

@@ -1,0 +1,212 @@
+import { assert, missing } from "#base/assert.ts";
+import { Claim, type LastEnd, type Task } from "#kernel/model/entities.ts";
+import type { AttemptOutcome, EventOf } from "#kernel/model/event.ts";
+import type { FailReason, Result } from "#kernel/model/model.ts";
+import { dropFromOutbox, toOutbox } from "./publish.ts";
+import {
+  beforeChange,
+  checkQuota,
+  dropClaim,
+  endTask,
+  fileClaim,
+  toReady,
+  toTimed,
+  voidClaim,
+  waitFor,
+} from "./moves.ts";
+import type { State } from "#kernel/model/state.ts";
+import { bytesOfLast, bytesOfResult, bytesOfStep, claimBytes } from "#kernel/memory/weigh.ts";
+
+export function applyClaimed(state: State, event: EventOf<"claimed">): void {
+  const task = state.task(event.task);
+  const { stage } = task;
+  const { tenant } = stage.job;
+  const executor = state.executor(event.executor);
+  beforeChange(state, task);
+  assert(task.second === undefined, "a task has at most two live attempts (K2)");
+  const claim = new Claim(task, event.token, executor, event.leaseMs, event.at);
+  state.ready.dequeue(task);
+  state.agenda.drop(task);
+  if (task.claim) task.second = claim;
+  else {
+    task.claim = claim;
+    tenant.queued -= 1;
+    task.phase = event.started ? "RUNNING" : "CLAIMED";
+  }
+  if (event.started) claim.startedAtMs = event.at;
+  if (task === stage.planning && stage.gate) {
+    beforeChange(state, stage);
+    stage.gate.seen = stage.gate.signals.length;
+  }
+  task.attempts += 1;
+  // The same name again is the same request only while what it was last given lives.
+  if (executor.nonce !== event.nonce || !executor.claims.has(executor.granted.at(-1) ?? 0)) {
+    executor.nonce = event.nonce;
+    executor.granted = [];
+  }
+  executor.granted.push(claim.token);
+  executor.claims.set(claim.token, claim);
+  tenant.running += 1;
+  stage.claims += 1;
+  stage.job.claims += 1;
+  state.grow(stage.job, claimBytes);
+  state.claims += 1;
+  state.ready.serve(tenant);
+  checkQuota(state, tenant);
+  fileClaim(state, claim);
+  state.nextToken = Math.max(state.nextToken, event.token + 1);
+}
+
+export function applyStarted(state: State, event: EventOf<"started">): void {
+  const task = state.task(event.task);
+  beforeChange(state, task);
+  const claim = claimOf(task, event.token);
+  claim.startedAtMs = event.at;
+  // A sign of life, and the grant may have been long on its way: the answer promises a full lease from here.
+  claim.expiresAtMs = Math.max(claim.expiresAtMs, event.at + claim.leaseMs);
+  if (task.phase === "CLAIMED") task.phase = "RUNNING";
+}
+
+export function applyReported(state: State, event: EventOf<"reported">): void {
+  const task = state.task(event.task);
+  beforeChange(state, task);
+  const steps = (task.steps ??= []);
+  for (const step of event.steps) {
+    const at = steps.findLastIndex((known) => known.step === step.step);
+    const before = steps[at];
+    state.grow(task.stage.job, bytesOfStep(step) - (before ? bytesOfStep(before) : 0));
+    if (before) steps[at] = step;
+    else steps.push(step);
+  }
+}
+
+export function applyCommitted(state: State, event: EventOf<"committed">): void {
+  const task = state.task(event.task);
+  const { stage } = task;
+  const claim = claimOf(task, event.token);
+  beforeChange(state, task);
+  setResult(state, task, event.result);
+  task.resultToken = event.token;
+  if (event.result.publish !== undefined) toOutbox(state, task, event.at);
+  const tookMs = event.at - (claim.startedAtMs || claim.grantedAtMs);
+  stage.runMsSum += tookMs;
+  stage.runs += 1;
+  claim.executor.failures = 0;
+  const other = task.claim === claim ? task.second : task.claim;
+  if (other) voidClaim(state, other);
+  dropClaim(state, claim);
+  endTask(state, task, "SUCCEEDED", event.at);
+}
+
+export function applyReused(state: State, event: EventOf<"reused">): void {
+  const task = state.task(event.task);
+  beforeChange(state, task);
+  setResult(state, task, event.result);
+  task.resultToken = 0;
+  state.endedClaim = undefined;
+  endTask(state, task, "SUCCEEDED", event.at);
+}
+
+function setResult(state: State, task: Task, result: Result | undefined): void {
+  state.grow(task.stage.job, bytesOfResult(result) - bytesOfResult(task.result));
+  task.result = result;
+}
+
+function setLast(state: State, task: Task, last: LastEnd): void {
+  state.grow(task.stage.job, bytesOfLast(last) - bytesOfLast(task.last));
+  task.last = last;
+}
+
+export function applyAttemptEnded(state: State, event: EventOf<"attempt-ended">): void {
+  const task = state.task(event.task);
+  const claim = claimOf(task, event.token);
+  beforeChange(state, task);
+  setLast(state, task, {
+    token: event.token,
+    executor: claim.executor.id,
+    outcome: event.outcome,
+    reason: event.reason,
+    message: event.message,
+    retryInMs: event.next.do === "retry" ? event.next.atMs - event.at : undefined,
+  });
+  if (blames(event)) claim.executor.failures += 1;
+  if (event.outcome === "released") task.attempts -= 1;
+  if (ranOutOfMemory(event)) task.outOfMemory += 1;
+  // One that timed out may still be running: it has no say, but locks wait for it.
+  if (event.outcome === "timed-out") voidClaim(state, claim);
+  else dropClaim(state, claim);
+  if (event.next.do === "nothing") return;
+  state.ready.dequeue(task);
+  task.speculated = false;
+  if (event.next.do === "ready") toReady(state, task, event.at);
+  else if (event.next.do === "retry") toTimed(state, task, "RETRY_PENDING", event.next.atMs);
+  else endTask(state, task, event.next.do === "fail" ? "FAILED" : "CANCELLED", event.at);
+}
+
+/** Failures that speak against the executor rather than the work. */
+export const blames = (event: { readonly reason: string; readonly outcome: string }): boolean =>
+  event.reason === "executor-lost" || event.reason === "out-of-memory";
+
+/** Not one that was cancelled meanwhile: nothing follows from how it ended. */
+export const ranOutOfMemory = (end: { readonly reason: FailReason; readonly outcome: AttemptOutcome }): boolean =>
+  end.outcome === "failed" && end.reason === "out-of-memory";
+
+export function applyClaimGone(state: State, event: EventOf<"claim-gone">): void {
+  const claim = state.executors.get(event.executor)?.claims.get(event.token);
+  if (claim) dropClaim(state, claim);
+}
+
+export function applyTaskFailed(state: State, event: EventOf<"task-failed">): void {
+  const task = state.task(event.task);
+  beforeChange(state, task);
+  setLast(state, task, {
+    token: 0,
+    executor: "",
+    outcome: "failed",
+    reason: "timed-out",
+    message: event.reason,
+    retryInMs: undefined,
+  });
+  endTask(state, task, "FAILED", event.at);
+}
+
+export function applyPlanClosed(state: State, event: EventOf<"plan-closed">): void {
+  const task = state.task(event.task);
+  beforeChange(state, task);
+  beforeChange(state, task.stage);
+  if (task.claim) dropClaim(state, task.claim);
+  task.resultToken = event.token;
+  waitFor(state, task.stage, []);
+  endTask(state, task, "SUCCEEDED", event.at);
+}
+
+export function applyInvalidated(state: State, event: EventOf<"invalidated">): void {
+  const task = state.task(event.task);
+  const { stage } = task;
+  beforeChange(state, task);
+  beforeChange(state, stage);
+  dropFromOutbox(state, task);
+  task.generation = event.generation;
+  setResult(state, task, undefined);
+  task.resultToken = 0;
+  task.attempts = 0;
+  task.outOfMemory = 0;
+  task.speculated = false;
+  stage.open += 1;
+  stage.done -= 1;
+  stage.job.tenant.queued += 1;
+  const { parallelMax } = stage.shape;
+  if (parallelMax === 0 || stage.active < parallelMax) {
+    stage.active += 1;
+    return toReady(state, task, event.at);
+  }
+  // No room: it is held again, before those that have not had their turn yet.
+  task.phase = "READY";
+  task.order = 0;
+  stage.nextHeld = Math.min(stage.nextHeld, task.index);
+}
+
+function claimOf(task: Task, token: number): Claim {
+  const claim = task.claim?.token === token ? task.claim : task.second;
+  return claim?.token === token ? claim : missing(`claim ${token} of task ${task.no}`);
+}

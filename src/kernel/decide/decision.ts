@@ -1,0 +1,20 @@
+import type { Event, SoftEvent } from "#kernel/model/event.ts";
+import type { Rejection } from "#kernel/model/rejection.ts";
+import type { Reply } from "#kernel/model/reply.ts";
+
+/** What a look at the state says about a command. Nothing has been changed yet. */
+export type Decision =
+  | { readonly ok: true; readonly events: readonly Event[]; readonly soft: readonly SoftEvent[]; readonly reply: Reply }
+  /** Refused, though something was learnt from it: that a claim without a say has come to its end. */
+  | { readonly ok: false; readonly rejection: Rejection; readonly events: readonly Event[] };
+
+const none: readonly never[] = [];
+
+export const accept = (reply: Reply, events: readonly Event[] = none, soft: readonly SoftEvent[] = none): Decision => ({
+  ok: true,
+  events,
+  soft,
+  reply,
+});
+
+export const reject = (rejection: Rejection): Decision => ({ ok: false, rejection, events: none });

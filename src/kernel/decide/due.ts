@@ -1,0 +1,142 @@
+/** What has come due: a lease, a time limit, a deadline, the end of a back-off or of a wait. */
+import { assert, missing } from "#base/assert.ts";
+import { failAttempt } from "./finish.ts";
+import { Claim, Executor, Job, Task, Tenant } from "#kernel/model/entities.ts";
+import type { Event, SoftEvent } from "#kernel/model/event.ts";
+import { giveUpAtMsOf, isJobOver, limitAtMsOf, planEndsAtMs } from "#kernel/apply/moves.ts";
+import type { Due, State } from "#kernel/model/state.ts";
+
+export type DueDecision = {
+  readonly events: readonly Event[];
+  readonly soft: readonly SoftEvent[];
+  /** When to look again; undefined for not again. */
+  readonly againAtMs: number | undefined;
+};
+
+const nothing: DueDecision = { events: [], soft: [], againAtMs: undefined };
+const at = (againAtMs: number): DueDecision => ({ events: [], soft: [], againAtMs });
+const does = (...events: readonly Event[]): DueDecision => ({ events, soft: [], againAtMs: undefined });
+
+export function decideDue(state: State, item: Due, nowMs: number): DueDecision {
+  if (item instanceof Claim) return claimDue(state, item, nowMs);
+  if (item instanceof Task) return taskDue(item, nowMs);
+  if (item instanceof Job) return isJobOver(item) ? endedJobDue(state, item, nowMs) : jobDue(item, nowMs);
+  if (item instanceof Tenant) return tenantDue(state, item, nowMs);
+  assert(item instanceof Executor, "only things that can come due are filed");
+  return executorDue(state, item, nowMs);
+}
+
+function claimDue(state: State, claim: Claim, nowMs: number): DueDecision {
+  const { task } = claim;
+  assert(claim.executor.claims.get(claim.token) === claim, "a claim that has ended is not looked at again");
+  if (claim.expiresAtMs <= nowMs) {
+    if (claim.void)
+      return does({
+        kind: "claim-gone",
+        task: task.no,
+        token: claim.token,
+        executor: claim.executor.id,
+        at: nowMs,
+      });
+    // K4: the lease has run out, and with it the token, for ever.
+    return expire(state, claim, "expired", "executor-lost", "the lease ran out without renewal", nowMs);
+  }
+  if (claim.void) return at(claim.expiresAtMs);
+  const limitAtMs = limitAtMsOf(claim);
+  if (limitAtMs <= nowMs && task.phase !== "CANCELLING")
+    return expire(state, claim, "timed-out", "timed-out", `ran for ${task.template.attemptMs} ms`, nowMs);
+  const againAtMs = Math.min(claim.expiresAtMs, limitAtMs <= nowMs ? claim.expiresAtMs : limitAtMs);
+  const { speculate } = task.template;
+  if (!speculate || task.speculated || task.phase !== "RUNNING" || task.stage.cancelled) return at(againAtMs);
+  const lagsAtMs = straggles(state, claim);
+  if (lagsAtMs <= nowMs) return { ...does({ kind: "speculated", task: task.no, at: nowMs }), againAtMs };
+  return at(Math.min(againAtMs, Math.max(nowMs + 1_000, lagsAtMs)));
+}
+
+function expire(
+  state: State,
+  claim: Claim,
+  outcome: "expired" | "timed-out",
+  reason: "executor-lost" | "timed-out",
+  message: string,
+  nowMs: number,
+): DueDecision {
+  const decision = failAttempt(state, claim, { outcome, reason, message, nowMs });
+  const againAtMs = outcome === "timed-out" ? claim.expiresAtMs : undefined;
+  return { events: decision.events, soft: [], againAtMs };
+}
+
+/** From when on the attempt counts as a straggler; at the next look at the earliest while too few are done. */
+function straggles(state: State, claim: Claim): number {
+  const { stage } = claim.task;
+  const { speculateShare, speculateFactor } = state.limits;
+  // Results that were taken over took no time: they count as done, and say nothing about how long it takes.
+  if (stage.runs === 0 || stage.done < stage.tasks.length * speculateShare) return Number.MAX_SAFE_INTEGER;
+  const meanMs = stage.runMsSum / stage.runs;
+  return claim.startedAtMs + Math.max(100, meanMs * speculateFactor);
+}
+
+function taskDue(task: Task, nowMs: number): DueDecision {
+  const endsAtMs = planEndsAtMs(task);
+  const isLate = endsAtMs <= nowMs && !task.claim;
+  if (isLate) return does({ kind: "task-failed", task: task.no, reason: "no plan within its deadline", at: nowMs });
+  switch (task.phase) {
+    case "RETRY_PENDING":
+      if (task.dueAtMs > nowMs) return at(Math.min(task.dueAtMs, endsAtMs));
+      return does({ kind: "requeued", task: task.no, at: nowMs });
+    case "WAITING":
+      if (task.dueAtMs > nowMs) return at(Math.min(task.dueAtMs, endsAtMs));
+      return does({ kind: "plan-woken", task: task.no, at: nowMs });
+    case "READY": {
+      const dueAtMs = task.queuedAtMs + task.template.queueMs;
+      if (dueAtMs > nowMs) return at(Math.min(dueAtMs, endsAtMs));
+      const reason = `no executor took it within ${task.template.queueMs} ms`;
+      return does({ kind: "task-failed", task: task.no, reason, at: nowMs });
+    }
+    default:
+      return missing(`anything due of a task that is ${task.phase}`);
+  }
+}
+
+function jobDue(job: Job, nowMs: number): DueDecision {
+  if (job.cancelled) return nothing;
+  const cancel = (phase: "CANCELLED" | "FAILED", reason: string): DueDecision =>
+    does({ kind: "job-cancelling", job: job.no, phase, reason, at: nowMs });
+  // K9: every job ends, by its deadline at the latest.
+  if (job.deadlineAtMs <= nowMs) return cancel("FAILED", lateReason(job));
+  const abandonedAtMs = job.audience?.abandonedAtMs ?? 0;
+  if (abandonedAtMs === 0) return at(job.deadlineAtMs);
+  if (abandonedAtMs <= nowMs) return cancel("CANCELLED", "nobody waits for it any more");
+  return at(Math.min(abandonedAtMs, job.deadlineAtMs));
+}
+
+const lateReason = ({ outbox, stagesOpen }: Job): string =>
+  outbox && stagesOpen === 0
+    ? `the job's deadline has passed before ${outbox.size} of its results were published`
+    : "the job's deadline has passed";
+
+/** Only results that could not be published are left of it. */
+function endedJobDue(state: State, job: Job, nowMs: number): DueDecision {
+  if (!job.outbox) return nothing;
+  const giveUpAtMs = giveUpAtMsOf(state, job);
+  return giveUpAtMs > nowMs ? at(giveUpAtMs) : does({ kind: "publishing-given-up", job: job.no, at: nowMs });
+}
+
+/** A slice of quota has ended: the tenant's standing is looked at again by whoever asked. */
+function tenantDue(state: State, tenant: Tenant, nowMs: number): DueDecision {
+  const ends = [...[...tenant.lent.values()].flat(), tenant.slice]
+    .map(({ untilMs }) => untilMs)
+    .filter((end) => end > nowMs);
+  const soft: SoftEvent[] = [{ kind: "quota-passed", tenant: tenant.name }];
+  return { events: [], soft, againAtMs: ends.length === 0 ? undefined : Math.min(...ends) };
+}
+
+function executorDue(state: State, executor: Executor, nowMs: number): DueDecision {
+  const fadesAtMs = executor.seenAtMs + state.limits.executorFadeMs;
+  const { drained } = executor;
+  const keepUntilMs = Math.max(fadesAtMs, drained && drained.untilMs < Number.MAX_SAFE_INTEGER ? drained.untilMs : 0);
+  if (executor.claims.size > 0 || keepUntilMs > nowMs) return at(Math.max(keepUntilMs, nowMs + 1_000));
+  // One drained by hand is remembered until it is resumed.
+  if (drained && drained.untilMs === Number.MAX_SAFE_INTEGER) return nothing;
+  return { events: [], soft: [{ kind: "executors-faded", executors: [executor.id] }], againAtMs: undefined };
+}

@@ -1,0 +1,234 @@
+/** How an attempt ends: with a result under guard, or with a typed reason. */
+import { hash32 } from "#base/random.ts";
+import { blames } from "#kernel/apply/task.ts";
+import type { CommandOf, Tokened } from "#kernel/model/command.ts";
+import { endedBy, findClaim, wasCancelled, whenCancelling } from "./claim.ts";
+import { wrongEvidence } from "./submit.ts";
+import { accept, type Decision, reject } from "./decision.ts";
+import type { Claim, Stage, Task } from "#kernel/model/entities.ts";
+import type { AttemptOutcome, Event, Next } from "#kernel/model/event.ts";
+import type { FailReason, Result, TaskTemplate } from "#kernel/model/model.ts";
+import { isJobOver, isStageOver } from "#kernel/apply/moves.ts";
+import { noRoomForResult, outgrows } from "#kernel/memory/room.ts";
+import type { State } from "#kernel/model/state.ts";
+import { within, wrongChoice, wrongResult, wrongText } from "./validate.ts";
+import { visibleTask } from "#kernel/read/visible.ts";
+
+export function decideCommit(state: State, command: CommandOf<"commit">, nowMs: number): Decision {
+  const wrong = within("result", wrongResult(command.result, state.limits, command.evidence?.digests));
+  if (wrong) return reject(wrong);
+  const found = findClaim(state, command);
+  if (!found.claim) {
+    const { task } = found;
+    // The answer to the first commit may have been lost on its way.
+    if (task?.result && task.resultToken === command.token && sameResult(task.result, command.result))
+      return accept({ committed: true, generation: task.generation });
+    if (task && wasCancelled(task, command)) return accept({ committed: false, generation: task.generation });
+    return goneOr(state, command, nowMs) ?? reject(found.why);
+  }
+  const { claim } = found;
+  const { task } = claim;
+  if (task === task.stage.planning)
+    return reject({ kind: "invalid", path: "task", why: "planning is answered with a plan, not a result" });
+  if (task.phase === "CANCELLING")
+    return accept({ committed: false, generation: task.generation }, [
+      endAttempt(claim, { outcome: "cancelled", reason: "cancelled", message: "", next: whenCancelling(task), nowMs }),
+    ]);
+  // K3: only with every blob pinned, and not after the pin's time.
+  const unproven = wrongEvidence(command.result.digests, command.evidence);
+  if (unproven) return reject(unproven);
+  const { job } = task.stage;
+  if (outgrows(state, job, command.result)) return outgrown(claim, nowMs);
+  const full = noRoomForResult(state, job, command.result);
+  if (full) return reject(full);
+  return accept({ committed: true, generation: task.generation }, [
+    { kind: "committed", task: task.no, token: command.token, result: command.result, at: nowMs },
+  ]);
+}
+
+/** A job whose results take more memory than a job may have fails (K9): with each retry it would be the same. */
+function outgrown(claim: Claim, nowMs: number): Decision {
+  const { task } = claim;
+  const reason = "its results take more memory than a job may have: name bytes by digest, or make smaller jobs of it";
+  return accept({ committed: false, generation: task.generation }, [
+    { kind: "job-cancelling", job: task.stage.job.no, phase: "FAILED", reason, at: nowMs },
+    endAttempt(claim, { outcome: "cancelled", reason: "cancelled", message: "", next: whenCancelling(task), nowMs }),
+  ]);
+}
+
+const sameResult = (a: Result, b: Result): boolean =>
+  a.payload === b.payload &&
+  a.publish === b.publish &&
+  a.digests.length === b.digests.length &&
+  a.digests.every((d, i) => b.digests[i] === d);
+
+const reasons: readonly FailReason[] = [
+  "executor-lost",
+  "preempted",
+  "timed-out",
+  "out-of-memory",
+  "input-lost",
+  "user-failure",
+  "cancelled",
+];
+
+export function decideFail(state: State, command: CommandOf<"fail">, nowMs: number): Decision {
+  const wrong =
+    wrongChoice("reason", command.reason, reasons) ??
+    wrongText("message", command.message, state.limits.resultBytesMax);
+  if (wrong) return reject(wrong);
+  const found = findClaim(state, command);
+  if (!found.claim) {
+    const last = endedBy(found.task, command);
+    if (last && last.outcome !== "expired" && last.outcome !== "timed-out")
+      return accept({ retryInMs: last.retryInMs });
+    return goneOr(state, command, nowMs) ?? reject(found.why);
+  }
+  const message = shortened(command.message, state.limits.messageLengthMax);
+  return failAttempt(state, found.claim, { ...command, message, outcome: "failed", nowMs });
+}
+
+/** Cut rather than refused: an executor that fails has nobody to write it a shorter message. */
+function shortened(message: string, lengthMax: number): string {
+  if (message.length <= lengthMax) return message;
+  // Copied through JSON: a slice would keep the whole text in memory.
+  return JSON.parse(JSON.stringify(`${message.slice(0, lengthMax - 3).toWellFormed()}...`)) as string;
+}
+
+/** A claim without a say is done with: nothing changes but that locks need not wait for it any more. */
+function goneOr(state: State, command: Tokened, nowMs: number): Decision | undefined {
+  const claim = state.executors.get(command.executor)?.claims.get(command.token);
+  if (!claim?.void) return undefined;
+  const gone: Event = {
+    kind: "claim-gone",
+    task: claim.task.no,
+    token: claim.token,
+    executor: claim.executor.id,
+    at: nowMs,
+  };
+  const { task, token } = command;
+  const rejection = { kind: "token-stale", task, offered: token, current: claim.task.claim?.token ?? 0 } as const;
+  return { ok: false, rejection, events: [gone] };
+}
+
+export function failAttempt(
+  state: State,
+  claim: Claim,
+  given: {
+    readonly outcome: AttemptOutcome;
+    readonly reason: FailReason;
+    readonly message: string;
+    readonly nowMs: number;
+  },
+): Decision {
+  const { nowMs } = given;
+  const next = whatNext(claim, given, nowMs);
+  const events: Event[] = [endAttempt(claim, { ...given, next })];
+  const { executor } = claim;
+  const { executorFailuresMax, executorDrainMs } = state.limits;
+  const isDrained = executor.drained !== undefined && executor.drained.untilMs > nowMs;
+  if (blames(given) && executor.failures + 1 >= executorFailuresMax && !isDrained)
+    events.push({
+      kind: "executor-drained",
+      executor: executor.id,
+      reason: `${executor.failures + 1} attempts in a row ended with ${given.reason}: ${given.message.slice(0, 200)}`,
+      untilMs: nowMs + executorDrainMs,
+    });
+  return accept({ retryInMs: next.do === "retry" ? next.atMs - nowMs : undefined }, events);
+}
+
+/** Whether the task is tried again, and when (K4). */
+function whatNext(
+  claim: Claim,
+  { outcome, reason }: { readonly outcome: AttemptOutcome; readonly reason: FailReason },
+  nowMs: number,
+): Next {
+  const { task } = claim;
+  const { template } = task;
+  if (task.phase === "CANCELLING") return whenCancelling(task);
+  if (task.second) return { do: "nothing" };
+  const mine = reason === "user-failure" || reason === "timed-out";
+  if (task.attempts >= template.attemptsMax || (mine && template.retryOn !== "any")) return { do: "fail" };
+  const atMs = nowMs + backoffMs(template, task, claim.token);
+  // One that timed out may go on until its lease ends; work that changes the world never runs twice at once (K2).
+  const mayRun = outcome === "timed-out" && template.effects === "outside";
+  return { do: "retry", atMs: mayRun ? Math.max(atMs, claim.expiresAtMs) : atMs };
+}
+
+/** Doubles with each attempt; the jitter comes from the token, so that it is the same whoever computes it. */
+export function backoffMs(template: TaskTemplate, task: Task, token: number): number {
+  const full = Math.min(template.backoffMsMax, template.backoffMs * 2 ** Math.min(task.attempts - 1, 30));
+  return Math.round(full * (0.5 + hash32(`${task.no}:${token}`) / 2 ** 33));
+}
+
+export const endAttempt = (
+  claim: Claim,
+  given: {
+    readonly outcome: AttemptOutcome;
+    readonly reason: FailReason;
+    readonly message: string;
+    readonly next: Next;
+    readonly nowMs: number;
+  },
+): Event => ({
+  kind: "attempt-ended",
+  task: claim.task.no,
+  token: claim.token,
+  outcome: claim.task.phase === "CANCELLING" ? "cancelled" : given.outcome,
+  reason: given.reason,
+  message: given.message,
+  next: given.next,
+  at: given.nowMs,
+});
+
+/** The bytes of a committed result are lost: its task is done again, and who was to consume it is planned anew. */
+export function decideInvalidate(state: State, command: CommandOf<"invalidate">, nowMs: number): Decision {
+  const task = visibleTask(state, command);
+  if (!task) return reject({ kind: "task-unknown", task: command.task });
+  const wrong = wrongText("reason", command.reason, state.limits.messageLengthMax);
+  if (wrong) return reject(wrong);
+  if (task.generation === command.generation + 1) return accept({ generation: task.generation });
+  if (task.generation !== command.generation)
+    return reject({
+      kind: "generation-stale",
+      task: task.no,
+      offered: command.generation,
+      current: task.generation,
+    });
+  const { stage } = task;
+  const { job } = stage;
+  if (isJobOver(job) || job.cancelled || stage.cancelled || stage.phase === "FAILED")
+    return reject({ kind: "job-ended", job: job.no, phase: job.phase });
+  if (task.phase !== "SUCCEEDED" || task === stage.planning)
+    return reject({ kind: "task-phase", task: task.no, phase: task.phase, wanted: "SUCCEEDED, to be invalidated" });
+  if (isStageOver(stage) && stage.shape.lock)
+    return reject({ kind: "invalid", path: "task", why: "its stage has given its lock back" });
+  const events: Event[] = [];
+  if (isStageOver(stage)) {
+    events.push(reopened(stage, "RUNNING", 0, nowMs));
+    let firstTask = state.nextTask;
+    for (const next of job.stages)
+      if (next.shape.needs.includes(stage.index) && (next.phase === "READY" || next.phase === "RUNNING")) {
+        events.push(reopened(next, "BLOCKED", firstTask, nowMs));
+        firstTask += next.tasks.length;
+      }
+  }
+  events.push({
+    kind: "invalidated",
+    task: task.no,
+    generation: task.generation + 1,
+    reason: command.reason,
+    at: nowMs,
+  });
+  return accept({ generation: task.generation + 1 }, events);
+}
+
+const reopened = (stage: Stage, phase: "RUNNING" | "BLOCKED", firstTask: number, at: number): Event => ({
+  kind: "stage-reopened",
+  job: stage.job.no,
+  stage: stage.index,
+  generation: stage.generation + 1,
+  phase,
+  firstTask,
+  at,
+});

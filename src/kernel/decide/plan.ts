@@ -1,0 +1,146 @@
+/** Planning is claimed work: whoever holds the claim says what the stage's tasks are, once per generation (K5). */
+import type { CommandOf } from "#kernel/model/command.ts";
+import { findClaim, wasCancelled } from "./claim.ts";
+import { accept, type Decision, reject } from "./decision.ts";
+import type { Stage, Task } from "#kernel/model/entities.ts";
+import type { Event } from "#kernel/model/event.ts";
+import type { Plan } from "#kernel/model/model.ts";
+import { isJobOver } from "#kernel/apply/moves.ts";
+import { noRoomForMore, noRoomForPlan } from "#kernel/memory/room.ts";
+import { reusable } from "#kernel/apply/settle.ts";
+import type { State } from "#kernel/model/state.ts";
+import { wrongPlanReferences, wrongSignalReference } from "#kernel/model/text-reference.ts";
+import { bytesOfSignal } from "#kernel/memory/weigh.ts";
+import { within, wrongTasks, wrongText, wrongTexts, wrongWhole } from "./validate.ts";
+import { visibleJob } from "#kernel/read/visible.ts";
+
+export function decideRecordPlan(state: State, command: CommandOf<"record-plan">, nowMs: number): Decision {
+  const wrong =
+    wrongPlanned(state, command.plan) ?? (command.textsKept ? undefined : wrongPlanReferences(command.plan));
+  if (wrong) return reject(wrong);
+  const found = findClaim(state, command);
+  if (!found.claim) {
+    const { task } = found;
+    // The first recorded plan wins; whoever comes later is told which it was.
+    if (task && task === task.stage.planning && task.phase === "SUCCEEDED")
+      return accept({ recorded: task.resultToken === command.token, plan: recordedKind(task.stage) });
+    if (task?.phase === "WAITING" && task.resultToken === command.token)
+      return accept({ recorded: true, plan: "wait" });
+    if (task && wasCancelled(task, command)) return accept({ recorded: false, plan: command.plan.kind });
+    return reject(found.why);
+  }
+  const { task } = found.claim;
+  const { stage } = task;
+  if (task !== stage.planning)
+    return reject({ kind: "invalid", path: "task", why: "the task is not planning, commit a result" });
+  if (task.phase === "CANCELLING")
+    return accept({ recorded: false, plan: command.plan.kind }, [cancelled(task, command.token, nowMs)]);
+  const full = noRoomForPlan(state, stage.job, command.plan);
+  if (full) return reject(full);
+  return accept({ recorded: true, plan: command.plan.kind }, planEvents(state, task, command, nowMs));
+}
+
+function planEvents(state: State, task: Task, command: CommandOf<"record-plan">, nowMs: number): Event[] {
+  const { stage } = task;
+  const { plan, token } = command;
+  const base = { job: stage.job.no, stage: stage.index, at: nowMs };
+  switch (plan.kind) {
+    case "tasks": {
+      const firstTask = state.nextTask;
+      const planned = plan.set.tasks.map((one, i) => ({ no: firstTask + i, key: one.key, spec: one.spec }));
+      return [
+        { kind: "stage-planned", ...base, generation: stage.generation, token, set: plan.set, firstTask },
+        ...reusable(stage, planned, nowMs),
+      ];
+    }
+    case "skip":
+    case "fail":
+      return [
+        { kind: "plan-closed", task: task.no, token, at: nowMs },
+        { kind: "stage-ended", ...base, phase: plan.kind === "skip" ? "SKIPPED" : "FAILED", reason: plan.reason },
+      ];
+    case "wait": {
+      const waiting: Event = {
+        kind: "plan-waiting",
+        task: task.no,
+        token,
+        untilMs: nowMs + plan.forMs,
+        signals: plan.signals,
+        at: nowMs,
+      };
+      // The signal may have come while the planner was thinking: then it is asked again at once.
+      return alreadyCame(stage, plan.signals) ? [waiting, { kind: "plan-woken", task: task.no, at: nowMs }] : [waiting];
+    }
+  }
+}
+
+/** Signals that came after the plan's claim was granted are not in what the planner has seen. */
+function alreadyCame(stage: Stage, names: readonly string[]): boolean {
+  const { signals = [], seen = 0 } = stage.gate ?? {};
+  return signals.slice(seen).some(({ name }) => names.includes(name));
+}
+
+function wrongPlanned(state: State, plan: Plan): ReturnType<typeof wrongText> {
+  const { limits } = state;
+  switch (plan?.kind) {
+    case "tasks":
+      return within("plan.set", wrongTasks(plan.set, limits));
+    case "skip":
+    case "fail":
+      return wrongText("plan.reason", plan.reason, limits.messageLengthMax);
+    case "wait":
+      return (
+        wrongWhole("plan.forMs", plan.forMs, 1, limits.durationMsMax) ??
+        wrongTexts("plan.signals", plan.signals, limits)
+      );
+    default:
+      return { kind: "invalid", path: "plan.kind", why: "must be one of tasks, skip, fail, wait" };
+  }
+}
+
+const recordedKind = (stage: Stage): Plan["kind"] =>
+  stage.template ? "tasks" : stage.phase === "SKIPPED" ? "skip" : "fail";
+
+const cancelled = (task: Task, token: number, nowMs: number): Event => ({
+  kind: "attempt-ended",
+  task: task.no,
+  token,
+  outcome: "cancelled",
+  reason: "cancelled",
+  message: "",
+  next: { do: "cancel" },
+  at: nowMs,
+});
+
+export function decideSignal(state: State, command: CommandOf<"signal">, nowMs: number): Decision {
+  const { signal } = command;
+  const { limits } = state;
+  const wrong =
+    wrongWhole("stage", command.stage, 0, limits.stagesMax) ??
+    wrongText("signal.id", signal?.id, limits.nameLengthMax, 1) ??
+    wrongText("signal.name", signal.name, limits.nameLengthMax, 1) ??
+    wrongText("signal.payload", signal.payload, limits.specBytesMax) ??
+    (command.textsKept ? undefined : wrongSignalReference(signal));
+  if (wrong) return reject(wrong);
+  const { id, name, payload } = signal;
+  const job = visibleJob(state, command);
+  if (!job) return reject({ kind: "job-unknown", job: command.job });
+  const stage = job.stages[command.stage];
+  if (!stage) return reject({ kind: "stage-unknown", job: job.no, stage: command.stage });
+  if (stage.gate?.signals.some((known) => known.id === id)) return accept({ recorded: true });
+  if (isJobOver(job)) return reject({ kind: "job-ended", job: job.no, phase: job.phase });
+  const { signalsPerStageMax } = limits;
+  const count = (stage.gate?.signals.length ?? 0) + 1;
+  if (count > signalsPerStageMax)
+    return reject({ kind: "limit", what: "signals", limit: signalsPerStageMax, got: count });
+  const full = noRoomForMore(state, job, bytesOfSignal(signal), "new");
+  if (full) return reject(full);
+  const events: Event[] = [
+    // Field by field: what else a caller may have put into the signal must not get into the log.
+    { kind: "signalled", job: job.no, stage: stage.index, id, name, payload, at: nowMs },
+  ];
+  const { planning } = stage;
+  if (planning?.phase === "WAITING" && stage.gate?.waitsFor.includes(name))
+    events.push({ kind: "plan-woken", task: planning.no, at: nowMs });
+  return accept({ recorded: true }, events);
+}

@@ -1,0 +1,17 @@
+/** What becomes of results that ask to be made known outside. */
+import type { CommandOf } from "#kernel/model/command.ts";
+import { accept, type Decision, reject } from "./decision.ts";
+import type { State } from "#kernel/model/state.ts";
+import { wrongWhole } from "./validate.ts";
+
+export function decidePublished(state: State, command: CommandOf<"published">, nowMs: number): Decision {
+  const wrong =
+    wrongWhole("task", command.task, 1, Number.MAX_SAFE_INTEGER) ??
+    wrongWhole("generation", command.generation, 1, Number.MAX_SAFE_INTEGER);
+  if (wrong) return reject(wrong);
+  const waiting = state.outbox.get(command.task);
+  // Said again, or of a result that was invalidated meanwhile: that one is nobody's any more.
+  if (waiting?.generation !== command.generation) return accept({ published: false });
+  const { job, task, generation } = waiting;
+  return accept({ published: true }, [{ kind: "published", job: job.no, task, generation, at: nowMs }]);
+}

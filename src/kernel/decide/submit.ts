@@ -1,0 +1,146 @@
+/** Recording a job once, joining one that is the same (or nothing else), and leaving it again. */
+import { mergeKeyOf, requestKeyOf } from "#kernel/apply/job.ts";
+import type { CommandOf, Submit } from "#kernel/model/command.ts";
+import { accept, type Decision, reject } from "./decision.ts";
+import type { Job } from "#kernel/model/entities.ts";
+import type { Event, EventOf } from "#kernel/model/event.ts";
+import { displacements } from "#kernel/apply/settle-locks.ts";
+import { isJobOver } from "#kernel/apply/moves.ts";
+import type { Evidence } from "#kernel/model/model.ts";
+import type { Rejection } from "#kernel/model/rejection.ts";
+import { noRoomForJob, noRoomForMore } from "#kernel/memory/room.ts";
+import type { State } from "#kernel/model/state.ts";
+import { wrongReferences } from "#kernel/model/text-reference.ts";
+import { wrongSubmit } from "./validate.ts";
+import { visibleJob } from "#kernel/read/visible.ts";
+import { bytesOfSubscriber } from "#kernel/memory/weigh.ts";
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+export function decideSubmit(state: State, submit: Submit, nowMs: number): Decision {
+  const wrong = wrongSubmit(submit, state.limits) ?? wrongReferences(submit);
+  if (wrong) return reject(wrong);
+  const key = submit.requestKey === undefined ? undefined : requestKeyOf(submit.tenant, submit.door, submit.requestKey);
+  const known = key === undefined ? undefined : boundJob(state, key, submit, nowMs);
+  if (known) {
+    // K1: the same request again is the same job; another request under the same key is an error of the caller.
+    if (known.payloadHash !== submit.payloadHash)
+      return reject({ kind: "key-reused", key: submit.requestKey ?? "", job: known.job });
+    return accept({ job: known.job, created: false, merged: false });
+  }
+  const keyUntilMs = nowMs + state.limits.keyRetentionMs;
+  const merged = mergeTarget(state, submit);
+  if (merged) return join(state, merged, submit, { key, keyUntilMs, nowMs });
+  if (submit.joinOnly) return reject({ kind: "nothing-to-join", mergeKey: submit.mergeKey ?? "" });
+  const full = noRoomForJob(state, submit);
+  if (full) return reject(full);
+  const unproven =
+    submit.reuse &&
+    wrongEvidence(
+      submit.reuse.flatMap(({ result }) => result.digests),
+      submit.reuseEvidence,
+    );
+  if (unproven) return reject(unproven);
+  const job = state.nextJob;
+  // Put together field by field: an object spread for each field that may be missing costs more than all the rest.
+  const submitted: Mutable<EventOf<"job-submitted">> = {
+    kind: "job-submitted",
+    job,
+    firstTask: state.nextTask,
+    tenant: submit.tenant,
+    door: submit.door,
+    name: submit.name,
+    payloadHash: submit.payloadHash,
+    priority: submit.priority,
+    spec: submit.spec,
+    stages: submit.stages,
+    deadlineAtMs: nowMs + submit.deadlineMs,
+    at: nowMs,
+  };
+  if (key !== undefined) {
+    submitted.key = key;
+    submitted.keyUntilMs = keyUntilMs;
+  }
+  if (submit.mergeKey !== undefined) submitted.mergeKey = submit.mergeKey;
+  if (submit.subscriber !== undefined) submitted.subscriber = submit.subscriber;
+  if (submit.leaveGraceMs !== undefined) submitted.leaveGraceMs = submit.leaveGraceMs;
+  if (submit.lock !== undefined) submitted.lock = submit.lock;
+  if (submit.reuse !== undefined && submit.reuse.length > 0) submitted.reuse = submit.reuse;
+  const events: Event[] = [submitted];
+  if (submit.lock) {
+    events.push({ kind: "lock-queued", job, stage: -1, at: nowMs });
+    events.push(...displacements(state, submit.tenant, submit.lock, nowMs));
+  }
+  return accept({ job, created: true, merged: false }, events);
+}
+
+export function decideLeave(state: State, command: CommandOf<"leave">, nowMs: number): Decision {
+  const job = visibleJob(state, command);
+  if (!job) return reject({ kind: "job-unknown", job: command.job });
+  if (isJobOver(job) || !job.audience?.subscribers.has(command.subscriber)) return accept({ left: true });
+  return accept({ left: true }, [{ kind: "job-left", job: job.no, subscriber: command.subscriber, at: nowMs }]);
+}
+
+/** What the key is bound to: in memory, or in the journal where memory let go of it. */
+function boundJob(
+  state: State,
+  key: string,
+  submit: Submit,
+  nowMs: number,
+): { readonly job: number; readonly payloadHash: string } | undefined {
+  const bound = state.keys.get(key);
+  if (bound) return bound.untilMs > nowMs ? bound : undefined;
+  return submit.keyFound;
+}
+
+function mergeTarget(state: State, submit: Submit): Job | undefined {
+  if (submit.mergeKey === undefined) return undefined;
+  return state.merges.get(mergeKeyOf(submit.tenant, submit.door, submit.mergeKey));
+}
+
+function join(
+  state: State,
+  job: Job,
+  submit: Submit,
+  given: { key: string | undefined; keyUntilMs: number; nowMs: number },
+): Decision {
+  const { subscribersMax } = state.limits;
+  const { size = 0 } = job.audience?.subscribers ?? {};
+  // Who counts already is told so again.
+  if (size >= subscribersMax && !isSubscribed(job, submit))
+    return reject({ kind: "limit", what: "subscribers", limit: subscribersMax, got: subscribersMax + 1 });
+  const full = isNewSubscriber(job, submit)
+    ? noRoomForMore(state, job, bytesOfSubscriber(submit.subscriber ?? ""), "new")
+    : undefined;
+  if (full) return reject(full);
+  return accept({ job: job.no, created: false, merged: true }, [
+    {
+      kind: "job-joined",
+      job: job.no,
+      ...(submit.subscriber === undefined ? {} : { subscriber: submit.subscriber }),
+      ...(given.key === undefined ? {} : { key: given.key, keyUntilMs: given.keyUntilMs }),
+      payloadHash: submit.payloadHash,
+      // The one in most of a hurry sets the pace for all.
+      priority: Math.max(job.priority, submit.priority),
+      at: given.nowMs,
+    },
+  ]);
+}
+
+/** Only where it matters whether anyone waits are those who do remembered. */
+const isNewSubscriber = (job: Job, submit: Submit): boolean =>
+  job.audience !== undefined && submit.subscriber !== undefined && !isSubscribed(job, submit);
+
+const isSubscribed = ({ audience }: Job, { subscriber }: Submit): boolean =>
+  subscriber !== undefined && audience?.subscribers.has(subscriber) === true;
+
+const nothingPinned: Evidence = { digests: [], pinnedForMs: 0 };
+
+/** K3: the receiving node vouches that each blob is pinned, and for how long. */
+export function wrongEvidence(digests: readonly string[], evidence: Evidence | undefined): Rejection | undefined {
+  const { digests: pinned, pinnedForMs } = evidence ?? nothingPinned;
+  // Usually the pin was taken for just these, in this order.
+  const missing = digests.find((digest, i) => pinned[i] !== digest && !pinned.includes(digest));
+  if (missing !== undefined) return { kind: "evidence-missing", digest: missing };
+  return digests.length === 0 || pinnedForMs > 0 ? undefined : { kind: "evidence-expired", pinnedForMs };
+}

@@ -1,0 +1,303 @@
+/**
+ * All input is hostile: every count, length, time and shape is checked before anything is decided on it.
+ * Each function answers with the first thing wrong, or undefined.
+ */
+import { isDigest } from "#base/digest.ts";
+import type { Submit } from "#kernel/model/command.ts";
+import type { Limits } from "#kernel/model/limits.ts";
+import type {
+  LockSpec,
+  PlanSpec,
+  Result,
+  StageSpec,
+  Step,
+  TaskPlan,
+  TaskSet,
+  TaskTemplate,
+} from "#kernel/model/model.ts";
+import type { Rejection } from "#kernel/model/rejection.ts";
+
+type Wrong = Rejection | undefined;
+
+const invalid = (path: string, why: string): Rejection => ({ kind: "invalid", path, why });
+const over = (what: string, limit: number, got: number): Rejection => ({ kind: "limit", what, limit, got });
+
+/** What is wrong with a part, told of the whole. Paths are put together only when there is something to tell. */
+export function within(path: string, wrong: Wrong): Wrong {
+  if (wrong?.kind === "invalid") return { ...wrong, path: join(path, wrong.path) };
+  if (wrong?.kind === "limit") return { ...wrong, what: join(path, wrong.what) };
+  return wrong;
+}
+
+const join = (path: string, rest: string): string => (rest === "" ? path : `${path}.${rest}`);
+
+export function wrongText(path: string, value: unknown, lengthMax: number, lengthMin = 0): Wrong {
+  if (typeof value !== "string") return invalid(path, "must be text");
+  if (value.length < lengthMin) return invalid(path, "must not be empty");
+  if (value.length > lengthMax) return over(path, lengthMax, value.length);
+  return undefined;
+}
+
+export function wrongWhole(path: string, value: unknown, min: number, max: number): Wrong {
+  if (typeof value !== "number" || !Number.isSafeInteger(value)) return invalid(path, "must be a whole number");
+  if (value < min) return invalid(path, `must be at least ${min}`);
+  if (value > max) return over(path, max, value);
+  return undefined;
+}
+
+export function wrongChoice(path: string, value: unknown, choices: readonly unknown[]): Wrong {
+  return choices.includes(value) ? undefined : invalid(path, `must be one of ${choices.join(", ")}`);
+}
+
+export function wrongList(path: string, value: unknown, sizeMax: number): Wrong {
+  if (!Array.isArray(value)) return invalid(path, "must be a list");
+  return value.length > sizeMax ? over(path, sizeMax, value.length) : undefined;
+}
+
+/** A short list of names: labels, hints, signals. Counted together as well, for there is one in every executor. */
+export function wrongTexts(path: string, texts: unknown, limits: Limits): Wrong {
+  const wrong = wrongList(path, texts, limits.labelsMax);
+  if (wrong) return wrong;
+  let length = 0;
+  for (const text of texts as readonly unknown[]) {
+    const wrongOne = wrongText(path, text, limits.nameLengthMax, 1);
+    if (wrongOne) return wrongOne;
+    length += (text as string).length;
+  }
+  return length > limits.labelsLengthMax ? over(`length of ${path}`, limits.labelsLengthMax, length) : undefined;
+}
+
+/** Sorted and without repeats, so that equal sets look equal. */
+export function wrongLabels(path: string, labels: unknown, limits: Limits): Wrong {
+  const wrong = wrongTexts(path, labels, limits);
+  if (wrong) return wrong;
+  let last = "";
+  for (const label of labels as readonly unknown[]) {
+    if ((label as string) <= last) return invalid(path, "must be sorted and without repeats");
+    if ((label as string).includes("\u0000")) return invalid(path, "must not hold a NUL character");
+    last = label as string;
+  }
+  return undefined;
+}
+
+export function wrongSubmit(submit: Submit, limits: Limits): Wrong {
+  return (
+    wrongText("tenant", submit.tenant, limits.nameLengthMax, 1) ??
+    wrongText("door", submit.door, limits.nameLengthMax, 1) ??
+    wrongText("name", submit.name, limits.nameLengthMax) ??
+    wrongText("payloadHash", submit.payloadHash, limits.nameLengthMax) ??
+    wrongText("spec", submit.spec, limits.specBytesMax) ??
+    wrongOptional("requestKey", submit.requestKey, limits) ??
+    wrongOptional("mergeKey", submit.mergeKey, limits) ??
+    wrongOptional("subscriber", submit.subscriber, limits) ??
+    wrongNames(submit) ??
+    wrongWhole("priority", submit.priority, -100, 100) ??
+    wrongWhole("leaveGraceMs", submit.leaveGraceMs ?? 0, 0, limits.durationMsMax) ??
+    (submit.joinOnly === undefined ? undefined : wrongChoice("joinOnly", submit.joinOnly, booleans)) ??
+    (submit.joinOnly ? wrongJoin(submit) : wrongWork(submit, limits))
+  );
+}
+
+function wrongWork(submit: Submit, limits: Limits): Wrong {
+  return (
+    wrongWhole("deadlineMs", submit.deadlineMs, 1, limits.jobDeadlineMsMax) ??
+    (submit.lock === undefined ? undefined : within("lock", wrongLock(submit.lock, limits))) ??
+    wrongReuse(submit, limits) ??
+    wrongStages(submit.stages, limits) ??
+    wrongSelfLock(submit)
+  );
+}
+
+/** What begins nothing says which job it means, and nothing of what would be done. */
+function wrongJoin({ mergeKey, stages, deadlineMs, lock, reuse }: Submit): Wrong {
+  if (mergeKey === undefined) return invalid("mergeKey", "must say which job is to be joined");
+  const isBare = Array.isArray(stages) && stages.length === 0 && deadlineMs === 0;
+  if (isBare && lock === undefined && reuse === undefined) return undefined;
+  return invalid("joinOnly", "goes without stages, deadlineMs, lock and reuse: nothing is begun");
+}
+
+/** A job that holds a lock and whose stage waits for the same would wait for itself. */
+function wrongSelfLock({ lock, stages }: Submit): Wrong {
+  const at = lock ? stages.findIndex((stage) => stage.lock?.name === lock.name) : -1;
+  return at === -1 ? undefined : invalid(`stages[${at}].lock.name`, "must not be the lock of the job itself");
+}
+
+function wrongOptional(path: string, value: string | undefined, limits: Limits): Wrong {
+  return value === undefined ? undefined : wrongText(path, value, limits.nameLengthMax, 1);
+}
+
+/** Names are joined with NUL to make keys: one inside would let a tenant reach into another's. */
+function wrongNames({ tenant, door, requestKey, mergeKey }: Submit): Wrong {
+  return hasNul(tenant) || hasNul(door) || hasNul(requestKey) || hasNul(mergeKey)
+    ? invalid("tenant, door, requestKey, mergeKey", "must not hold a NUL character")
+    : undefined;
+}
+
+const hasNul = (name: string | undefined): boolean => name !== undefined && name.includes("\u0000");
+
+function wrongReuse(submit: Submit, limits: Limits): Wrong {
+  if (submit.reuse === undefined) return undefined;
+  const wrong = wrongList("reuse", submit.reuse, limits.tasksPerStageMax);
+  if (wrong) return wrong;
+  for (const [i, reuse] of submit.reuse.entries()) {
+    const wrongOne =
+      wrongText("stage", reuse.stage, limits.nameLengthMax) ??
+      wrongText("key", reuse.key, limits.nameLengthMax) ??
+      wrongText("spec", reuse.spec, limits.specBytesMax) ??
+      within("result", wrongResult(reuse.result, limits));
+    if (wrongOne) return within(`reuse[${i}]`, wrongOne);
+  }
+  return undefined;
+}
+
+function wrongStages(stages: readonly StageSpec[], limits: Limits): Wrong {
+  const wrong = wrongList("stages", stages, limits.stagesMax);
+  if (wrong) return wrong;
+  if (stages.length === 0) return invalid("stages", "must not be empty");
+  for (let i = 0; i < stages.length; i += 1) {
+    const wrongStage = wrongOneStage(stages[i] as StageSpec, stages.length, limits);
+    if (wrongStage) return within(`stages[${i}]`, wrongStage);
+  }
+  return findCycle(stages);
+}
+
+const booleans = [true, false];
+const afters = ["success", "end"];
+const retries = ["infrastructure", "any"];
+const effects = ["pure", "outside"];
+
+function wrongOneStage(stage: StageSpec, count: number, limits: Limits): Wrong {
+  const wrong =
+    wrongText("name", stage.name, limits.nameLengthMax, 1) ??
+    wrongList("needs", stage.needs, limits.needsMax) ??
+    wrongChoice("after", stage.after, afters) ??
+    wrongChoice("failFast", stage.failFast, booleans) ??
+    wrongChoice("mayFail", stage.mayFail, booleans) ??
+    wrongWhole("parallelMax", stage.parallelMax, 0, limits.tasksPerStageMax);
+  if (wrong) return wrong;
+  if (stage.needs.length > 1 && new Set(stage.needs).size !== stage.needs.length)
+    return invalid("needs", "must not repeat a stage");
+  for (const need of stage.needs) {
+    const wrongNeed = wrongWhole("needs", need, 0, count - 1);
+    if (wrongNeed) return wrongNeed;
+  }
+  if ((stage.tasks === undefined) === (stage.plan === undefined))
+    return invalid("", "must have either tasks or a plan");
+  return (
+    (stage.tasks === undefined ? undefined : within("tasks", wrongTasks(stage.tasks, limits))) ??
+    (stage.plan === undefined ? undefined : within("plan", wrongPlan(stage.plan, limits))) ??
+    (stage.lock === undefined ? undefined : within("lock", wrongLock(stage.lock, limits)))
+  );
+}
+
+export function wrongTasks(set: TaskSet, limits: Limits): Wrong {
+  const wrong =
+    within("template", wrongTemplate(set.template, limits)) ?? wrongList("tasks", set.tasks, limits.tasksPerStageMax);
+  if (wrong) return wrong;
+  for (let i = 0; i < set.tasks.length; i += 1) {
+    const wrongTask = wrongOneTask(set.tasks[i] as TaskPlan, limits);
+    if (wrongTask) return within(`tasks[${i}]`, wrongTask);
+  }
+  if (set.tasks.length < 2 || new Set(set.tasks.map(({ key }) => key)).size === set.tasks.length) return undefined;
+  return invalid("tasks", "must not repeat a key");
+}
+
+function wrongOneTask(task: TaskPlan, limits: Limits): Wrong {
+  if (typeof task !== "object" || task === null) return invalid("", "must be a task");
+  return (
+    wrongText("key", task.key, limits.nameLengthMax, 1) ??
+    wrongText("spec", task.spec, limits.specBytesMax) ??
+    (task.affinity === undefined ? undefined : wrongText("affinity", task.affinity, limits.nameLengthMax))
+  );
+}
+
+function wrongTemplate(template: TaskTemplate, limits: Limits): Wrong {
+  if (typeof template !== "object" || template === null) return invalid("", "must be a template");
+  return (
+    wrongText("kind", template.kind, limits.nameLengthMax, 1) ??
+    wrongLabels("requires", template.requires, limits) ??
+    wrongWhole("leaseMs", template.leaseMs, limits.leaseMsMin, limits.leaseMsMax) ??
+    wrongWhole("attemptsMax", template.attemptsMax, 1, limits.attemptsMax) ??
+    wrongChoice("retryOn", template.retryOn, retries) ??
+    wrongWhole("backoffMs", template.backoffMs, 0, limits.durationMsMax) ??
+    wrongWhole("backoffMsMax", template.backoffMsMax, 0, limits.durationMsMax) ??
+    wrongWhole("queueMs", template.queueMs, 1, limits.durationMsMax) ??
+    wrongWhole("attemptMs", template.attemptMs, 1, limits.durationMsMax) ??
+    wrongChoice("effects", template.effects, effects) ??
+    wrongChoice("speculate", template.speculate, booleans) ??
+    wrongWhole("graceMs", template.graceMs, 0, limits.leaseMsMax) ??
+    (template.effects === "outside" && (template.speculate || template.graceMs > 0)
+      ? invalid("", "work with outside effects may have neither speculation nor grace")
+      : undefined)
+  );
+}
+
+function wrongPlan(plan: PlanSpec, limits: Limits): Wrong {
+  return (
+    wrongText("kind", plan.kind, limits.nameLengthMax, 1) ??
+    wrongLabels("requires", plan.requires, limits) ??
+    wrongWhole("leaseMs", plan.leaseMs, limits.leaseMsMin, limits.leaseMsMax) ??
+    wrongWhole("attemptsMax", plan.attemptsMax, 1, limits.attemptsMax) ??
+    wrongWhole("deadlineMs", plan.deadlineMs, 1, limits.durationMsMax)
+  );
+}
+
+function wrongLock(lock: LockSpec, limits: Limits): Wrong {
+  return (
+    wrongText("name", lock.name, limits.nameLengthMax, 1) ??
+    wrongWhole("limit", lock.limit, 1, 1_000) ??
+    wrongWhole("queueMax", lock.queueMax, 1, 10_000) ??
+    wrongChoice("cancelInProgress", lock.cancelInProgress, booleans)
+  );
+}
+
+/** `pinned`: what the host found and pinned for it. Blobs that were found by their names have proper ones. */
+export function wrongResult(result: Result, limits: Limits, pinned?: readonly string[]): Wrong {
+  if (typeof result !== "object" || result === null) return invalid("", "must be a result");
+  const wrong =
+    wrongText("payload", result.payload, limits.resultBytesMax) ??
+    wrongList("digests", result.digests, limits.digestsMax) ??
+    (result.publish === undefined ? undefined : wrongText("publish", result.publish, limits.publishBytesMax, 1));
+  if (wrong || result.digests === pinned) return wrong;
+  for (const digest of result.digests)
+    if (typeof digest !== "string" || !isDigest(digest)) return invalid("digests", "must be digests");
+  return undefined;
+}
+
+const stepStatuses = ["started", "succeeded", "failed", "skipped", "progress"];
+
+export function wrongSteps(steps: readonly Step[], limits: Limits): Wrong {
+  const wrong = wrongList("steps", steps, limits.stepsMax);
+  if (wrong) return wrong;
+  for (const step of steps) {
+    const wrongStep =
+      wrongWhole("steps.step", step.step, 0, limits.stepsPerTaskMax) ??
+      wrongText("steps.name", step.name, limits.nameLengthMax) ??
+      wrongChoice("steps.status", step.status, stepStatuses);
+    if (wrongStep) return wrongStep;
+  }
+  return undefined;
+}
+
+const needsNothing = (stage: StageSpec): boolean => stage.needs.length === 0;
+
+/** Takes away stages whose needs are all gone until none can be taken: what is left goes in circles. */
+function findCycle(stages: readonly StageSpec[]): Wrong {
+  if (stages.every(needsNothing)) return undefined;
+  const waiting = stages.map((stage) => stage.needs.length);
+  const dependents: number[][] = stages.map(() => []);
+  for (const [i, stage] of stages.entries()) for (const need of stage.needs) dependents[need]?.push(i);
+  const free = waiting.flatMap((count, i) => (count === 0 ? [i] : []));
+  let taken = 0;
+  for (let next = free.pop(); next !== undefined; next = free.pop()) {
+    taken += 1;
+    for (const dependent of dependents[next] ?? []) {
+      const left = (waiting[dependent] ?? 0) - 1;
+      waiting[dependent] = left;
+      if (left === 0) free.push(dependent);
+    }
+  }
+  if (taken === stages.length) return undefined;
+  const names = stages.filter((_, i) => (waiting[i] ?? 0) > 0).map((stage) => stage.name);
+  return { kind: "cycle", stages: names.slice(0, 10) };
+}

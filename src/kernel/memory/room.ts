@@ -1,0 +1,91 @@
+/** Whether there is room for more: refuses before the shard is in trouble, never after. */
+import type { Submit } from "#kernel/model/command.ts";
+import type { Job } from "#kernel/model/entities.ts";
+import type { Plan, Result, StageSpec } from "#kernel/model/model.ts";
+import type { Rejection } from "#kernel/model/rejection.ts";
+import type { State } from "#kernel/model/state.ts";
+import {
+  bytesOfJobAlone,
+  bytesOfPlans,
+  bytesOfResult,
+  bytesOfShape,
+  bytesOfSubscriber,
+  bytesOfTemplate,
+} from "./weigh.ts";
+
+export function noRoomForJob(state: State, submit: Submit): Rejection | undefined {
+  const { limits, memory } = state;
+  const { retryAfterMs } = limits;
+  let tasks = 0;
+  for (const stage of submit.stages) tasks += stage.tasks?.tasks.length ?? 1;
+  const tenant = state.tenants.get(submit.tenant);
+  const queuedMax = tenant?.queuedMax || limits.queuedMax;
+  if (queuedMax > 0 && (tenant?.queued ?? 0) + tasks > queuedMax)
+    return { kind: "queue-full", tenant: submit.tenant, queuedMax, retryAfterMs };
+  if (!tenant && state.tenants.size >= limits.tenantsMax) return { kind: "shard-full", what: "tenants", retryAfterMs };
+  if (state.jobs.size >= limits.jobsMax) return { kind: "shard-full", what: "jobs", retryAfterMs };
+  if (state.outbox.size >= limits.unpublishedMax)
+    return { kind: "shard-full", what: "unpublished results", retryAfterMs };
+  if (state.tasks.size + tasks > limits.tasksMax) return { kind: "shard-full", what: "tasks", retryAfterMs };
+  const bytes = bytesOfSubmit(submit);
+  if (bytes > memory.jobBytesMax)
+    return { kind: "limit", what: "memory of a job", limit: memory.jobBytesMax, got: bytes };
+  if (!memory.hasRoom(submit.tenant, bytes, "new")) return outOfMemory(state, submit.tenant);
+  if (limits.tenantBytesMax > 0 && memory.heldBy(submit.tenant) + bytes > limits.tenantBytesMax)
+    return outOfMemory(state, submit.tenant);
+  // A tenant may have as many as are left for all others.
+  if ((tenant?.queues.size ?? 0) >= limits.classesMax - state.ready.classes && submit.stages.some(isNewClassIn(state)))
+    return { kind: "shard-full", what: "requirement classes", retryAfterMs };
+  return undefined;
+}
+
+/** For something more of a job that was taken in: `new` if a caller adds to it, `due` if its own work does. */
+export function noRoomForMore(state: State, job: Job, bytes: number, kind: "new" | "due"): Rejection | undefined {
+  return state.memory.hasRoom(job.tenant.name, bytes, kind) ? undefined : outOfMemory(state, job.tenant.name);
+}
+
+export function noRoomForPlan(state: State, job: Job, plan: Plan): Rejection | undefined {
+  if (plan.kind !== "tasks") return undefined;
+  const { tasks, template } = plan.set;
+  const { tasksMax, retryAfterMs } = state.limits;
+  if (state.tasks.size + tasks.length > tasksMax) return { kind: "shard-full", what: "tasks", retryAfterMs };
+  return noRoomForMore(state, job, bytesOfTemplate(template) + bytesOfPlans(tasks), "due");
+}
+
+/**
+ * A small result always has room: its task made way for it, and when no result is taken no job ends, and no memory
+ * comes free.
+ */
+const smallResultBytes = 1_024;
+
+export function noRoomForResult(state: State, job: Job, result: Result): Rejection | undefined {
+  const bytes = bytesOfResult(result);
+  return bytes <= smallResultBytes ? undefined : noRoomForMore(state, job, bytes, "due");
+}
+
+/** Whether the job takes more memory than one job may, now that it has this result as well. */
+export function outgrows(state: State, job: Job, result: Result): boolean {
+  const bytes = bytesOfResult(result);
+  return bytes > smallResultBytes && job.bytes + bytes > 2 * state.memory.jobBytesMax;
+}
+
+const isNewClassIn =
+  ({ ready }: State) =>
+  ({ tasks, plan }: StageSpec): boolean =>
+    !ready.hasClass(tasks?.template.requires ?? plan?.requires ?? []);
+
+const outOfMemory = ({ memory, limits: { retryAfterMs } }: State, tenant: string): Rejection => ({
+  kind: "shard-full",
+  what: memory.isFull ? "memory" : `memory for tenant ${tenant}`,
+  retryAfterMs,
+});
+
+function bytesOfSubmit(submit: Submit): number {
+  let bytes = bytesOfJobAlone(submit);
+  if (submit.subscriber !== undefined) bytes += bytesOfSubscriber(submit.subscriber);
+  for (const { name, needs, plan, lock, tasks } of submit.stages) {
+    bytes += bytesOfShape({ name, needs, plan, lock });
+    if (tasks) bytes += bytesOfTemplate(tasks.template) + bytesOfPlans(tasks.tasks);
+  }
+  return bytes;
+}

@@ -1,0 +1,163 @@
+/**
+ * What a shard's things weigh in memory, in bytes of heap. Limits are only worth something if the estimate is honest:
+ * weigh.test.ts measures the heap and holds these numbers against it.
+ *
+ * A job's weight is kept as it changes (`grow` in moves.ts), and `bytesOfJob` counts all of it anew: for a snapshot
+ * that is read back, and for tests, which compare the two after every command.
+ */
+import type { Audience, Executor, Gate, Job, LastEnd, Stage, StageShape, Task } from "#kernel/model/entities.ts";
+import type { LockSpec, Result, Reuse, Signal, Step, TaskPlan, TaskTemplate } from "#kernel/model/model.ts";
+import type { KeyBinding } from "#kernel/model/state.ts";
+import { bytesOfKept } from "#kernel/model/text-reference.ts";
+
+const jobBytes = 350;
+const stageBytes = 280;
+const taskBytes = 290;
+/** The claim itself, and its places with the executor and in the agenda. */
+export const claimBytes = 220;
+const keyEntryBytes = 160;
+const tenantBytes = 1_400;
+const executorEntryBytes = 700;
+const resultEntryBytes = 160;
+const publishBytes = 300;
+const lockBytes = 450;
+const listBytes = 32;
+
+const textHeadBytes = 32;
+/** Shorter texts count double unseen: to look at each of them would cost more than it tells. */
+const looksFrom = 48;
+const beyondAscii = /[\u0080-\uffff]/;
+
+/** V8 keeps a text with one byte for each character if it can, and with two if it was decoded from anything else. */
+export function bytesOfText(text: string | undefined): number {
+  if (text === undefined || text === "") return 0;
+  const { length } = text;
+  return textHeadBytes + (length < looksFrom || beyondAscii.test(text) ? 2 * length : length) + bytesOfKept(text);
+}
+
+function bytesOfTexts(texts: readonly string[]): number {
+  let bytes = listBytes;
+  for (const text of texts) bytes += 8 + bytesOfText(text);
+  return bytes;
+}
+
+const bytesOfLock = (lock: LockSpec | undefined): number => (lock ? lockBytes + 2 * bytesOfText(lock.name) : 0);
+
+export function bytesOfReuse(reuse: readonly Reuse[] | undefined): number {
+  let bytes = 0;
+  for (const { stage, key, spec, result } of reuse ?? [])
+    bytes += 100 + bytesOfText(stage) + bytesOfText(key) + bytesOfText(spec) + bytesOfResult(result);
+  return bytes;
+}
+
+export const bytesOfSubscriber = (subscriber: string): number => 40 + bytesOfText(subscriber);
+
+export function bytesOfAudience(audience: Audience | undefined): number {
+  if (!audience) return 0;
+  let bytes = 300;
+  for (const subscriber of audience.subscribers) bytes += bytesOfSubscriber(subscriber);
+  return bytes;
+}
+
+/** What a submission says of the job alone; the job has the same fields. */
+type JobFacts = {
+  readonly name: string;
+  readonly spec: string;
+  readonly mergeKey?: string | undefined;
+  readonly lock?: LockSpec | undefined;
+  readonly reuse?: readonly Reuse[] | undefined;
+};
+
+export const bytesOfJobAlone = ({ name, spec, mergeKey, lock, reuse }: JobFacts): number =>
+  jobBytes +
+  bytesOfText(name) +
+  bytesOfText(spec) +
+  // The key is kept once as it came, and once as it is looked for.
+  (mergeKey === undefined ? 0 : 150 + 3 * bytesOfText(mergeKey)) +
+  bytesOfLock(lock) +
+  bytesOfReuse(reuse);
+
+/** Stages that look alike share their shape and template, but nobody promises that they look alike. */
+export const bytesOfShape = ({
+  name,
+  needs,
+  plan,
+  lock,
+}: Pick<StageShape, "name" | "needs" | "lock" | "plan">): number =>
+  stageBytes +
+  bytesOfText(name) +
+  16 * needs.length +
+  (plan ? 300 + bytesOfText(plan.kind) + bytesOfTexts(plan.requires) : 0) +
+  bytesOfLock(lock);
+
+export const bytesOfTemplate = ({ kind, requires }: TaskTemplate): number => bytesOfText(kind) + bytesOfTexts(requires);
+
+export const bytesOfPlan = ({ key, spec, affinity }: TaskPlan): number =>
+  taskBytes + bytesOfText(key) + bytesOfText(spec) + bytesOfText(affinity);
+
+export function bytesOfPlans(plans: readonly TaskPlan[]): number {
+  let bytes = 0;
+  for (const plan of plans) bytes += bytesOfPlan(plan);
+  return bytes;
+}
+
+/** A planning is a task like others, with nothing said of it. */
+export const planningBytes = taskBytes;
+
+export function bytesOfResult(result: Result | undefined): number {
+  if (!result) return 0;
+  const { payload, digests, publish } = result;
+  let bytes = resultEntryBytes + bytesOfText(payload);
+  if (publish !== undefined) bytes += publishBytes + bytesOfText(publish);
+  for (const digest of digests) bytes += 24 + textHeadBytes + digest.length;
+  return bytes;
+}
+
+export const bytesOfSignal = ({ id, name, payload }: Signal): number =>
+  80 + bytesOfText(id) + bytesOfText(name) + bytesOfText(payload);
+
+export const bytesOfStep = ({ name }: Step): number => 80 + bytesOfText(name);
+
+export const bytesOfLast = (last: LastEnd | undefined): number =>
+  last ? 100 + bytesOfText(last.message) + bytesOfText(last.executor) : 0;
+
+export const bytesOfNames = (names: readonly string[]): number => (names.length === 0 ? 0 : bytesOfTexts(names));
+
+function bytesOfGate(gate: Gate | undefined): number {
+  if (!gate) return 0;
+  let bytes = bytesOfNames(gate.waitsFor);
+  for (const signal of gate.signals) bytes += bytesOfSignal(signal);
+  return bytes;
+}
+
+function bytesOfTask(task: Task): number {
+  let bytes = bytesOfPlan(task.plan) + bytesOfResult(task.result) + bytesOfLast(task.last);
+  for (const step of task.steps ?? []) bytes += bytesOfStep(step);
+  return bytes;
+}
+
+function bytesOfStage(stage: Stage): number {
+  let bytes = bytesOfShape(stage.shape) + bytesOfText(stage.reason) + bytesOfGate(stage.gate);
+  if (stage.template) bytes += bytesOfTemplate(stage.template);
+  // Its name is that of every planning: shared.
+  if (stage.planning) bytes += planningBytes + bytesOfTask(stage.planning) - bytesOfPlan(stage.planning.plan);
+  for (const task of stage.tasks) bytes += bytesOfTask(task);
+  for (const [key, { spec, result }] of stage.kept ?? [])
+    bytes += 100 + bytesOfText(key) + bytesOfText(spec) + bytesOfResult(result);
+  return bytes;
+}
+
+/** All of a job, counted anew. */
+export function bytesOfJob(job: Job): number {
+  let bytes = bytesOfJobAlone(job) + bytesOfText(job.reason) + bytesOfAudience(job.audience) + claimBytes * job.claims;
+  for (const stage of job.stages) bytes += bytesOfStage(stage);
+  return bytes;
+}
+
+export const bytesOfKey = (key: string, { payloadHash }: Pick<KeyBinding, "payloadHash">): number =>
+  keyEntryBytes + bytesOfText(key) + bytesOfText(payloadHash);
+
+export const bytesOfTenant = (name: string): number => tenantBytes + bytesOfText(name);
+
+export const bytesOfExecutor = ({ id, offers = [], tenant, drained }: Executor): number =>
+  executorEntryBytes + bytesOfText(id) + bytesOfTexts(offers) + bytesOfText(tenant) + bytesOfText(drained?.reason);

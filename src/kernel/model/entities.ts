@@ -1,0 +1,314 @@
+/**
+ * The things a shard keeps in memory. Fields that describe them come first, then what the indices need.
+ * They are changed in `apply*` files only. Millions of them live at once: small, flat, one shape each.
+ */
+import type {
+  FailReason,
+  JobPhase,
+  LockSpec,
+  PlanSpec,
+  Result,
+  Reuse,
+  Signal,
+  StagePhase,
+  Step,
+  TaskPhase,
+  TaskPlan,
+  TaskTemplate,
+} from "./model.ts";
+import type { AttemptOutcome } from "./event.ts";
+import type { Account } from "#kernel/memory/memory.ts";
+import type { PriorityList, TenantQueue, ReadyClass } from "#kernel/ready/ready-queue.ts";
+
+/** Shared until there are some: never written to. */
+const noStages: Stage[] = [];
+const noTasks: Task[] = [];
+
+export type Slice = { readonly slots: number; readonly untilMs: number; readonly no?: number };
+
+export class Tenant {
+  readonly name: string;
+  /** Breaks ties between tenants that have had the same share; given in order of appearance. */
+  readonly ordinal: number;
+  weight = 1;
+  runningMax = 0;
+  queuedMax = 0;
+  home: number;
+  /** Tasks not yet ended and not claimed. */
+  queued = 0;
+  /** Tasks in the ready queues. */
+  ready = 0;
+  /** Live claims. */
+  running = 0;
+  jobs = 0;
+  /** What its jobs weigh in this shard, and in all shards that share the memory. */
+  bytes = 0;
+  account: Account;
+  /** Its turn among those that hold as much: grows with every grant, by weight. */
+  virtual = 0;
+  /**
+   * In the home shard: slots lent to other shards, by shard. A borrower that is lent fewer than before may use the
+   * larger slice until it has taken the smaller one: so the larger one counts until the borrower says that it has, or
+   * until its own end.
+   */
+  readonly lent = new Map<number, readonly Slice[]>();
+  /** In the home shard: the number of the last slice that it lent. */
+  sliceNo = 0;
+  /** Elsewhere: the slice that the home shard has lent. */
+  slice = { slots: 0, untilMs: 0 };
+  /** Out of quota: its queues are out of the running. */
+  parked = false;
+  readonly queues = new Map<ReadyClass, TenantQueue>();
+  agendaAt = -1;
+  agendaSlot = 0;
+
+  constructor(name: string, ordinal: number, home: number, account: Account) {
+    this.name = name;
+    this.ordinal = ordinal;
+    this.home = home;
+    this.account = account;
+  }
+}
+
+/** Who waits for a job, where it matters whether anyone does. */
+export type Audience = {
+  readonly subscribers: Set<string>;
+  readonly leaveGraceMs: number;
+  /** When the last of them will have been gone for the grace; 0 while someone waits. */
+  abandonedAtMs: number;
+};
+
+/** What a stage's planner has been told, and waits to be told. */
+export type Gate = {
+  readonly signals: Signal[];
+  /** How many of them had come when the planning was last claimed. */
+  seen: number;
+  waitsFor: readonly string[];
+};
+
+/** A result that was committed and is to be made known outside; it stays until the owner has seen to that. */
+export type Publication = {
+  readonly job: Job;
+  readonly task: number;
+  /** The task's own: it says what the result is one of, whatever the result says. */
+  readonly spec: string;
+  readonly generation: number;
+  readonly result: Result;
+  readonly committedAtMs: number;
+};
+
+export class Job {
+  readonly no: number;
+  readonly tenant: Tenant;
+  readonly door: string;
+  readonly name: string;
+  readonly spec: string;
+  stages: Stage[] = noStages;
+  readonly submittedAtMs: number;
+  readonly deadlineAtMs: number;
+  phase: JobPhase = "RUNNING";
+  reason = "";
+  priority: number;
+  endedAtMs = 0;
+  mergeKey: string | undefined;
+  lock: LockSpec | undefined;
+  audience: Audience | undefined;
+  reuse: readonly Reuse[] | undefined;
+  /** Results of its tasks that are not published yet, by task; undefined for none. */
+  outbox: Map<number, Publication> | undefined;
+  /** What the job will end as when all of it has stopped. */
+  cancelled: "CANCELLED" | "FAILED" | undefined;
+  stagesOpen: number;
+  /** Claims whose executor may still be running something of this job, those without a say included. */
+  claims = 0;
+  /** What all of it weighs in memory: see weigh.ts. */
+  bytes = 0;
+  nextTodo: Job | Stage | null | undefined;
+  agendaAt = -1;
+  agendaSlot = 0;
+  capturedIn = 0;
+
+  constructor(
+    no: number,
+    tenant: Tenant,
+    facts: {
+      door: string;
+      name: string;
+      spec: string;
+      priority: number;
+      at: number;
+      deadlineAtMs: number;
+      stages: { readonly length: number };
+    },
+  ) {
+    this.no = no;
+    this.tenant = tenant;
+    this.door = facts.door;
+    this.name = facts.name;
+    this.spec = facts.spec;
+    this.priority = facts.priority;
+    this.submittedAtMs = facts.at;
+    this.deadlineAtMs = facts.deadlineAtMs;
+    this.stagesOpen = facts.stages.length;
+  }
+}
+
+/** A stage's fixed facts, shared by all stages that look the same. */
+export type StageShape = {
+  readonly name: string;
+  readonly needs: readonly number[];
+  readonly after: "success" | "end";
+  readonly plan: PlanSpec | undefined;
+  readonly planTemplate: TaskTemplate | undefined;
+  readonly failFast: boolean;
+  readonly mayFail: boolean;
+  readonly parallelMax: number;
+  readonly lock: LockSpec | undefined;
+};
+
+export class Stage {
+  readonly job: Job;
+  readonly index: number;
+  readonly shape: StageShape;
+  phase: StagePhase = "BLOCKED";
+  reason = "";
+  generation = 1;
+  /** Needs that have not ended. */
+  waiting: number;
+  /** What the tasks share; undefined until they are known. */
+  template: TaskTemplate | undefined;
+  tasks: Task[] = noTasks;
+  planning: Task | undefined;
+  /** Tasks without a final phase. */
+  open = 0;
+  done = 0;
+  failed = 0;
+  /** With parallelMax: tasks queued or claimed, and the next one to let go. */
+  active = 0;
+  nextHeld = 0;
+  cancelled: "CANCELLED" | "FAILED" | undefined;
+  gate: Gate | undefined;
+  /** Results of the generation before, for tasks that turn out to be the same. */
+  kept: Map<string, { spec: string; result: Result }> | undefined;
+  /** How long its committed attempts ran, all together, and how many they were. */
+  runMsSum = 0;
+  runs = 0;
+  claims = 0;
+  startedAtMs = 0;
+  lockState: "none" | "queued" | "held" = "none";
+  nextTodo: Job | Stage | null | undefined;
+  capturedIn = 0;
+
+  constructor(job: Job, index: number, shape: StageShape) {
+    this.job = job;
+    this.index = index;
+    this.shape = shape;
+    this.waiting = shape.needs.length;
+  }
+}
+
+/** How the last attempt of a task ended without a result. */
+export type LastEnd = {
+  readonly token: number;
+  readonly executor: string;
+  readonly outcome: AttemptOutcome;
+  readonly reason: FailReason;
+  readonly message: string;
+  readonly retryInMs: number | undefined;
+};
+
+export class Task {
+  readonly no: number;
+  readonly stage: Stage;
+  readonly index: number;
+  readonly plan: TaskPlan;
+  readonly template: TaskTemplate;
+  phase: TaskPhase = "READY";
+  generation = 1;
+  attempts = 0;
+  /** Attempts of this generation that ran out of memory: the next may be given more. */
+  outOfMemory = 0;
+  claim: Claim | undefined;
+  /** A second live attempt, where speculation is allowed. */
+  second: Claim | undefined;
+  result: Result | undefined;
+  /** The token that the result was committed under; 0 for a result taken over from an earlier job. */
+  resultToken = 0;
+  last: LastEnd | undefined;
+  steps: Step[] | undefined;
+  speculated = false;
+  queuedAtMs = 0;
+  /** End of the back-off, or of the wait for a signal. */
+  dueAtMs = 0;
+  /** Its place in line; kept through the life of the task so that a retry does not lose its turn. */
+  order = 0;
+  list: PriorityList | undefined;
+  prev: Task | undefined;
+  next: Task | undefined;
+  agendaAt = -1;
+  agendaSlot = 0;
+  capturedIn = 0;
+
+  constructor(no: number, stage: Stage, index: number, plan: TaskPlan, template: TaskTemplate) {
+    this.no = no;
+    this.stage = stage;
+    this.index = index;
+    this.plan = plan;
+    this.template = template;
+  }
+}
+
+export class Claim {
+  readonly task: Task;
+  readonly token: number;
+  readonly executor: Executor;
+  readonly leaseMs: number;
+  readonly grantedAtMs: number;
+  /** 0 until started. */
+  startedAtMs = 0;
+  expiresAtMs: number;
+  /** Time that passed while nobody watched over the shard: it does not count against the attempt (K11). */
+  sleptMs = 0;
+  /** Its say is gone (superseded, timed out), though its executor may not have heard of it yet. */
+  void = false;
+  agendaAt = -1;
+  agendaSlot = 0;
+
+  constructor(task: Task, token: number, executor: Executor, leaseMs: number, grantedAtMs: number) {
+    this.task = task;
+    this.token = token;
+    this.executor = executor;
+    this.leaseMs = leaseMs;
+    this.grantedAtMs = grantedAtMs;
+    this.expiresAtMs = grantedAtMs + leaseMs;
+  }
+}
+
+/** All executors that offer the same labels, and which classes of work these satisfy. */
+export type Signature = {
+  readonly offers: ReadonlySet<string>;
+  readonly matched: Set<ReadyClass>;
+  /** How many of the shard's classes have been looked at. */
+  checked: number;
+};
+
+export class Executor {
+  readonly id: string;
+  offers: readonly string[] | undefined;
+  tenant: string | undefined;
+  readonly claims = new Map<number, Claim>();
+  drained: { readonly reason: string; readonly untilMs: number } | undefined;
+  /** Failures of its own making in a row. */
+  failures = 0;
+  seenAtMs = 0;
+  /** The last reserve and what it was granted, so that it can be answered again. */
+  nonce = "";
+  granted: number[] = [];
+  bytes = 0;
+  agendaAt = -1;
+  agendaSlot = 0;
+
+  constructor(id: string) {
+    this.id = id;
+  }
+}

@@ -1,0 +1,168 @@
+/** One shard's memory: the things themselves, and indices that can be rebuilt from them. Changed by `apply` only. */
+import { missing } from "#base/assert.ts";
+import { Agenda } from "#kernel/ready/agenda.ts";
+import { Executor, Tenant } from "./entities.ts";
+import type { Claim, Job, Publication, Stage, StageShape, Task } from "./entities.ts";
+import type { Capture } from "#kernel/snapshot/capture.ts";
+import type { Limits } from "./limits.ts";
+import type { Locks } from "#kernel/ready/locks.ts";
+import { createLocks } from "#kernel/ready/locks.ts";
+import { Memory } from "#kernel/memory/memory.ts";
+import type { TaskTemplate } from "./model.ts";
+import { Numbered } from "./numbered.ts";
+import { ReadyIndex } from "#kernel/ready/ready.ts";
+import type { ReadyClass } from "#kernel/ready/ready-queue.ts";
+import { Todo } from "#kernel/decide/todo.ts";
+import { bytesOfExecutor, bytesOfTenant } from "#kernel/memory/weigh.ts";
+
+export type KeyBinding = { readonly job: number; readonly payloadHash: string; readonly untilMs: number };
+export type Due = Task | Claim | Job | Tenant | Executor;
+
+export class State {
+  readonly shard: number;
+  readonly limits: Limits;
+  /** The newest instant that the shard has acted on; never goes back (K11). */
+  nowMs = 0;
+  epoch = 0;
+  nextJob = 1;
+  nextTask = 1;
+  nextToken = 1;
+  readonly jobs = new Numbered<Job>();
+  readonly tasks = new Numbered<Task>();
+  readonly tenants = new Map<string, Tenant>();
+  readonly executors = new Map<string, Executor>();
+  /** Request keys, oldest first: they are all kept equally long. */
+  readonly keys = new Map<string, KeyBinding>();
+  /** Keys that memory let go of before their time; the journal still has them. */
+  keysElsewhereUntilMs = 0;
+  readonly merges = new Map<string, Job>();
+  readonly locks: Locks = createLocks();
+  /** Every job's results that are not published yet, by task: a task has one at most, of its newest generation. */
+  readonly outbox = new Map<number, Publication>();
+  readonly ready = new ReadyIndex();
+  readonly agenda = new Agenda<Due>();
+  /** Stages and jobs whose next step may be due, in order; emptied by `settle`. */
+  readonly unsettled = new Todo<Stage | Job>();
+  /** Follow-ups that threw (K12), newest last: shown to people, never in anyone's way. */
+  readonly faults: string[] = [];
+  liveJobs = 0;
+  claims = 0;
+  /** What all of it weighs in memory, estimated; of that, the request keys. */
+  bytes = 0;
+  keyBytes = 0;
+  /** What it may weigh: by itself, or together with other shards. */
+  memory: Memory;
+  /** The claim that the last event ended, for whoever writes history. */
+  endedClaim: Claim | undefined;
+  /** Claims that the last event took the say from, though it was about something else. */
+  superseded: Claim[] = [];
+  capture: Capture | undefined;
+  captures = 0;
+  readonly templates = new Map<string, TaskTemplate>();
+  readonly shapes = new Map<string, StageShape>();
+  /** The ones used last: most jobs look like the one before. */
+  lastTemplate: TaskTemplate | undefined;
+  lastShape: StageShape | undefined;
+  #nextOrdinal = 0;
+
+  constructor(shard: number, limits: Limits) {
+    this.shard = shard;
+    this.limits = limits;
+    this.memory = new Memory(limits.stateBytesMax);
+  }
+
+  /** From here on the shard's limit is that of all who share this memory. */
+  shareMemory(memory: Memory): void {
+    const before = this.memory;
+    before.bytes -= this.bytes;
+    this.memory = memory;
+    memory.bytes += this.bytes;
+    for (const tenant of this.tenants.values()) {
+      tenant.account.bytes -= tenant.bytes;
+      before.close(tenant.name);
+      tenant.account = memory.open(tenant.name);
+      tenant.account.bytes += tenant.bytes;
+    }
+  }
+
+  /** The job weighs so much more, or less. */
+  grow(job: Job, bytes: number): void {
+    job.bytes += bytes;
+    job.tenant.bytes += bytes;
+    job.tenant.account.bytes += bytes;
+    this.weigh(bytes);
+  }
+
+  /** Something that is no job's weighs so much more, or less. */
+  weigh(bytes: number): void {
+    this.bytes += bytes;
+    this.memory.bytes += bytes;
+  }
+
+  weighKey(bytes: number): void {
+    this.keyBytes += bytes;
+    this.weigh(bytes);
+  }
+
+  /** After a change of what the shard knows of it. */
+  weighExecutor(executor: Executor): void {
+    const bytes = bytesOfExecutor(executor);
+    this.weigh(bytes - executor.bytes);
+    executor.bytes = bytes;
+  }
+
+  /** Requirement classes that got ready work; whoever holds waiting executors clears it. */
+  get woken(): Set<ReadyClass> {
+    return this.ready.woken;
+  }
+
+  /** Entries of any index looked at so far. */
+  get touched(): number {
+    return this.ready.touched;
+  }
+
+  job(no: number): Job {
+    return this.jobs.get(no) ?? missing(`job ${no}`);
+  }
+
+  stage(job: number, stage: number): Stage {
+    return this.job(job).stages[stage] ?? missing(`stage ${stage} of job ${job}`);
+  }
+
+  task(no: number): Task {
+    return this.tasks.get(no) ?? missing(`task ${no}`);
+  }
+
+  tenant(name: string): Tenant {
+    let tenant = this.tenants.get(name);
+    if (!tenant) {
+      tenant = new Tenant(name, this.#nextOrdinal++, this.shard, this.memory.open(name));
+      this.tenants.set(name, tenant);
+      this.weigh(bytesOfTenant(name));
+    }
+    return tenant;
+  }
+
+  /** Its last job has gone. One of whom nothing was set is forgotten, and known again with its next job. */
+  mayForget(tenant: Tenant): void {
+    const { name, jobs, weight, runningMax, queuedMax, lent, slice, agendaAt, queues } = tenant;
+    const isIdle = jobs === 0 && queues.size === 0 && agendaAt === -1;
+    const isPlain = weight === 1 && runningMax === 0 && queuedMax === 0 && lent.size === 0 && slice.untilMs === 0;
+    if (!isIdle || !isPlain) return;
+    this.tenants.delete(name);
+    this.memory.close(name);
+    this.weigh(-bytesOfTenant(name));
+  }
+
+  executor(id: string): Executor {
+    let executor = this.executors.get(id);
+    if (!executor) {
+      executor = new Executor(id);
+      this.executors.set(id, executor);
+      this.weighExecutor(executor);
+    }
+    return executor;
+  }
+}
+
+export const createState = (shard: number, limits: Limits): State => new State(shard, limits);

@@ -1,0 +1,220 @@
+/** Answers queries from the state alone. */
+import type { OfTenant } from "#kernel/model/command.ts";
+import { staleToken } from "#kernel/decide/claim.ts";
+import type { Claim, Executor, Job, Stage, Task } from "#kernel/model/entities.ts";
+import type { Answer, ExecutorView, JobLine, JobView, PlanInputs, Query, StageView, Stats, TaskView } from "./query.ts";
+import type { Rejection } from "#kernel/model/rejection.ts";
+import type { State } from "#kernel/model/state.ts";
+import { isVisible, visibleJob, visibleTask } from "./visible.ts";
+import { whyOf } from "./why.ts";
+
+export type Answered =
+  | { readonly ok: true; readonly answer: Answer }
+  | { readonly ok: false; readonly rejection: Rejection };
+
+const tasksShown = 100;
+const listMax = 1_000;
+/** Looked at one by one in a list. */
+const numbersMax = 4_000;
+
+export function answer(state: State, query: Query, nowMs: number): Answered {
+  switch (query.kind) {
+    case "job":
+      return withJob(state, query, (job) => jobView(job, nowMs, clamp(query.tasksMax ?? tasksShown, 10_000)));
+    case "jobs":
+      return fine({ jobs: listJobs(state, query) });
+    case "task": {
+      const task = visibleTask(state, query);
+      if (!task) return no({ kind: "task-unknown", task: query.task });
+      return fine(taskView(task, nowMs));
+    }
+    case "why":
+      return withJob(state, query, (job) => ({ why: whyOf(state, job, nowMs, query) }));
+    case "plan-inputs":
+      return planInputs(state, query);
+    case "executors":
+      return fine({ executors: listExecutors(state, query, nowMs) });
+    case "stats":
+      return fine(stats(state));
+    default:
+      return no({ kind: "invalid", path: "kind", why: "no such query" });
+  }
+}
+
+const fine = (given: Answer): Answered => ({ ok: true, answer: given });
+const no = (rejection: Rejection): Answered => ({ ok: false, rejection });
+const clamp = (value: number, max: number): number => Math.max(0, Math.min(max, Math.floor(value) || 0));
+
+function withJob(
+  state: State,
+  query: { readonly job: number; readonly tenant?: string },
+  view: (job: Job) => Answer,
+): Answered {
+  const job = visibleJob(state, query);
+  return job ? fine(view(job)) : no({ kind: "job-unknown", job: query.job });
+}
+
+export function jobView(job: Job, nowMs: number, tasksMax: number): JobView {
+  const tasks: TaskView[] = [];
+  for (const stage of job.stages) {
+    if (stage.planning && tasks.length < tasksMax) tasks.push(taskView(stage.planning, nowMs));
+    for (const task of stage.tasks) {
+      if (tasks.length >= tasksMax) break;
+      tasks.push(taskView(task, nowMs));
+    }
+  }
+  return {
+    job: job.no,
+    tenant: job.tenant.name,
+    door: job.door,
+    name: job.name,
+    phase: job.phase,
+    reason: job.reason,
+    priority: job.priority,
+    spec: job.spec,
+    submittedAtMs: job.submittedAtMs,
+    endedAtMs: job.endedAtMs || undefined,
+    subscribers: job.audience?.subscribers.size ?? 0,
+    stages: job.stages.map(stageView),
+    tasks,
+  };
+}
+
+const stageView = (stage: Stage): StageView => ({
+  stage: stage.index,
+  name: stage.shape.name,
+  needs: stage.shape.needs,
+  phase: stage.phase,
+  reason: stage.reason,
+  generation: stage.generation,
+  tasks: stage.tasks.length,
+  done: stage.done,
+  failed: stage.failed,
+  running: stage.claims,
+  waitsForSignals: stage.gate?.waitsFor ?? [],
+});
+
+function taskView(task: Task, nowMs: number): TaskView {
+  const claims = [task.claim, task.second].filter((claim) => claim !== undefined);
+  return {
+    task: task.no,
+    job: task.stage.job.no,
+    stage: task.stage.index,
+    key: task.plan.key,
+    kind: task.template.kind,
+    phase: task.phase,
+    planning: task === task.stage.planning,
+    generation: task.generation,
+    attempts: task.attempts,
+    claims: claims.map((claim: Claim) => ({
+      token: claim.token,
+      executor: claim.executor.id,
+      expiresInMs: claim.expiresAtMs - nowMs,
+      started: claim.startedAtMs !== 0,
+    })),
+    result: task.result,
+    lastFailure: task.last && { reason: task.last.reason, message: task.last.message },
+    steps: task.steps ?? [],
+    retryInMs: task.phase === "RETRY_PENDING" ? task.dueAtMs - nowMs : undefined,
+  };
+}
+
+/**
+ * Newest first: from number to number as long as they are close, since most pages are of what came last; then by going
+ * through all jobs once, since an old one may stand a million numbers below the others.
+ */
+function listJobs(state: State, query: Extract<Query, { kind: "jobs" }>): JobLine[] {
+  const limit = clamp(query.limit, listMax);
+  const isAsked = (job: Job): boolean => isVisible(job, query) && (query.door === undefined || query.door === job.door);
+  const lines: JobLine[] = [];
+  let no = Math.min(query.before ?? state.nextJob, state.nextJob) - 1;
+  for (let looked = 0; no > 0 && lines.length < limit && looked < numbersMax; no -= 1) {
+    looked += 1;
+    const job = state.jobs.get(no);
+    if (job && isAsked(job)) lines.push(jobLine(job));
+  }
+  if (no <= 0 || lines.length === limit) return lines;
+  const older = [...state.jobs.values()].filter((job) => job.no <= no && isAsked(job)).sort((a, b) => b.no - a.no);
+  return [...lines, ...older.slice(0, limit - lines.length).map(jobLine)];
+}
+
+function jobLine(job: Job): JobLine {
+  let tasks = 0;
+  let done = 0;
+  for (const stage of job.stages) {
+    tasks += stage.tasks.length;
+    done += stage.done;
+  }
+  const { no, tenant, door, name, phase, priority, submittedAtMs } = job;
+  const endedAtMs = job.endedAtMs || undefined;
+  return { job: no, tenant: tenant.name, door, name, phase, priority, submittedAtMs, endedAtMs, tasks, done };
+}
+
+function planInputs(state: State, query: Extract<Query, { kind: "plan-inputs" }>): Answered {
+  const task = visibleTask(state, query);
+  if (!task || task !== task.stage.planning) return no({ kind: "task-unknown", task: query.task });
+  const { claim, stage } = task;
+  if (claim?.token !== query.token) return no(staleToken(task, query.token));
+  const { job } = stage;
+  const needs = stage.shape.needs.map((need) => job.stages[need] as Stage);
+  const results: PlanInputs["results"][number][] = [];
+  const limit = Math.max(1, clamp(query.limit, listMax));
+  let next: PlanInputs["next"];
+  for (const need of needs) {
+    if (next || (query.from && need.index < query.from.stage)) continue;
+    const from = query.from?.stage === need.index ? query.from.index : 0;
+    for (let i = from; i < need.tasks.length; i += 1) {
+      if (results.length >= limit) {
+        next = { stage: need.index, index: i };
+        break;
+      }
+      const { plan, generation, phase, result } = need.tasks[i] as Task;
+      results.push({ stage: need.index, key: plan.key, generation, phase, result });
+    }
+  }
+  return fine({
+    spec: job.spec,
+    stage: stage.shape.name,
+    generation: stage.generation,
+    needs: needs.map(({ index, shape, phase, generation }) => ({ stage: index, name: shape.name, phase, generation })),
+    signals: stage.gate?.signals ?? [],
+    results,
+    next,
+  });
+}
+
+const executorsMax = 10_000;
+
+function listExecutors(state: State, { tenant }: OfTenant, nowMs: number): ExecutorView[] {
+  const serving = state.executors
+    .values()
+    .filter((one) => tenant === undefined || one.tenant === undefined || one.tenant === tenant);
+  return serving
+    .take(executorsMax)
+    .map((one) => executorView(one, nowMs))
+    .toArray();
+}
+
+const executorView = (executor: Executor, nowMs: number): ExecutorView => ({
+  executor: executor.id,
+  offers: executor.offers ?? [],
+  claims: executor.claims.size,
+  drained: executor.drained && executor.drained.untilMs > nowMs ? executor.drained.reason : undefined,
+  failures: executor.failures,
+  seenAgoMs: nowMs - executor.seenAtMs,
+});
+
+const stats = (state: State): Stats => ({
+  shard: state.shard,
+  jobs: state.jobs.size,
+  liveJobs: state.liveJobs,
+  tasks: state.tasks.size,
+  ready: state.ready.size,
+  claims: state.claims,
+  unpublished: state.outbox.size,
+  tenants: state.tenants.size,
+  executors: state.executors.size,
+  stateBytes: state.bytes,
+  nowMs: state.nowMs,
+  readyWeight: state.ready.readyWeight,
+});

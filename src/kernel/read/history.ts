@@ -1,0 +1,134 @@
+/**
+ * The rows that people will look through when the work has left memory. Taken from the state right after an event
+ * was applied; written behind the log, and never read by a decision.
+ */
+import type { AttemptRow, JobRow, StageRow, StepRow, TaskRow } from "#base/history-rows.ts";
+import type { Claim, Job, Stage, Task } from "#kernel/model/entities.ts";
+import type { Event } from "#kernel/model/event.ts";
+import type { State } from "#kernel/model/state.ts";
+
+/** Where rows are collected; filled in place because it is called for every event. */
+export type Rows = {
+  readonly jobs: JobRow[];
+  readonly stages: StageRow[];
+  readonly tasks: TaskRow[];
+  readonly attempts: AttemptRow[];
+  readonly steps: StepRow[];
+};
+
+export const noRows = (): Rows => ({ jobs: [], stages: [], tasks: [], attempts: [], steps: [] });
+
+export function historyOf(state: State, event: Event, rows: Rows): void {
+  switch (event.kind) {
+    case "committed":
+    case "reused":
+    case "task-failed": {
+      const task = state.task(event.task);
+      rows.tasks.push(taskRow(state, task, event.at));
+      if (event.kind === "committed" && state.endedClaim)
+        rows.attempts.push(attemptRow(state, state.endedClaim, "committed", "", event.at));
+      return supersededRows(state, event.at, rows);
+    }
+    case "stage-reopened":
+      return supersededRows(state, event.at, rows);
+    case "attempt-ended": {
+      const task = state.task(event.task);
+      if (state.endedClaim)
+        rows.attempts.push(attemptRow(state, state.endedClaim, event.outcome, reasonText(event), event.at));
+      if (event.next.do === "fail" || event.next.do === "cancel") rows.tasks.push(taskRow(state, task, event.at));
+      return;
+    }
+    case "stage-planned":
+    case "plan-closed":
+    case "plan-waiting":
+      if (state.endedClaim) rows.attempts.push(attemptRow(state, state.endedClaim, "planned", event.kind, event.at));
+      return;
+    case "reported":
+      for (const { step, name, status } of event.steps)
+        rows.steps.push({
+          shard: state.shard,
+          task: event.task,
+          token: event.token,
+          step,
+          name,
+          status,
+          atMs: event.at,
+        });
+      return;
+    case "stage-ended": {
+      const stage = state.stage(event.job, event.stage);
+      rows.stages.push(stageRow(state, stage, event.at));
+      // Tasks that were cancelled in one go, with their stage or their job, have no event of their own.
+      if (stage.done + stage.failed < stage.tasks.length)
+        for (const task of stage.tasks) if (task.phase === "CANCELLED") rows.tasks.push(taskRow(state, task, event.at));
+      return;
+    }
+    case "job-ended":
+      rows.jobs.push(jobRow(state, state.job(event.job)));
+      return;
+    default:
+  }
+}
+
+/** Attempts that were at something which has been done, or is to be done otherwise. */
+function supersededRows(state: State, atMs: number, rows: Rows): void {
+  for (const claim of state.superseded) rows.attempts.push(attemptRow(state, claim, "superseded", "", atMs));
+}
+
+const reasonText = (event: { readonly reason: string; readonly message: string }): string =>
+  event.message === "" ? event.reason : `${event.reason}: ${event.message}`;
+
+const jobRow = (state: State, job: Job): JobRow => ({
+  shard: state.shard,
+  job: job.no,
+  tenant: job.tenant.name,
+  door: job.door,
+  name: job.name,
+  phase: job.phase,
+  reason: job.reason,
+  priority: job.priority,
+  submittedAtMs: job.submittedAtMs,
+  endedAtMs: job.endedAtMs,
+});
+
+const stageRow = (state: State, stage: Stage, endedAtMs: number): StageRow => ({
+  shard: state.shard,
+  job: stage.job.no,
+  stage: stage.index,
+  name: stage.shape.name,
+  phase: stage.phase,
+  generation: stage.generation,
+  tasks: stage.tasks.length,
+  reason: stage.reason,
+  startedAtMs: stage.startedAtMs,
+  endedAtMs,
+});
+
+const taskRow = (state: State, task: Task, endedAtMs: number): TaskRow => ({
+  shard: state.shard,
+  task: task.no,
+  job: task.stage.job.no,
+  stage: task.stage.index,
+  key: task.plan.key,
+  phase: task.phase,
+  generation: task.generation,
+  attempts: task.attempts,
+  result: task.result?.payload ?? "",
+  digests: task.result?.digests ?? [],
+  reason: task.result || !task.last ? "" : reasonText(task.last),
+  queuedAtMs: task.queuedAtMs,
+  endedAtMs,
+});
+
+const attemptRow = (state: State, claim: Claim, outcome: string, reason: string, endedAtMs: number): AttemptRow => ({
+  shard: state.shard,
+  task: claim.task.no,
+  token: claim.token,
+  job: claim.task.stage.job.no,
+  executor: claim.executor.id,
+  outcome,
+  reason,
+  grantedAtMs: claim.grantedAtMs,
+  startedAtMs: claim.startedAtMs,
+  endedAtMs,
+});

@@ -1,0 +1,183 @@
+/** What may be asked of a shard without changing it, and the answers. `answer` in kernel/read/answer.ts is pure. */
+import type { FailReason, JobPhase, Result, Signal, StagePhase, Step, TaskPhase } from "#kernel/model/model.ts";
+
+export type Query =
+  | { readonly kind: "job"; readonly job: number; readonly tenant?: string; readonly tasksMax?: number }
+  | {
+      readonly kind: "jobs";
+      readonly tenant?: string;
+      readonly door?: string;
+      readonly limit: number;
+      /** Jobs with a smaller number only: the last of the page before. */
+      readonly before?: number;
+    }
+  | { readonly kind: "task"; readonly task: number; readonly tenant?: string }
+  /** Why a job's work is not running: answered from state alone. Of all of it, or of the stage or the task named. */
+  | ({ readonly kind: "why"; readonly job: number; readonly tenant?: string } & WhyOf)
+  /** A planner's inputs: the spec, how the needs ended with their results, and the signals. Paged by task. */
+  | {
+      readonly kind: "plan-inputs";
+      readonly task: number;
+      readonly token: number;
+      readonly tenant?: string;
+      readonly from?: { readonly stage: number; readonly index: number };
+      readonly limit: number;
+    }
+  /** With a tenant: those that serve it. */
+  | { readonly kind: "executors"; readonly tenant?: string }
+  | { readonly kind: "stats" };
+
+/** Few lines are answered: whoever wants to know of one task of many names it. */
+export type WhyOf = { readonly stage?: number; readonly task?: number };
+
+export type ClaimView = {
+  readonly token: number;
+  readonly executor: string;
+  readonly expiresInMs: number;
+  readonly started: boolean;
+};
+
+export type TaskView = {
+  readonly task: number;
+  readonly job: number;
+  readonly stage: number;
+  readonly key: string;
+  readonly kind: string;
+  readonly phase: TaskPhase;
+  readonly planning: boolean;
+  readonly generation: number;
+  readonly attempts: number;
+  readonly claims: readonly ClaimView[];
+  readonly result: Result | undefined;
+  readonly lastFailure: { readonly reason: FailReason; readonly message: string } | undefined;
+  readonly steps: readonly Step[];
+  readonly retryInMs: number | undefined;
+};
+
+export type StageView = {
+  readonly stage: number;
+  readonly name: string;
+  readonly needs: readonly number[];
+  readonly phase: StagePhase;
+  readonly reason: string;
+  readonly generation: number;
+  readonly tasks: number;
+  readonly done: number;
+  readonly failed: number;
+  readonly running: number;
+  readonly waitsForSignals: readonly string[];
+};
+
+export type JobView = {
+  readonly job: number;
+  readonly tenant: string;
+  readonly door: string;
+  readonly name: string;
+  readonly phase: JobPhase;
+  readonly reason: string;
+  readonly priority: number;
+  readonly spec: string;
+  readonly submittedAtMs: number;
+  readonly endedAtMs: number | undefined;
+  readonly subscribers: number;
+  readonly stages: readonly StageView[];
+  /** The first of them; `task` answers for any one. */
+  readonly tasks: readonly TaskView[];
+};
+
+export type JobLine = {
+  readonly job: number;
+  readonly tenant: string;
+  readonly door: string;
+  readonly name: string;
+  readonly phase: JobPhase;
+  readonly priority: number;
+  readonly submittedAtMs: number;
+  readonly endedAtMs: number | undefined;
+  readonly tasks: number;
+  readonly done: number;
+};
+
+export type WhyReason =
+  | { readonly kind: "running"; readonly executor: string }
+  | { readonly kind: "ended"; readonly phase: string }
+  | { readonly kind: "needs"; readonly stages: readonly string[] }
+  | { readonly kind: "lock"; readonly name: string; readonly heldBy: readonly number[]; readonly ahead: number }
+  | { readonly kind: "signal"; readonly names: readonly string[]; readonly forMs: number }
+  | { readonly kind: "back-off"; readonly forMs: number; readonly lastFailure: string }
+  | { readonly kind: "parallel-max"; readonly limit: number }
+  | { readonly kind: "quota"; readonly running: number; readonly runningMax: number }
+  /** No executor that the shard knows can run it; the nearest lacks these labels. */
+  | { readonly kind: "no-executor"; readonly nearest: string | undefined; readonly missing: readonly string[] }
+  | { readonly kind: "drained"; readonly executors: readonly string[] }
+  /** All of the job is done; so many results of it are being made known outside, the oldest since then. */
+  | { readonly kind: "publishing"; readonly results: number; readonly forMs: number }
+  /** Executors could, and are busy with others: so many tasks of the tenant are ahead. */
+  | { readonly kind: "queued"; readonly position: number; readonly executors: number; readonly tenantsAhead: number };
+
+export type Why = {
+  readonly task: number;
+  readonly stage: number;
+  readonly key: string;
+  readonly phase: string;
+  readonly because: WhyReason;
+};
+
+export type PlanInputs = {
+  readonly spec: string;
+  readonly stage: string;
+  readonly generation: number;
+  readonly needs: readonly {
+    readonly stage: number;
+    readonly name: string;
+    readonly phase: StagePhase;
+    readonly generation: number;
+  }[];
+  readonly signals: readonly Signal[];
+  readonly results: readonly {
+    readonly stage: number;
+    readonly key: string;
+    readonly generation: number;
+    readonly phase: TaskPhase;
+    readonly result: Result | undefined;
+  }[];
+  /** Where to go on when not all results fitted. */
+  readonly next: { readonly stage: number; readonly index: number } | undefined;
+};
+
+export type ExecutorView = {
+  readonly executor: string;
+  readonly offers: readonly string[];
+  readonly claims: number;
+  readonly drained: string | undefined;
+  readonly failures: number;
+  readonly seenAgoMs: number;
+};
+
+export type Stats = {
+  readonly shard: number;
+  readonly jobs: number;
+  readonly liveJobs: number;
+  readonly tasks: number;
+  readonly ready: number;
+  readonly claims: number;
+  /** Results that are committed and not published yet. */
+  readonly unpublished: number;
+  readonly tenants: number;
+  readonly executors: number;
+  readonly stateBytes: number;
+  readonly nowMs: number;
+  /** The sum of the weights of tenants with ready work, for executors that choose which shard to visit. */
+  readonly readyWeight: number;
+};
+
+export type Answers = {
+  job: JobView;
+  jobs: { readonly jobs: readonly JobLine[] };
+  task: TaskView;
+  why: { readonly why: readonly Why[] };
+  "plan-inputs": PlanInputs;
+  executors: { readonly executors: readonly ExecutorView[] };
+  stats: Stats;
+};
+export type Answer = Answers[Query["kind"]];

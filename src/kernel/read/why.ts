@@ -1,0 +1,146 @@
+/** "Why is this not running?", answered from the state: what stands in the way, and how far away it is. */
+import type { OfTenant } from "#kernel/model/command.ts";
+import type { Job, Stage, Task } from "#kernel/model/entities.ts";
+import { isOver, lockKey, lockSpecOf } from "#kernel/ready/locks.ts";
+import { isJobOver, isStageOver, isTaskOver, slotsOf } from "#kernel/apply/moves.ts";
+import type { Why, WhyOf, WhyReason } from "./query.ts";
+import { satisfies } from "#kernel/ready/ready.ts";
+import { goesBefore } from "#kernel/ready/ready-queue.ts";
+import type { State } from "#kernel/model/state.ts";
+
+const linesMax = 20;
+const lookMax = 100_000;
+
+/** `of.tenant` is who asks, where it is of one tenant: it is told of no other tenant's executors. */
+export function whyOf(state: State, job: Job, nowMs: number, of: WhyOf & OfTenant = {}): Why[] {
+  const lines: Why[] = [];
+  for (const stage of stagesIn(state, job, of)) {
+    if (lines.length >= linesMax) break;
+    const line = (task: Task | undefined, because: WhyReason): void => {
+      const { index } = stage;
+      const phase = task?.phase ?? stage.phase;
+      lines.push({ task: task?.no ?? 0, stage: index, key: task?.plan.key ?? stage.shape.name, phase, because });
+    };
+    if (isStageOver(stage)) continue;
+    if (stage.phase === "BLOCKED") {
+      line(undefined, whyBlocked(state, stage));
+      continue;
+    }
+    const tasks = stage.planning && stage.phase === "READY" ? [stage.planning] : stage.tasks;
+    for (const task of tasks) {
+      if (lines.length >= linesMax) break;
+      if (of.task !== undefined && task.no !== of.task) continue;
+      if (!isTaskOver(task.phase)) line(task, whyTask(state, task, nowMs, of));
+    }
+  }
+  // What is left to say is of the job as a whole.
+  if (of.stage !== undefined || of.task !== undefined) return lines;
+  const { name: key, phase } = job;
+  if (lines.length === 0 && isJobOver(job))
+    lines.push({ task: 0, stage: 0, key, phase, because: { kind: "ended", phase } });
+  if (lines.length === 0 && job.outbox)
+    lines.push({ task: 0, stage: 0, key, phase, because: whyOpen(job.outbox, nowMs) });
+  return lines;
+}
+
+function stagesIn(state: State, job: Job, { stage, task }: WhyOf): readonly Stage[] {
+  if (task !== undefined) {
+    const own = state.tasks.get(task)?.stage;
+    return own?.job === job ? [own] : [];
+  }
+  return stage === undefined ? job.stages : job.stages.filter(({ index }) => index === stage);
+}
+
+function whyOpen(outbox: NonNullable<Job["outbox"]>, nowMs: number): WhyReason {
+  const sinceMs = outbox.values().reduce((least, { committedAtMs }) => Math.min(least, committedAtMs), nowMs);
+  return { kind: "publishing", results: outbox.size, forMs: nowMs - sinceMs };
+}
+
+function whyBlocked(state: State, stage: Stage): WhyReason {
+  const { job } = stage;
+  const holder = job.phase === "WAITING" ? { job, stage: undefined } : { job, stage };
+  const spec = lockSpecOf(holder);
+  if (stage.waiting > 0 && job.phase !== "WAITING") {
+    const needs = stage.shape.needs.map((need) => job.stages[need] as Stage).filter((need) => !isStageOver(need));
+    return { kind: "needs", stages: needs.map((need) => need.shape.name) };
+  }
+  const lock = spec && state.locks.byKey.get(lockKey(job.tenant, spec.name));
+  const heldBy = (lock?.holders ?? []).filter((one) => !isOver(one)).map((one) => one.job.no);
+  const ahead = Math.max(0, lock?.queue.findIndex((one) => one.job === job && one.stage === holder.stage) ?? 0);
+  return { kind: "lock", name: spec?.name ?? "", heldBy, ahead };
+}
+
+function whyTask(state: State, task: Task, nowMs: number, asker: OfTenant): WhyReason {
+  const { stage } = task;
+  const { tenant } = stage.job;
+  if (task.claim) return { kind: "running", executor: task.claim.executor.id };
+  if (task.phase === "WAITING")
+    return { kind: "signal", names: stage.gate?.waitsFor ?? [], forMs: Math.max(0, task.dueAtMs - nowMs) };
+  if (task.phase === "RETRY_PENDING") {
+    const lastFailure = task.last ? `${task.last.reason}: ${task.last.message}` : "";
+    return { kind: "back-off", forMs: Math.max(0, task.dueAtMs - nowMs), lastFailure };
+  }
+  if (!task.list) return { kind: "parallel-max", limit: stage.shape.parallelMax };
+  const fit = whoFits(state, task, nowMs, asker);
+  if (fit.able === 0)
+    return fit.drained.length > 0
+      ? { kind: "drained", executors: fit.drained.slice(0, 10) }
+      : { kind: "no-executor", nearest: fit.nearest, missing: fit.missing };
+  if (tenant.parked) {
+    const slots = slotsOf(state, tenant);
+    return { kind: "quota", running: tenant.running, runningMax: Number.isFinite(slots) ? slots : 0 };
+  }
+  return {
+    kind: "queued",
+    position: positionOf(task, task.list),
+    executors: fit.able,
+    tenantsAhead: tenantsAhead(state, task),
+  };
+}
+
+function whoFits(
+  state: State,
+  task: Task,
+  nowMs: number,
+  asker: OfTenant,
+): { able: number; drained: string[]; nearest: string | undefined; missing: readonly string[] } {
+  const { requires } = task.template;
+  let able = 0;
+  const drained: string[] = [];
+  let nearest: string | undefined;
+  let missing: readonly string[] = requires;
+  for (const executor of state.executors.values()) {
+    if (!executor.offers) continue;
+    const offers = new Set(executor.offers);
+    const isServed = executor.tenant === undefined || executor.tenant === task.stage.job.tenant.name;
+    if (isServed && satisfies(offers, requires)) {
+      if (executor.drained && executor.drained.untilMs > nowMs) drained.push(executor.id);
+      else able += 1;
+      continue;
+    }
+    if (!isServed && asker.tenant !== undefined) continue;
+    const lacks = requires.filter((label) => !offers.has(label));
+    if (nearest === undefined || lacks.length < missing.length) {
+      nearest = executor.id;
+      missing = lacks.length === 0 ? [`tenant=${task.stage.job.tenant.name}`] : lacks;
+    }
+  }
+  return { able, drained, nearest, missing };
+}
+
+/** How many of the tenant's tasks of the class go first. */
+function positionOf(task: Task, list: NonNullable<Task["list"]>): number {
+  let ahead = 0;
+  for (const other of list.queue.lists) if (other.priority > list.priority) ahead += other.size;
+  let looked = 0;
+  for (let other = task.prev; other && looked < lookMax; other = other.prev) looked += 1;
+  return ahead + looked;
+}
+
+function tenantsAhead(state: State, task: Task): number {
+  const mine = task.stage.job.tenant;
+  let ahead = 0;
+  for (const tenant of state.tenants.values())
+    if (tenant !== mine && tenant.ready > 0 && !tenant.parked && goesBefore(tenant, mine)) ahead += 1;
+  return ahead;
+}

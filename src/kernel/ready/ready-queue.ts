@@ -1,0 +1,100 @@
+/**
+ * The lines that ready work stands in: one for each tenant and class, in it a list for each priority, and in those the
+ * tasks by age; and who goes before whom. `ReadyIndex` (ready.ts) says which line a task belongs to.
+ */
+import type { Task, Tenant } from "#kernel/model/entities.ts";
+import { Heap } from "./heap.ts";
+
+export type PriorityList = {
+  readonly queue: TenantQueue;
+  readonly priority: number;
+  head: Task | undefined;
+  tail: Task | undefined;
+  size: number;
+};
+
+/** One tenant's ready work of one class. */
+export type TenantQueue = {
+  readonly tenant: Tenant;
+  readonly class: ReadyClass;
+  /** Highest priority first; only lists that hold something. */
+  readonly lists: PriorityList[];
+  size: number;
+  heapAt: number;
+  /** The tenant's share and turn when the heap last looked: never later in line than they are now. */
+  share: number;
+  turn: number;
+};
+
+export class ReadyClass {
+  readonly key: string;
+  readonly requires: readonly string[];
+  readonly heap = new Heap<TenantQueue>(isBefore);
+  ready = 0;
+
+  constructor(key: string, requires: readonly string[]) {
+    this.key = key;
+    this.requires = requires;
+  }
+
+  /** Who had better have the next one, as far as anybody has said. */
+  get affinity(): string | undefined {
+    return this.heap.top()?.lists[0]?.head?.plan.affinity;
+  }
+}
+
+/** What the tenant holds, for its weight. */
+export const shareOf = (tenant: Tenant): number => tenant.running / tenant.weight;
+
+export const isBefore = (a: TenantQueue, b: TenantQueue): boolean =>
+  a.share !== b.share ? a.share < b.share : a.turn !== b.turn ? a.turn < b.turn : a.tenant.ordinal < b.tenant.ordinal;
+
+/** Whether the first tenant is served before the second where both have work. */
+export function goesBefore(a: Tenant, b: Tenant): boolean {
+  if (shareOf(a) !== shareOf(b)) return shareOf(a) < shareOf(b);
+  return a.virtual !== b.virtual ? a.virtual < b.virtual : a.ordinal < b.ordinal;
+}
+
+export const older = (a: PriorityList, b: PriorityList): boolean => (a.head?.order ?? 0) < (b.head?.order ?? 0);
+
+export function listOf(queue: TenantQueue, priority: number): PriorityList {
+  const { lists } = queue;
+  let at = 0;
+  while (at < lists.length && (lists[at] as PriorityList).priority > priority) at += 1;
+  const found = lists[at];
+  if (found && found.priority === priority) return found;
+  const list: PriorityList = { queue, priority, head: undefined, tail: undefined, size: 0 };
+  lists.splice(at, 0, list);
+  return list;
+}
+
+/** By order, searching from the end: almost always it is the newest. A retry may look past a few. */
+export function insert(list: PriorityList, task: Task): void {
+  let after = list.tail;
+  let looked = 0;
+  while (after && after.order > task.order && looked < 64) {
+    after = after.prev;
+    looked += 1;
+  }
+  // Past that many neighbours its old turn is long gone: it goes to the head, being older than all it passed.
+  if (after && after.order > task.order) after = undefined;
+  task.list = list;
+  task.prev = after;
+  task.next = after ? after.next : list.head;
+  if (task.next) task.next.prev = task;
+  else list.tail = task;
+  if (after) after.next = task;
+  else list.head = task;
+  list.size += 1;
+}
+
+export function unlink(list: PriorityList, task: Task): void {
+  if (task.prev) task.prev.next = task.next;
+  else list.head = task.next;
+  if (task.next) task.next.prev = task.prev;
+  else list.tail = task.prev;
+  task.list = undefined;
+  task.prev = undefined;
+  task.next = undefined;
+  list.size -= 1;
+}

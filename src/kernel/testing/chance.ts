@@ -1,0 +1,236 @@
+/**
+ * Test support: a shard in the hands of chance. Commands are drawn from a small alphabet, most of them sensible, some
+ * stale, repeated or out of place; time passes in small and large steps.
+ */
+import { Random } from "#base/random.ts";
+import type { Command, CommandKind, CommandOf } from "#kernel/model/command.ts";
+import type { FailReason, Plan, StageSpec } from "#kernel/model/model.ts";
+import type { State } from "#kernel/model/state.ts";
+import { digestOf } from "./commands.ts";
+import { lockOf, stagesOf, taskSetOf } from "./parse.ts";
+
+const shapes: readonly (readonly string[])[] = [
+  ["a[x]"],
+  ["a[x,y,z];par=2;retry=any;backoff=200ms"],
+  ["a[x,y,z,w];speculate;lease=2s", "b[v]<a"],
+  ["a[x,y];failfast", "b[z]<a;end", "c[w]<b"],
+  ["a[?]", "b[?]<a;deadline=5s"],
+  ["a[x,y]", "b[?]<a;lock=n:1:2", "c[z]<a;lock=n:1:2:cancel"],
+  ["a[x];lock=n:1:1:cancel;attempt=1s;tries=2", "b[y];mayfail;queue=3s", "c[z]<b"],
+  ["a[]", "b[x,y]<a;on=gpu;tries=1;par=1"],
+];
+const reasons: readonly FailReason[] = ["executor-lost", "preempted", "out-of-memory", "user-failure", "cancelled"];
+const executors = ["ada", "bea", "cyd"];
+const tenants = ["acme", "best"];
+
+/** What may be said, and how often: a word stands here as many times as it has chances. */
+const words: readonly CommandKind[] = [
+  ...Array.from<CommandKind>({ length: 4 }).fill("submit"),
+  ...Array.from<CommandKind>({ length: 8 }).fill("reserve"),
+  ...Array.from<CommandKind>({ length: 8 }).fill("commit"),
+  ...Array.from<CommandKind>({ length: 5 }).fill("record-plan"),
+  ...Array.from<CommandKind>({ length: 4 }).fill("fail"),
+  ...Array.from<CommandKind>({ length: 3 }).fill("renew"),
+  ...Array.from<CommandKind>({ length: 3 }).fill("invalidate"),
+  ...Array.from<CommandKind>({ length: 2 }).fill("signal"),
+  "start",
+  "start",
+  "release",
+  "report",
+  "cancel",
+  "leave",
+  "forget",
+  "drain",
+  "resume",
+  "set-tenant",
+  "lend-quota",
+  "take-quota",
+  "take-over",
+  "published",
+  "published",
+  "published",
+];
+
+export class Chance {
+  readonly #state: State;
+  readonly random: Random;
+  readonly #said: Command[] = [];
+  #serial = 0;
+
+  constructor(state: State, seed: number) {
+    this.#state = state;
+    this.random = new Random(seed);
+  }
+
+  /** How much time passes before the next command. */
+  passMs(): number {
+    const { random } = this;
+    if (random.chance(0.6)) return 0;
+    if (random.chance(0.05)) return random.between(2_000, 20_000);
+    return random.between(1, 900);
+  }
+
+  next(): Command {
+    const { random } = this;
+    if (random.chance(0.3)) return { kind: "tick" };
+    const before = this.#said[random.below(20)];
+    if (before && random.chance(0.15)) return before;
+    const command = this.#make(random.pick(words));
+    this.#said.unshift(command);
+    this.#said.length = Math.min(this.#said.length, 20);
+    return command;
+  }
+
+  #make(kind: CommandKind): Command {
+    const { random } = this;
+    const job = 1 + random.below(this.#state.nextJob);
+    const executor = random.pick(executors);
+    const claim = this.#claim();
+    switch (kind) {
+      case "submit":
+        return this.#submit();
+      case "reserve": {
+        const offers = random.chance(0.7) ? ["gpu"] : [];
+        const nonce = `n${this.#serial++}`;
+        return { kind, executor, offers, prefer: [], count: random.between(1, 3), start: startOf(random), nonce };
+      }
+      case "start":
+      case "release":
+        return { kind, ...claim };
+      case "renew":
+        return { kind, executor, claims: random.chance(0.5) ? [{ task: claim.task, token: claim.token }] : [] };
+      case "report":
+        return { kind, ...claim, steps: [{ step: random.below(3), name: "s", status: "progress" }] };
+      case "commit":
+        return this.#commit(claim);
+      case "record-plan":
+        return { kind, ...this.#planning(claim), plan: this.#plan() };
+      case "fail":
+        return { kind, ...claim, reason: random.pick(reasons), message: "m" };
+      case "invalidate": {
+        const task = this.#state.tasks.get(1 + random.below(this.#state.nextTask));
+        return { kind, task: task?.no ?? 1, generation: task?.generation ?? 1, reason: "lost" };
+      }
+      case "published": {
+        const waiting = [...this.#state.outbox.values()];
+        const { task, generation } = waiting.length > 0 ? random.pick(waiting) : { task: 1, generation: 1 };
+        return { kind, task, generation: random.chance(0.9) ? generation : generation + 1 };
+      }
+      default:
+        return this.#admin(kind, job, executor);
+    }
+  }
+
+  #admin(kind: CommandKind, job: number, executor: string): Command {
+    const { random } = this;
+    const tenant = random.pick(tenants);
+    switch (kind) {
+      case "signal": {
+        const signal = { id: `i${random.below(20)}`, name: random.pick(["go", "no"]), payload: "p" };
+        return { kind, job, stage: random.below(3), signal };
+      }
+      case "cancel":
+        return { kind, job, reason: "r" };
+      case "leave":
+        return { kind, job, subscriber: random.pick(["ann", "bob"]) };
+      case "forget":
+        return { kind, jobs: [...this.#state.jobs.keys()].slice(0, random.between(1, 20)) };
+      case "drain":
+        return { kind, executor, reason: "r" };
+      case "set-tenant": {
+        const [weight, runningMax, queuedMax] = [random.between(1, 3), random.pick([0, 0, 2, 4]), random.pick([0, 50])];
+        return { kind, tenant, weight, runningMax, queuedMax, home: random.below(2) };
+      }
+      case "lend-quota": {
+        const [want, forMs] = [random.below(3), random.between(1, 5_000)];
+        const holds = want === 2 ? undefined : (this.#state.tenants.get(tenant)?.sliceNo ?? 0);
+        return { kind, tenant, borrower: 1, want, running: 0, forMs, holds };
+      }
+      case "take-quota":
+        return { kind, tenant, slots: random.below(4), forMs: random.between(1, 5_000) };
+      case "take-over":
+        return { kind, epoch: this.#state.epoch + random.below(2), node: "n" };
+      default:
+        return { kind: "resume", executor };
+    }
+  }
+
+  #submit(): CommandOf<"submit"> {
+    const submit = this.#order();
+    return submit.mergeKey !== undefined && this.random.chance(0.3) ? joiningOnly(submit) : submit;
+  }
+
+  #order(): CommandOf<"submit"> {
+    const { random } = this;
+    const maybe = <T>(chance: number, value: T): T | undefined => (random.chance(chance) ? value : undefined);
+    const key = maybe(0.3, `k${random.below(10)}`);
+    const merge = maybe(0.3, `m${random.below(3)}`);
+    const by = maybe(0.5, random.pick(["ann", "bob"]));
+    const lock = maybe(0.25, lockOf(random.pick(["l:1:1", "l:1:1:cancel", "l:2:3"])));
+    const stages: StageSpec[] = stagesOf(random.pick(shapes));
+    const reuse = [{ stage: "a", key: "x", spec: "do-x", result: { payload: "old", digests: [digestOf("d")] } }];
+    return {
+      kind: "submit",
+      tenant: random.pick(tenants),
+      door: "front",
+      name: "j",
+      payloadHash: random.pick(["h", "h", "h", "g"]),
+      priority: random.between(-1, 1),
+      spec: "s",
+      stages,
+      deadlineMs: random.pick([5_000, 60_000, 600_000]),
+      ...(key === undefined ? {} : { requestKey: key }),
+      ...(merge === undefined ? {} : { mergeKey: merge }),
+      ...(by === undefined ? {} : { subscriber: by, leaveGraceMs: random.below(3) * 500 }),
+      ...(lock === undefined ? {} : { lock }),
+      ...(random.chance(0.2) ? { reuse, reuseEvidence: { digests: [digestOf("d")], pinnedForMs: 1 } } : {}),
+    };
+  }
+
+  #commit(claim: Claimed): Command {
+    const digests = this.random.chance(0.5) ? [digestOf("d")] : [];
+    const pinned = this.random.chance(0.9) ? digests : [];
+    const payload = this.random.pick(["p", "p", "q"]);
+    const result = this.random.chance(0.3) ? { payload, digests, publish: "known" } : { payload, digests };
+    return { kind: "commit", ...claim, result, evidence: { digests: pinned, pinnedForMs: 1 } };
+  }
+
+  #plan(): Plan {
+    const { random } = this;
+    if (random.chance(0.6)) return { kind: "tasks", set: taskSetOf(random.pick(["[x,y]", "[x];speculate", "[]"])) };
+    if (random.chance(0.6)) return { kind: "wait", forMs: random.between(1, 3_000), signals: ["go"] };
+    return { kind: random.pick(["skip", "fail"]), reason: "r" };
+  }
+
+  /** Mostly a claim that lives, sometimes one that has lost its say, now and then none at all. */
+  #claim(): Claimed {
+    const { random } = this;
+    const executor = this.#state.executors.get(random.pick(executors));
+    const claims = [...(executor?.claims.values() ?? [])];
+    if (!executor || claims.length === 0 || random.chance(0.05))
+      return {
+        executor: random.pick(executors),
+        task: 1 + random.below(this.#state.nextTask),
+        token: random.below(50),
+      };
+    const { task, token } = random.pick(claims);
+    return { executor: executor.id, task: task.no, token };
+  }
+
+  #planning(otherwise: Claimed): Claimed {
+    for (const { id, claims } of this.#state.executors.values())
+      for (const { task, token } of claims.values())
+        if (task.index === -1 && this.random.chance(0.7)) return { executor: id, task: task.no, token };
+    return otherwise;
+  }
+}
+
+/** As it is, but for what it would begin. */
+export function joiningOnly(submit: CommandOf<"submit">): CommandOf<"submit"> {
+  const { lock: _lock, reuse: _reuse, reuseEvidence: _evidence, ...rest } = submit;
+  return { ...rest, joinOnly: true, stages: [], deadlineMs: 0 };
+}
+
+type Claimed = { readonly executor: string; readonly task: number; readonly token: number };
+
+const startOf = (random: Random): boolean | "pure" => (random.chance(0.3) ? "pure" : random.chance(0.5));

@@ -1,0 +1,308 @@
+/**
+ * Test support: everything that must hold of a state between two commands, by recounting what the kernel counts as
+ * it goes, and by looking at every index from the other side.
+ */
+import { mergeKeyOf } from "#kernel/apply/job.ts";
+import type { Claim, Executor, Job, Stage, Task, Tenant } from "#kernel/model/entities.ts";
+import { isIn, isOver } from "#kernel/ready/locks.ts";
+import { isJobOver, isStageOver, isTaskOver, slotsOf } from "#kernel/apply/moves.ts";
+import type { Due, State } from "#kernel/model/state.ts";
+import { bytesOfExecutor, bytesOfJob, bytesOfKey, bytesOfTenant } from "#kernel/memory/weigh.ts";
+
+/** Complaints; none when all is well. */
+export function checkState(state: State): string[] {
+  const wrong: string[] = [];
+  const same = (what: string, kept: unknown, counted: unknown): void => {
+    if (kept !== counted) wrong.push(`${what}: kept ${String(kept)}, counted ${String(counted)}`);
+  };
+  const holds = (what: string, fact: boolean): void => {
+    if (!fact) wrong.push(what);
+  };
+  const claims = [...state.executors.values()].flatMap((executor) => [...executor.claims.values()]);
+  const seen: Counted = { claims, same, holds };
+  for (const job of state.jobs.values()) checkJob(state, job, seen);
+  for (const tenant of state.tenants.values()) checkTenant(state, tenant, seen);
+  for (const executor of state.executors.values()) checkExecutor(state, executor, seen);
+  checkTotals(state, seen);
+  checkLocks(state, seen);
+  return wrong;
+}
+
+type Counted = {
+  readonly claims: readonly Claim[];
+  readonly same: (what: string, kept: unknown, counted: unknown) => void;
+  readonly holds: (what: string, fact: boolean) => void;
+};
+
+const count = <T>(items: Iterable<T>, is: (item: T) => boolean): number => {
+  let found = 0;
+  for (const item of items) if (is(item)) found += 1;
+  return found;
+};
+
+function checkTotals(state: State, { claims, same, holds }: Counted): void {
+  const jobs = [...state.jobs.values()];
+  same("claims", state.claims, claims.length);
+  same(
+    "live jobs",
+    state.liveJobs,
+    count(jobs, (job) => !isJobOver(job)),
+  );
+  const sum = <T>(items: Iterable<T>, bytesOf: (item: T) => number): number =>
+    [...items].reduce((bytes, item) => bytes + bytesOf(item), 0);
+  const keyBytes = sum(state.keys, ([key, bound]) => bytesOfKey(key, bound));
+  same("bytes of keys", state.keyBytes, keyBytes);
+  const others = sum(state.executors.values(), bytesOfExecutor) + sum(state.tenants.keys(), bytesOfTenant);
+  same("bytes", state.bytes, sum(jobs, bytesOfJob) + keyBytes + others);
+  holds("all of it counts in the memory that it shares", state.memory.bytes >= state.bytes);
+  same(
+    "ready",
+    state.ready.size,
+    count(state.tasks.values(), (task) => task.list !== undefined),
+  );
+  same(
+    "tasks known",
+    state.tasks.size,
+    count(jobs.flatMap(tasksOf), () => true),
+  );
+  const weights = [...state.tenants.values()].filter((tenant) => tenant.ready > 0).map((tenant) => tenant.weight);
+  same(
+    "ready weight",
+    state.ready.readyWeight,
+    weights.reduce((sum, weight) => sum + weight, 0),
+  );
+  same(
+    "unpublished",
+    state.outbox.size,
+    jobs.reduce((sum, job) => sum + (job.outbox?.size ?? 0), 0),
+  );
+  holds("all follow-ups are done", state.unsettled.isEmpty && state.locks.unsettled.size === 0);
+  holds(`no follow-up threw: ${state.faults.join("; ")}`, state.faults.length === 0);
+  const tokens = claims.map((claim) => claim.token);
+  holds(
+    "tokens are given out once, below the next",
+    new Set(tokens).size === tokens.length && tokens.every((t) => t < state.nextToken),
+  );
+  for (const [key, job] of state.merges)
+    holds(`merge key ${key} leads to a live job`, !isJobOver(job) && !job.cancelled && state.jobs.get(job.no) === job);
+  for (const job of jobs) {
+    if (job.mergeKey === undefined || isJobOver(job) || job.cancelled) continue;
+    const found = state.merges.get(mergeKeyOf(job.tenant.name, job.door, job.mergeKey));
+    holds(`live job ${job.no} is found by its merge key`, found === job);
+  }
+}
+
+const tasksOf = (job: Job): Task[] =>
+  job.stages.flatMap((stage) => (stage.planning ? [stage.planning, ...stage.tasks] : stage.tasks));
+
+function checkTenant(state: State, tenant: Tenant, { claims, same, holds }: Counted): void {
+  const { name } = tenant;
+  const tasks = [...state.tasks.values()].filter((task) => task.stage.job.tenant === tenant);
+  same(
+    `queued of ${name}`,
+    tenant.queued,
+    count(tasks, (task) => !isTaskOver(task.phase) && !task.claim),
+  );
+  same(
+    `ready of ${name}`,
+    tenant.ready,
+    count(tasks, (task) => task.list !== undefined),
+  );
+  same(
+    `running of ${name}`,
+    tenant.running,
+    count(claims, (claim) => !claim.void && claim.task.stage.job.tenant === tenant),
+  );
+  const jobs = [...state.jobs.values()].filter((job) => job.tenant === tenant);
+  const bytes = jobs.reduce((sum, job) => sum + bytesOfJob(job), 0);
+  same(`bytes of ${name}`, tenant.bytes, bytes);
+  holds(`all of ${name} counts in its account`, tenant.account.bytes >= bytes);
+  same(
+    `jobs of ${name}`,
+    tenant.jobs,
+    count(state.jobs.values(), (job) => job.tenant === tenant),
+  );
+  // A slice that runs out is noticed at the next look at the agenda, so standing is exact only without slices.
+  if (tenant.lent.size === 0 && tenant.slice.untilMs === 0)
+    same(`parked of ${name}`, tenant.parked, tenant.running >= slotsOf(state, tenant));
+  for (const [readyClass, queue] of tenant.queues) {
+    const what = `queue ${readyClass.key} of ${name}`;
+    holds(`${what} is of its class and tenant`, queue.class === readyClass && queue.tenant === tenant);
+    same(`${what} in its heap`, queue.heapAt !== -1, !tenant.parked);
+    same(
+      `size of ${what}`,
+      queue.size,
+      queue.lists.reduce((sum, list) => sum + list.size, 0),
+    );
+    holds(`${what} holds something`, queue.size > 0);
+    queue.lists.forEach((list, i) => {
+      holds(`${what} is by priority`, i === 0 || (queue.lists[i - 1]?.priority ?? 0) > list.priority);
+      let size = 0;
+      let last: Task | undefined;
+      for (let task = list.head; task; last = task, task = task.next) {
+        size += 1;
+        holds(`task ${task.no} is linked`, task.list === list && task.prev === last);
+        holds(`task ${task.no} has its job's priority`, task.stage.job.priority === list.priority);
+        holds(`task ${task.no} is in its class`, task.template.requires.join() === readyClass.requires.join());
+      }
+      same(`size of a list of ${what}`, list.size, size);
+      holds(`tail of a list of ${what}`, list.tail === last && size > 0);
+    });
+  }
+}
+
+function checkExecutor(state: State, executor: Executor, { holds }: Counted): void {
+  for (const [token, claim] of executor.claims) {
+    const { task } = claim;
+    holds(`claim ${token} is filed under its token`, claim.token === token && claim.executor === executor);
+    const isLive = task.claim === claim || task.second === claim;
+    holds(`claim ${token} has a say exactly when its task knows it (K2)`, isLive === !claim.void);
+    holds(`claim ${token} is looked at by the end of its lease`, isFiledBy(state, claim, claim.expiresAtMs));
+  }
+}
+
+/** Filed for its time, no later than the fine grain of the agenda allows, or for the very next look. */
+function isFiledBy(state: State, item: Due, dueAtMs: number): boolean {
+  const filedAtMs = state.agenda.filedAtMs(item);
+  return filedAtMs < dueAtMs + 100 || filedAtMs <= state.nowMs;
+}
+
+function checkJob(state: State, job: Job, counted: Counted): void {
+  const { same, holds, claims } = counted;
+  const what = `job ${job.no}`;
+  same(`bytes of ${what}`, job.bytes, bytesOfJob(job));
+  same(
+    `claims of ${what}`,
+    job.claims,
+    count(claims, (claim) => claim.task.stage.job === job),
+  );
+  same(
+    `open stages of ${what}`,
+    job.stagesOpen,
+    count(job.stages, (stage) => !isStageOver(stage)),
+  );
+  if (isJobOver(job))
+    holds(
+      `${what} ended with all of it`,
+      job.stages.every(isStageOver) && tasksOf(job).every((task) => isTaskOver(task.phase)),
+    );
+  else {
+    holds(`${what} is not all over`, job.stagesOpen > 0 || job.outbox !== undefined);
+    // K9: someone will look at it by its deadline; one that is cancelled waits for its claims only.
+    const dueAtMs = Math.min(job.audience?.abandonedAtMs || job.deadlineAtMs, job.deadlineAtMs);
+    holds(`${what} is looked at by its deadline`, job.cancelled !== undefined || isFiledBy(state, job, dueAtMs));
+    holds(`${what} waits for something`, !job.cancelled || job.claims > 0);
+  }
+  if (job.phase === "SUCCEEDED") holds(`${what} succeeded with all its results published`, !job.outbox);
+  if (job.outbox) checkOutbox(state, job, counted);
+  for (const stage of job.stages) checkStage(state, stage, counted);
+}
+
+function checkOutbox(state: State, job: Job, { holds }: Counted): void {
+  holds(`the outbox of job ${job.no} holds something`, (job.outbox?.size ?? 0) > 0);
+  for (const [no, waiting] of job.outbox ?? []) {
+    const what = `the result of task ${no}`;
+    const { publish } = waiting.result;
+    holds(`${what} is to be published`, publish !== undefined && waiting.job === job && waiting.task === no);
+    holds(`${what} is known to the shard`, state.outbox.get(no) === waiting);
+    const task = state.tasks.get(no);
+    holds(`${what} still counts`, !task || (task.generation === waiting.generation && task.result === waiting.result));
+  }
+  const giveUpAtMs = job.endedAtMs + state.limits.publishMsMax;
+  if (isJobOver(job)) holds(`job ${job.no} gives up publishing in time`, isFiledBy(state, job, giveUpAtMs));
+}
+
+function checkStage(state: State, stage: Stage, counted: Counted): void {
+  const { same, holds, claims } = counted;
+  const what = `stage ${stage.job.no}/${stage.shape.name}`;
+  const { tasks } = stage;
+  same(
+    `open of ${what}`,
+    stage.open,
+    count(tasks, (task) => !isTaskOver(task.phase)),
+  );
+  same(
+    `done of ${what}`,
+    stage.done,
+    count(tasks, (task) => task.phase === "SUCCEEDED"),
+  );
+  same(
+    `failed of ${what}`,
+    stage.failed,
+    count(tasks, (task) => task.phase === "FAILED"),
+  );
+  same(
+    `active of ${what}`,
+    stage.active,
+    count(tasks, (task) => !isTaskOver(task.phase) && task.order !== 0),
+  );
+  const { parallelMax, needs } = stage.shape;
+  holds(`${what} keeps to its parallelMax`, parallelMax === 0 || stage.active <= parallelMax);
+  same(
+    `claims of ${what}`,
+    stage.claims,
+    count(claims, (claim) => claim.task.stage === stage),
+  );
+  same(
+    `waiting of ${what}`,
+    stage.waiting,
+    count(needs, (need) => !isStageOver(stage.job.stages[need] as Stage)),
+  );
+  if (stage.phase === "COMPLETED")
+    holds(
+      `${what} is complete with every result (K5)`,
+      tasks.every((task) => task.result && task.phase === "SUCCEEDED"),
+    );
+  if (isStageOver(stage))
+    holds(
+      `${what} ended with all of it`,
+      tasks.every((task) => isTaskOver(task.phase)),
+    );
+  for (const task of tasks) checkTask(state, task, counted);
+  if (stage.planning) checkTask(state, stage.planning, counted);
+}
+
+function checkTask(state: State, task: Task, { holds }: Counted): void {
+  const what = `task ${task.no}`;
+  const { stage, phase, claim, second } = task;
+  const isPlanning = task === stage.planning;
+  holds(`${what} is known by its number`, state.tasks.get(task.no) === task && task.no < state.nextTask);
+  const isHeldByOne = phase === "CLAIMED" || phase === "RUNNING" || phase === "CANCELLING";
+  holds(`${what} is ${phase}, so ${isHeldByOne ? "it has" : "it has not"} a claim (K2)`, isHeldByOne === !!claim);
+  holds(`${what} has two attempts only with speculation (K2)`, !second || task.template.speculate);
+  holds(`${what} has two attempts only without outside effects`, !second || task.template.effects === "pure");
+  holds(`${what} has a second claim only with a first`, !second || !!claim);
+  holds(`${what} has its two attempts at two executors`, !second || second.executor !== claim?.executor);
+  if (!isPlanning)
+    holds(`${what} has a result exactly when it succeeded (K6)`, (phase === "SUCCEEDED") === !!task.result);
+  const isRun = isPlanning || stage.phase === "RUNNING";
+  const isLetGo = isPlanning || task.order !== 0;
+  if (phase === "READY")
+    holds(`${what} is READY, so in line when let go`, (isRun && isLetGo) === (task.list !== undefined));
+  else holds(`${what} is ${phase}, so not in line`, !task.list);
+  const isOffered = state.ready.isSpare(task);
+  holds(`${what} is offered a second time only while it lags`, !isOffered || (task.speculated && !second && !!claim));
+  // A planning's deadline counts from when its stage became ready, whatever it waits for.
+  const endAtMs = isPlanning ? stage.startedAtMs + task.template.queueMs : Number.POSITIVE_INFINITY;
+  const isLookedAt = (dueAtMs: number): boolean => stage.job.deadlineAtMs <= dueAtMs || isFiledBy(state, task, dueAtMs);
+  if (phase === "READY" && task.list)
+    holds(`${what} is looked at`, isLookedAt(Math.min(endAtMs, task.queuedAtMs + task.template.queueMs)));
+  if (phase === "RETRY_PENDING" || phase === "WAITING")
+    holds(`${what} is looked at`, isFiledBy(state, task, Math.min(endAtMs, task.dueAtMs)));
+}
+
+function checkLocks(state: State, { holds }: Counted): void {
+  for (const lock of state.locks.byKey.values()) {
+    holds(`lock ${lock.key} has someone`, lock.holders.length + lock.queue.length > 0);
+    holds(
+      `lock ${lock.key} is either held or waited for`,
+      lock.holders.every(({ job, stage }) => !isIn(lock.queue, job, stage)),
+    );
+    holds(`lock ${lock.key} is handed on`, lock.queue.length === 0 || lock.holders.length >= lock.limit);
+    holds(`lock ${lock.key} is freed`, !lock.holders.some(isOver));
+    holds(
+      `lock ${lock.key} is not waited for by the dead`,
+      lock.queue.every(({ job, stage }) => (stage ? !isStageOver(stage) : !isJobOver(job))),
+    );
+  }
+}

@@ -1,0 +1,99 @@
+/** Test support: the commands of a transcript that can be read without knowing what went before. */
+import { must } from "#base/assert.ts";
+import type { Command, Submit } from "#kernel/model/command.ts";
+import type { Plan } from "#kernel/model/model.ts";
+import { durationOf, listOf, lockOf, optionsOf, stagesOf, taskSetOf, wholeOf } from "./parse.ts";
+
+export const digestOf = (letter: string): string => `${letter.charCodeAt(0).toString(16).padStart(64, "0")}/1`;
+
+/** `j key=k by=ann : a[x]`: a name, options, and stages behind the colon. */
+export function submitOf(words: readonly string[]): Submit {
+  const colon = words.indexOf(":");
+  const name = must(words[0], "name of the job");
+  const options = optionsOf(words.slice(1, colon));
+  const key = options.get("key");
+  const merge = options.get("merge");
+  const by = options.get("by");
+  const lock = options.get("lock");
+  const reuse = listOf(options.get("reuse")).map((word) => {
+    const [stage = "", taskKey = "", spec = `do-${taskKey}`] = word.split(".");
+    return { stage, key: taskKey, spec, result: { payload: "reused", digests: [digestOf(taskKey)] } };
+  });
+  const pinned = listOf(options.get("pinned")).map(digestOf);
+  return {
+    kind: "submit",
+    tenant: options.get("tenant") ?? "acme",
+    door: options.get("door") ?? "front",
+    name,
+    ...(key === undefined ? {} : { requestKey: key }),
+    payloadHash: options.get("hash") ?? "h",
+    ...(merge === undefined ? {} : { mergeKey: merge }),
+    ...(by === undefined ? {} : { subscriber: by }),
+    ...(options.has("grace") ? { leaveGraceMs: durationOf(options.get("grace") ?? "") } : {}),
+    priority: wholeOf(options, "prio", 0),
+    spec: options.get("spec") ?? "",
+    stages: stagesOf(words.slice(colon + 1)),
+    deadlineMs: durationOf(options.get("deadline") ?? "10h"),
+    ...(lock === undefined ? {} : { lock: lockOf(lock) }),
+    ...(reuse.length === 0 ? {} : { reuse }),
+    ...(options.has("pinned") ? { reuseEvidence: { digests: pinned, pinnedForMs: 1_000 } } : {}),
+  };
+}
+
+/** `m by=bob`: a merge key and options; joins what is there and begins nothing. */
+export function joinOf(words: readonly string[]): Submit {
+  const [mergeKey = "", ...options] = words;
+  return { ...submitOf(["", ...options, ":"]), joinOnly: true, mergeKey, deadlineMs: 0 };
+}
+
+/** What owners, operators and other shards say. */
+export function adminOf(verb: string, words: readonly string[], jobOf: (name: string) => number): Command {
+  const options = optionsOf(words);
+  const [first = ""] = words;
+  switch (verb) {
+    case "drain":
+      return { kind: "drain", executor: first, reason: options.get("reason") ?? "told to" };
+    case "resume":
+      return { kind: "resume", executor: first };
+    case "tenant":
+      return {
+        kind: "set-tenant",
+        tenant: first,
+        weight: wholeOf(options, "weight", 1),
+        runningMax: wholeOf(options, "running", 0),
+        queuedMax: wholeOf(options, "queued", 0),
+        home: wholeOf(options, "home", 0),
+      };
+    case "lend":
+      return {
+        kind: "lend-quota",
+        tenant: first,
+        borrower: wholeOf(options, "to", 1),
+        want: wholeOf(options, "want", 1),
+        running: wholeOf(options, "running", 0),
+        forMs: durationOf(options.get("for") ?? "10s"),
+        ...(options.has("holds") && { holds: wholeOf(options, "holds", 0) }),
+      };
+    case "take": {
+      const forMs = durationOf(options.get("for") ?? "10s");
+      return { kind: "take-quota", tenant: first, slots: wholeOf(options, "slots", 0), forMs };
+    }
+    case "forget":
+      return { kind: "forget", jobs: words.map((word) => jobOf(word)) };
+    case "takeover":
+      return { kind: "take-over", epoch: Number(first), node: "n1" };
+    case "tick":
+    case "leap":
+      return { kind: "tick" };
+    default:
+      throw new RangeError(`no such word in a transcript: ${verb}`);
+  }
+}
+
+/** `skip`, `fail`, `wait=10s:go,stop`, or tasks as in `[x,y];tries=2`. */
+export function planOf(text: string): Plan {
+  if (text === "skip" || text === "fail") return { kind: text, reason: `${text} it` };
+  if (!text.startsWith("wait=")) return { kind: "tasks", set: taskSetOf(text) };
+  const [time = "", signals] = text.slice("wait=".length).split(":");
+  return { kind: "wait", forMs: durationOf(time), signals: listOf(signals) };
+}

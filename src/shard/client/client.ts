@@ -1,0 +1,199 @@
+/**
+ * The typed way to everything a shard can do. Ids are strings here (#base/ids.ts); the shard is read from them.
+ * A refused command throws a RejectedError, a failing world a Fault. Every call may be given a deadline and a signal.
+ */
+import { Fault } from "#base/fault.ts";
+import type { AttemptRow } from "#base/history-rows.ts";
+import { formatJob, formatTask, type JobRef, type ShardId } from "#base/ids.ts";
+import { hash32, type Random } from "#base/random.ts";
+import type { OfTenant, Submit } from "#kernel/model/command.ts";
+import type { JobPhase, Signal } from "#kernel/model/model.ts";
+import type { JobView, TaskView, Why, WhyOf } from "#kernel/read/query.ts";
+import type { Cluster, NodeSeen, Ownership } from "#journal/journal.ts";
+import { askers, jobRef, taskRef } from "./ask.ts";
+import type { Directory } from "./directory.ts";
+import { executorClient, type ExecutorClient } from "./executor.ts";
+import { gathering } from "./gather.ts";
+import { viewOfHistory } from "./history.ts";
+import { listJobs, type JobPage, type JobsQuery } from "./list.ts";
+import type { Stamp } from "#shard/transport/protocol.ts";
+import { isRejected, RejectedError } from "#shard/work/rejected.ts";
+import { type AskOptions, type Router, type Watched } from "#shard/router/router.ts";
+
+export type ClientPorts = { readonly router: Router; readonly directory: Directory; readonly random: Random };
+
+/** A submission as a door makes it. What has the same shard key shares a shard: merging, locks, keys work within it. */
+export type Order = Omit<Submit, "kind" | "keyFound" | "reuseEvidence"> & { readonly shardKey: string };
+/** Who wants to wait with others for what is under way. A request key works as it does with an order. */
+export type Joining = Pick<Order, "shardKey" | "tenant" | "door" | "payloadHash" | "priority"> &
+  Pick<Order, "requestKey" | "subscriber"> & { readonly mergeKey: string };
+export type Submitted = { readonly jobId: string; readonly created: boolean; readonly merged: boolean };
+
+/** A tenant's weight next to others', and how much of it may run (over all shards) and wait (in each); 0: no limit. */
+export type TenantStanding = { readonly weight: number; readonly runningMax: number; readonly queuedMax: number };
+
+export type Job = {
+  readonly jobId: string;
+  /** False: it has left memory, and this is what history kept of it. */
+  readonly live: boolean;
+  readonly view: JobView;
+};
+
+export type WorkClient = ExecutorClient & {
+  cluster(): Promise<Cluster>;
+  nodes(): Promise<readonly NodeSeen[]>;
+  shards(): Promise<readonly Ownership[]>;
+  submit(order: Order, options?: AskOptions): Promise<Submitted>;
+  /** Begins nothing. Undefined: no live job has the merge key. */
+  join(joining: Joining, options?: AskOptions): Promise<Submitted | undefined>;
+  job(jobId: string, options?: AskOptions & { readonly tasksMax?: number }): Promise<Job>;
+  /** Newest first, by when they were submitted; each once, whatever ends meanwhile. Paged by cursor. */
+  jobs(query: JobsQuery, options?: AskOptions): Promise<JobPage>;
+  task(taskId: string, options?: AskOptions): Promise<TaskView & { readonly taskId: string; readonly jobId: string }>;
+  /**
+   * Of all that is not over, or of the stage or the task named: of a wide job not everything is told. With a tenant,
+   * no other tenant's executors are named: whoever hands the answer to a caller of one tenant gives that tenant.
+   */
+  why(
+    jobId: string,
+    options?: AskOptions & { readonly of?: WhyOf & OfTenant },
+  ): Promise<readonly (Why & { readonly taskId: string })[]>;
+  /** All attempts at the tasks of a job that has ended, in the order of their tokens; none while it lives. */
+  attempts(jobId: string): Promise<readonly (AttemptRow & { readonly taskId: string })[]>;
+  cancel(jobId: string, reason: string, options?: AskOptions): Promise<JobPhase>;
+  /** The stage by name. An id makes the signal count once however often it is sent. */
+  signal(
+    jobId: string,
+    stage: string,
+    signal: Omit<Signal, "id"> & { readonly id?: string },
+    options?: AskOptions,
+  ): Promise<boolean>;
+  /** In every shard, one after the other; asked again, it changes nothing where it has been set already. */
+  setTenant(tenant: string, standing: TenantStanding, options?: AskOptions): Promise<void>;
+  leave(jobId: string, subscriber: string, options?: AskOptions): Promise<boolean>;
+  /** Ends when the job has ended and everything has been said. */
+  watch(jobId: string, signal: AbortSignal, after?: Stamp): AsyncIterable<Watched>;
+};
+
+export function createClient(ports: ClientPorts): WorkClient {
+  const { router, directory, random } = ports;
+  const { command, query } = askers(router);
+  /** How many there are is set when a cluster is made, and asking for it is a journey to the journal. */
+  let shardsKnown: number | undefined;
+  const shardsOf = async (): Promise<number> => (shardsKnown ??= (await directory.cluster()).shards);
+
+  async function job(jobId: string, options: AskOptions & { readonly tasksMax?: number } = {}): Promise<Job> {
+    const ref = jobRef(jobId);
+    const { tasksMax, ...rest } = options;
+    try {
+      const asked = { kind: "job", job: ref.job, ...(tasksMax === undefined ? {} : { tasksMax }) } as const;
+      return { jobId, live: true, view: await query(ref.shard, asked, rest) };
+    } catch (error) {
+      if (!isRejected(error, "job-unknown")) throw error;
+      const history = await directory.history.job(ref.shard, ref.job);
+      if (!history) throw error;
+      return { jobId, live: false, view: viewOfHistory(history) };
+    }
+  }
+
+  async function submit({ shardKey, ...order }: Order, options?: AskOptions): Promise<Submitted> {
+    const shard = shardOf(shardKey, await shardsOf());
+    const reply = await command(shard, { ...order, kind: "submit" }, options);
+    return { jobId: formatJob(shard, reply.job), created: reply.created, merged: reply.merged };
+  }
+
+  return {
+    ...executorClient(command, query, random, gathering(router)),
+    cluster: () => directory.cluster(),
+    nodes: () => directory.nodes(),
+    shards: () => directory.ownerships(),
+    job,
+    submit,
+
+    join: (joining, options) => submit({ ...joining, ...nothingBegun }, options).catch(undefinedIfNothing),
+
+    jobs: (asked, options) =>
+      listJobs(asked, { directory, live: (shard, page) => query(shard, { kind: "jobs", ...page }, options) }),
+
+    async task(taskId, options) {
+      const ref = taskRef(taskId);
+      const view = await query(ref.shard, { kind: "task", task: ref.task }, options);
+      return { ...view, taskId, jobId: formatJob(ref.shard, view.job) };
+    },
+
+    async why(jobId, { of, ...options } = {}) {
+      const ref = jobRef(jobId);
+      const { why } = await query(ref.shard, { kind: "why", job: ref.job, ...of }, options);
+      return why.map((each) => ({ ...each, taskId: formatTask(ref.shard, each.task) }));
+    },
+
+    attempts: (jobId) => attemptsOf(directory, jobRef(jobId)),
+
+    async cancel(jobId, reason, options) {
+      const ref = jobRef(jobId);
+      return (await command(ref.shard, { kind: "cancel", job: ref.job, reason }, options)).phase;
+    },
+
+    async signal(jobId, stageName, { id, name, payload }, options) {
+      const ref = jobRef(jobId);
+      const { view } = await job(jobId, { ...options, tasksMax: 0 });
+      const stage = stageNamed(jobId, view, stageName);
+      const signal = { id: id ?? `s${random.next32().toString(36)}${random.next32().toString(36)}`, name, payload };
+      return (await command(ref.shard, { kind: "signal", job: ref.job, stage, signal }, options)).recorded;
+    },
+
+    async setTenant(tenant, standing, options) {
+      const shards = await shardsOf();
+      const home = shardOf(tenant, shards);
+      for (let shard = 0; shard < shards; shard += 1)
+        await command(shard, { kind: "set-tenant", tenant, ...standing, home }, options);
+    },
+
+    async leave(jobId, subscriber, options) {
+      const ref = jobRef(jobId);
+      return (await command(ref.shard, { kind: "leave", job: ref.job, subscriber }, options)).left;
+    },
+
+    watch: (jobId, signal, after) => watchJob(ports, jobRef(jobId), signal, after),
+  };
+}
+
+function undefinedIfNothing(error: unknown): undefined {
+  if (!isRejected(error, "nothing-to-join")) throw error;
+}
+
+const nothingBegun = { joinOnly: true, name: "", spec: "", stages: [], deadlineMs: 0 } as const;
+
+async function attemptsOf({ history }: Directory, { shard, job }: JobRef) {
+  const { attempts = [] } = (await history.job(shard, job)) ?? {};
+  const inOrder = attempts.toSorted((a, b) => a.task - b.task || a.token - b.token);
+  return inOrder.map((row) => ({ ...row, taskId: formatTask(shard, row.task) }));
+}
+
+/** A job that has left memory is told from history: one snapshot, and the end. */
+async function* watchJob(
+  { router, directory }: ClientPorts,
+  { shard, job }: JobRef,
+  signal: AbortSignal,
+  after: Stamp | undefined,
+): AsyncGenerator<Watched> {
+  for await (const message of router.watch({ shard, job, ...(after && { after }) }, signal)) {
+    if (message.kind !== "rejected") {
+      yield message;
+      continue;
+    }
+    const history = message.rejection.kind === "job-unknown" ? await directory.history.job(shard, job) : undefined;
+    if (!history) throw new RejectedError("watch job", shard, message.rejection);
+    yield { kind: "snapshot", stamp: message.stamp, view: viewOfHistory(history) };
+    yield { kind: "end", stamp: message.stamp };
+  }
+}
+
+function stageNamed(jobId: string, { stages }: JobView, name: string): number {
+  const found = stages.find((stage) => stage.name === name);
+  if (found) return found.stage;
+  const known = stages.map((stage) => stage.name).join(",");
+  throw new Fault("not-found", "signal stage", { job: jobId, stage: name, stages: known });
+}
+
+export const shardOf = (shardKey: string, shards: number): ShardId => hash32(shardKey) % shards;

@@ -1,0 +1,112 @@
+/**
+ * Commands that are asked while others for the same shard are under way go with the next request, all together: one
+ * message, one wait and one entry in the owner's books for all of them. A shard that is asked little is asked at once,
+ * each by itself.
+ */
+import type { ShardId } from "#base/ids.ts";
+import type { Command } from "#kernel/model/command.ts";
+import type { Reply } from "#kernel/model/reply.ts";
+import { replyOf, type AskCommand } from "./ask.ts";
+import type { Said } from "#shard/transport/protocol.ts";
+import { RejectedError } from "#shard/work/rejected.ts";
+import type { AskOptions, Router } from "#shard/router/router.ts";
+
+type Waiting = {
+  readonly command: Command;
+  readonly options: AskOptions;
+  readonly resolve: (reply: Reply) => void;
+  readonly reject: (error: unknown) => void;
+};
+
+type Lane = { readonly shard: ShardId; underWay: number; waiting: Waiting[] };
+
+/** Requests under way for one shard before the others wait for company: one slow answer must not hold them all. */
+const underWayDefault = 4;
+/** As many as an owner takes in one request, and fewer than would make it a slow one. */
+const togetherMax = 250;
+/** Some results name very many blobs, and a message has a bound. */
+const digestsTogetherMax = 50_000;
+
+export function gathering(router: Router, underWayMax: number = underWayDefault): AskCommand {
+  const gatherer = new Gatherer(router, underWayMax);
+  return ((shard, command, options) => gatherer.ask(shard, command, options)) as AskCommand;
+}
+
+class Gatherer {
+  readonly #router: Router;
+  readonly #underWayMax: number;
+  readonly #lanes = new Map<ShardId, Lane>();
+
+  constructor(router: Router, underWayMax: number) {
+    this.#router = router;
+    this.#underWayMax = underWayMax;
+  }
+
+  ask(shard: ShardId, command: Command, options: AskOptions = {}): Promise<Reply> {
+    let lane = this.#lanes.get(shard);
+    if (!lane) this.#lanes.set(shard, (lane = { shard, underWay: 0, waiting: [] }));
+    const { waiting } = lane;
+    const asked = new Promise<Reply>((resolve, reject) => waiting.push({ command, options, resolve, reject }));
+    this.#go(lane);
+    return asked;
+  }
+
+  #go(lane: Lane): void {
+    while (lane.underWay < this.#underWayMax && lane.waiting.length > 0) {
+      lane.underWay += 1;
+      void this.#send(lane, takeAlike(lane)).then(() => {
+        lane.underWay -= 1;
+        this.#go(lane);
+      });
+    }
+    if (lane.underWay === 0) this.#lanes.delete(lane.shard);
+  }
+
+  async #send({ shard }: Lane, together: readonly Waiting[]): Promise<void> {
+    try {
+      const said = await this.#ask(shard, together);
+      for (const [i, { command, resolve, reject }] of together.entries()) {
+        try {
+          resolve(replyOf(command.kind, shard, said[i]));
+        } catch (error) {
+          reject(error);
+        }
+      }
+    } catch (error) {
+      for (const { reject } of together) reject(error);
+    }
+  }
+
+  async #ask(shard: ShardId, together: readonly Waiting[]): Promise<readonly (Said | undefined)[]> {
+    const [first] = together;
+    if (!first) return [];
+    const { command, options } = first;
+    const request =
+      together.length === 1
+        ? ({ kind: "command", shard, command } as const)
+        : ({ kind: "commands", shard, commands: together.map((one) => one.command) } as const);
+    const settled = await this.#router.request(request, options);
+    if (settled.kind === "said") return settled.said;
+    if (settled.kind === "rejected" && together.length > 1)
+      throw new RejectedError("ask many commands", shard, settled.rejection);
+    return settled.kind === "answer" ? [] : [settled];
+  }
+}
+
+/** Those that are given the same time and would be called off together. */
+function takeAlike(lane: Lane): readonly Waiting[] {
+  const first = lane.waiting[0]?.options;
+  const together: Waiting[] = [];
+  const others: Waiting[] = [];
+  let digestsLeft = digestsTogetherMax;
+  for (const one of lane.waiting) {
+    const { deadlineMs, signal } = one.options;
+    const isAlike = deadlineMs === first?.deadlineMs && signal === first?.signal && together.length < togetherMax;
+    const digests = one.command.kind === "commit" ? one.command.result.digests.length : 0;
+    const fits = together.length === 0 || digests <= digestsLeft;
+    (isAlike && fits ? together : others).push(one);
+    if (isAlike && fits) digestsLeft -= digests;
+  }
+  lane.waiting = others;
+  return together;
+}

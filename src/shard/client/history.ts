@@ -1,0 +1,65 @@
+/** A job that has left memory, in the words of a living one. */
+import type { JobPhase, StagePhase, Step, TaskPhase } from "#kernel/model/model.ts";
+import type { JobView, StageView, TaskView } from "#kernel/read/query.ts";
+import type { StageRow, TaskRow } from "#base/history-rows.ts";
+import type { JobHistory } from "#journal/journal.ts";
+
+export function viewOfHistory(history: JobHistory): JobView {
+  const { job } = history;
+  return {
+    job: job.job,
+    tenant: job.tenant,
+    door: job.door,
+    name: job.name,
+    phase: job.phase as JobPhase,
+    reason: job.reason,
+    priority: job.priority,
+    spec: "",
+    submittedAtMs: job.submittedAtMs,
+    endedAtMs: job.endedAtMs,
+    subscribers: 0,
+    stages: history.stages.map((stage) => stageView(stage, history.tasks)),
+    tasks: history.tasks.map((task) => taskView(task, history)),
+  };
+}
+
+function stageView(stage: StageRow, tasks: readonly TaskRow[]): StageView {
+  const own = tasks.filter((task) => task.stage === stage.stage);
+  return {
+    stage: stage.stage,
+    name: stage.name,
+    needs: [],
+    phase: stage.phase as StagePhase,
+    reason: stage.reason,
+    generation: stage.generation,
+    tasks: stage.tasks,
+    done: own.filter(({ phase }) => phase === "SUCCEEDED").length,
+    failed: own.filter(({ phase }) => phase === "FAILED").length,
+    running: 0,
+    waitsForSignals: [],
+  };
+}
+
+function taskView(task: TaskRow, { attempts, steps }: JobHistory): TaskView {
+  const last = attempts.findLast((attempt) => attempt.task === task.task);
+  const succeeded = task.phase === "SUCCEEDED";
+  return {
+    task: task.task,
+    job: task.job,
+    stage: task.stage,
+    key: task.key,
+    kind: "",
+    phase: task.phase as TaskPhase,
+    planning: false,
+    generation: task.generation,
+    attempts: task.attempts,
+    claims: [],
+    result: succeeded ? { payload: task.result, digests: task.digests } : undefined,
+    lastFailure:
+      succeeded || !task.reason ? undefined : { reason: "user-failure", message: last?.reason || task.reason },
+    steps: steps
+      .filter((step) => step.task === task.task && step.token === last?.token)
+      .map(({ step, name, status }) => ({ step, name, status: status as Step["status"] })),
+    retryInMs: undefined,
+  };
+}

@@ -1,0 +1,152 @@
+/**
+ * Listing jobs, newest first: what shards hold in memory and what history has kept, in one order that a job's ending
+ * does not change. Memory is asked before history, where a job is before it leaves memory: each is seen, and once.
+ */
+import { Fault, isFault } from "#base/fault.ts";
+import { formatJob, type ShardId } from "#base/ids.ts";
+import type { JobPhase } from "#kernel/model/model.ts";
+import type { JobLine, Query } from "#kernel/read/query.ts";
+import type { JobRow } from "#base/history-rows.ts";
+import { decodeCursor, encodeCursor, newestFirst, type JobsPlace } from "#journal/history/cursor.ts";
+import type { Directory } from "./directory.ts";
+
+export type JobsQuery = {
+  readonly limit: number;
+  readonly tenant?: string;
+  readonly door?: string;
+  readonly phase?: JobPhase;
+  /** What the page before gave back. */
+  readonly cursor?: string;
+};
+
+export type ListedJob = {
+  readonly jobId: string;
+  readonly live: boolean;
+  readonly tenant: string;
+  readonly door: string;
+  readonly name: string;
+  readonly phase: string;
+  readonly priority: number;
+  readonly submittedAtMs: number;
+  readonly endedAtMs: number | undefined;
+  /** Unknown for what only history remembers. */
+  readonly tasks: number | undefined;
+  readonly done: number | undefined;
+};
+
+export type JobPage = {
+  readonly jobs: readonly ListedJob[];
+  readonly cursor: string | undefined;
+  /** Shards that did not answer: their living jobs are not in the list. */
+  readonly unreachable: readonly ShardId[];
+};
+
+type LivePage = Omit<Extract<Query, { kind: "jobs" }>, "kind">;
+type ListPorts = {
+  readonly directory: Directory;
+  readonly live: (shard: ShardId, page: LivePage) => Promise<{ readonly jobs: readonly JobLine[] }>;
+};
+
+/** Where the last page stopped, and the lowest numbers it has shown of what shards hold: to begin there. */
+type Place = { readonly after?: string; readonly before?: Readonly<Record<string, number>> };
+
+export const listLimitMax = 1_000;
+const shardsAtOnce = 16;
+
+export async function listJobs(asked: JobsQuery, ports: ListPorts): Promise<JobPage> {
+  const limit = Math.max(1, Math.min(asked.limit, listLimitMax));
+  const place = readPlace(asked.cursor);
+  const { found: live, unreachable } = await liveJobs(asked, limit, place, ports);
+  const known = new Set(live.map(({ listed }) => listed.jobId));
+  const past = (await pastJobs(asked, limit, place, ports)).map(remembered);
+  const found = [...live, ...past.filter(({ listed }) => !known.has(listed.jobId))].toSorted(newestFirst);
+  const page = found.slice(0, limit);
+  const jobs = page.map(({ listed }) => listed);
+  const last = page.at(-1);
+  if (!last || page.length < limit) return { jobs, cursor: undefined, unreachable };
+  const before = { ...place.before };
+  for (const { shard, job, listed } of page) if (listed.live) before[shard] = job; // falls with each
+  return { jobs, cursor: writePlace({ after: encodeCursor(last), before }), unreachable };
+}
+
+/** With its place in the list. */
+type Found = JobsPlace & { readonly listed: ListedJob };
+
+async function liveJobs(asked: JobsQuery, limit: number, place: Place, { directory, live }: ListPorts) {
+  const { shards } = await directory.cluster();
+  const after = place.after === undefined ? undefined : decodeCursor(place.after);
+  const found: Found[] = [];
+  const unreachable: ShardId[] = [];
+  const ask = async (shard: ShardId): Promise<void> => {
+    try {
+      const lines = await liveOf(shard, asked, limit, { after, before: place.before?.[shard] }, live);
+      found.push(...lines.map((line) => living(shard, line)));
+    } catch (error) {
+      if (!isFault(error, "unavailable")) throw error;
+      unreachable.push(shard);
+    }
+  };
+  for (let from = 0; from < shards; from += shardsAtOnce)
+    await Promise.all(Array.from({ length: Math.min(shardsAtOnce, shards - from) }, (_, i) => ask(from + i)));
+  return { found, unreachable: unreachable.toSorted((a, b) => a - b) };
+}
+
+const only = ({ tenant, door }: JobsQuery): Pick<LivePage, "tenant" | "door"> => ({
+  ...(tenant === undefined ? {} : { tenant }),
+  ...(door === undefined ? {} : { door }),
+});
+
+/** Enough of one shard's jobs to fill a page; a phase is not asked of the shard, so it may take several turns. */
+async function liveOf(
+  shard: ShardId,
+  asked: JobsQuery,
+  limit: number,
+  place: { readonly after: JobsPlace | undefined; readonly before: number | undefined },
+  live: ListPorts["live"],
+): Promise<readonly JobLine[]> {
+  const { phase } = asked;
+  const { after } = place;
+  const found: JobLine[] = [];
+  for (let { before } = place; found.length < limit;) {
+    const { jobs } = await live(shard, { limit, ...only(asked), ...(before === undefined ? {} : { before }) });
+    for (const line of jobs) {
+      // Whatever came since the first page stands before it.
+      if (after && newestFirst(after, { shard, ...line }) >= 0) continue;
+      if (phase === undefined || line.phase === phase) found.push(line);
+    }
+    before = jobs.at(-1)?.job;
+    if (jobs.length < limit || before === undefined) break;
+  }
+  return found;
+}
+
+async function pastJobs({ tenant, door, phase }: JobsQuery, limit: number, { after }: Place, { directory }: ListPorts) {
+  return (await directory.history.jobs({ tenant, door, phase, limit, cursor: after })).jobs;
+}
+
+function living(shard: ShardId, { job, ...line }: JobLine): Found {
+  const { submittedAtMs } = line;
+  return { shard, job, submittedAtMs, listed: { jobId: formatJob(shard, job), live: true, ...line } };
+}
+
+function remembered({ shard, job, reason: _, ...row }: JobRow): Found {
+  const { submittedAtMs } = row;
+  const unknown = { tasks: undefined, done: undefined };
+  return { shard, job, submittedAtMs, listed: { jobId: formatJob(shard, job), live: false, ...row, ...unknown } };
+}
+
+const writePlace = (place: Place): string => Buffer.from(JSON.stringify(place)).toString("base64url");
+
+function readPlace(cursor: string | undefined): Place {
+  if (cursor === undefined) return {};
+  try {
+    const { after, before } = JSON.parse(Buffer.from(cursor, "base64url").toString("utf8")) as Record<string, unknown>;
+    if (typeof after === "string" && areNumbers(before)) return { after, before };
+  } catch {
+    // is refused as anything else that is not ours
+  }
+  throw new Fault("invalid", "list jobs", { why: "the cursor is not one of ours" });
+}
+
+const areNumbers = (given: unknown): given is Readonly<Record<string, number>> =>
+  typeof given === "object" && given !== null && Object.values(given).every(Number.isSafeInteger);

@@ -1,0 +1,43 @@
+import type { StepRow } from "#base/history-rows.ts";
+import { noRows, type Rows } from "#kernel/read/history.ts";
+
+export const countRows = ({ jobs, stages, tasks, attempts, steps }: Rows): number =>
+  jobs.length + stages.length + tasks.length + attempts.length + steps.length;
+
+/**
+ * All rows in order. Of a step only the last word: it is often told twice within a moment. Nothing else is but rarely,
+ * and a store that takes a key once in a statement puts that right by itself.
+ */
+export function mergeRows(parts: readonly Rows[]): Rows {
+  const [only] = parts;
+  if (only && parts.length === 1 && only.steps.length === 0) return only;
+  return {
+    jobs: parts.flatMap(({ jobs }) => jobs),
+    stages: parts.flatMap(({ stages }) => stages),
+    tasks: parts.flatMap(({ tasks }) => tasks),
+    attempts: parts.flatMap(({ attempts }) => attempts),
+    steps: lastOfEach(parts.flatMap(({ steps }) => steps)),
+  };
+}
+
+function lastOfEach(steps: StepRow[]): StepRow[] {
+  if (steps.length < 2) return steps;
+  return [...new Map(steps.map((row) => [`${row.task} ${row.token} ${row.step}`, row])).values()];
+}
+
+/** The same rows in parts of at most so many. */
+export function splitRows({ jobs, stages, tasks, attempts, steps }: Rows, rowsMax: number): readonly Rows[] {
+  const cut = <T>(rows: readonly T[], as: (part: T[]) => Partial<Rows>): readonly Partial<Rows>[] =>
+    Array.from({ length: Math.ceil(rows.length / rowsMax) }, (_, i) => as(rows.slice(i * rowsMax, (i + 1) * rowsMax)));
+  const whole = { jobs, stages, tasks, attempts, steps };
+  if (countRows(whole) <= rowsMax) return [whole];
+  // A job comes after all that is its own.
+  const parts = [
+    ...cut(stages, (part) => ({ stages: part })),
+    ...cut(tasks, (part) => ({ tasks: part })),
+    ...cut(attempts, (part) => ({ attempts: part })),
+    ...cut(steps, (part) => ({ steps: part })),
+    ...cut(jobs, (part) => ({ jobs: part })),
+  ];
+  return parts.map((part) => ({ ...noRows(), ...part }));
+}

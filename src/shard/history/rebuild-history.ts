@@ -1,0 +1,195 @@
+/**
+ * Writes a shard's history anew from all that was ever logged: the archived segments and then what is left of the log,
+ * from the first batch on (J5). It is for whoever owns the shard and does not serve it.
+ *
+ * All of it is read and replayed once before anything is changed: a segment that is missing or garbled leaves the
+ * history as it was. From then on the cursor says how far the rows have been written, as ever, so a rebuilding that
+ * is cut off claims no more than it did, and can be begun again.
+ */
+import type { Clock } from "#base/clock.ts";
+import { Fault, isFault } from "#base/fault.ts";
+import type { ShardId } from "#base/ids.ts";
+import type { BlobStore } from "#blobs/store.ts";
+import { apply } from "#kernel/apply/apply.ts";
+import { historyOf, noRows, type Rows } from "#kernel/read/history.ts";
+import type { Limits } from "#kernel/model/limits.ts";
+import { createState } from "#kernel/model/state.ts";
+import type { Epoch, Journal, LogRecord, Segment, Seq } from "#journal/journal.ts";
+import { decodeEvents } from "#shard/codec/codec.ts";
+import { decodeLines, digestOf } from "#shard/codec/segment.ts";
+import { countRows, mergeRows, splitRows } from "./projector-rows.ts";
+
+export type RebuildPorts = {
+  readonly journal: Pick<Journal, "segments" | "tail" | "read" | "history">;
+  readonly blobs: Pick<BlobStore, "read">;
+  readonly limits: Limits;
+  readonly clock: Pick<Clock, "sleep">;
+};
+
+export type RebuildProgress = {
+  readonly shard: ShardId;
+  readonly doing: "checking" | "writing";
+  readonly seq: Seq;
+  readonly tailSeq: Seq;
+  /** Written so far. */
+  readonly rows: number;
+};
+
+export type RebuildOptions = {
+  readonly onProgress?: (progress: RebuildProgress) => void;
+  /** How many rows go into one write. */
+  readonly rowsMax?: number;
+};
+
+export type Rebuilt = { readonly shard: ShardId; readonly throughSeq: Seq; readonly rows: number };
+
+/** The event loop gets its turn after about so much was read. */
+const sliceBytes = 64 * 1024;
+const toldEvery = 500;
+
+export async function rebuildHistory(
+  ports: RebuildPorts,
+  shard: ShardId,
+  epoch: Epoch,
+  { onProgress = () => {}, rowsMax = 2_000 }: RebuildOptions = {},
+): Promise<Rebuilt> {
+  const { journal } = ports;
+  const { seq: tailSeq } = await journal.tail(shard);
+  const told = { shard, tailSeq, rows: 0 };
+  await replay(ports, shard, tailSeq, async (seq) => {
+    if (seq % toldEvery === 0 || seq === tailSeq) onProgress({ ...told, doing: "checking", seq });
+  });
+  const writer = new Writer(journal, { shard, epoch, rowsMax });
+  await writer.begin();
+  await replay(ports, shard, tailSeq, async (seq, rows) => {
+    if (await writer.add(seq, rows, seq === tailSeq))
+      onProgress({ ...told, doing: "writing", seq, rows: writer.written });
+  });
+  return { shard, throughSeq: tailSeq, rows: writer.written };
+}
+
+/** From the empty state through every batch; `take` gets the rows of each. */
+async function replay(
+  ports: RebuildPorts,
+  shard: ShardId,
+  tailSeq: Seq,
+  take: (seq: Seq, rows: Rows) => Promise<void>,
+): Promise<void> {
+  const state = createState(shard, ports.limits);
+  let bytes = 0;
+  for await (const { seq, payload } of everything(ports, shard, tailSeq)) {
+    const rows = noRows();
+    try {
+      for (const event of decodeEvents(payload)) {
+        apply(state, event);
+        historyOf(state, event, rows);
+      }
+    } catch (cause) {
+      throw new Fault(isFault(cause) ? cause.code : "corrupt", "replay log", { shard, seq }, cause);
+    }
+    state.woken.clear();
+    await take(seq, rows);
+    bytes += payload.length;
+    if (bytes < sliceBytes) continue;
+    bytes = 0;
+    await ports.clock.sleep(0);
+  }
+}
+
+/** Every batch from the first to the tail, each exactly once. */
+async function* everything(ports: RebuildPorts, shard: ShardId, tailSeq: Seq): AsyncGenerator<LogRecord> {
+  let next: Seq = 1;
+  for (const segment of await ports.journal.segments(shard)) {
+    const { fromSeq, throughSeq, digest } = segment;
+    if (fromSeq !== next)
+      throw new Fault("not-found", "read log segment", { shard, missing: next, fromSeq, throughSeq, digest });
+    const bytes = await readSegment(ports.blobs, segment);
+    try {
+      yield* decodeLines(bytes, segment);
+    } catch (cause) {
+      throw isFault(cause) ? unreadable(segment, cause) : cause;
+    }
+    next = throughSeq + 1;
+  }
+  if (next > tailSeq) return;
+  for await (const record of ports.journal.read(shard, next)) {
+    yield record;
+    next = record.seq + 1;
+    if (next > tailSeq) return;
+  }
+  throw new Fault("corrupt", "read log", { shard, why: "the log ends before its tail", seq: next, tail: tailSeq });
+}
+
+async function readSegment(blobs: Pick<BlobStore, "read">, segment: Segment): Promise<Uint8Array> {
+  const { digest, sizeBytes } = segment;
+  const parts: Uint8Array[] = [];
+  let bytes = 0;
+  try {
+    for await (const part of blobs.read(digest)) {
+      parts.push(Uint8Array.from(part)); // the store's again when the next one is asked for
+      bytes += part.length;
+      if (bytes > sizeBytes) break;
+    }
+  } catch (cause) {
+    throw isFault(cause) ? unreadable(segment, cause) : cause;
+  }
+  const whole = Buffer.concat(parts);
+  const found = digestOf(whole);
+  if (found !== digest) throw unreadable(segment, new Fault("corrupt", "verify log segment", { digest, found }));
+  return whole;
+}
+
+const unreadable = ({ shard, fromSeq, throughSeq, digest }: Segment, cause: Fault): Fault =>
+  new Fault(cause.code, "read log segment", { shard, fromSeq, throughSeq, digest }, cause);
+
+type Place = { readonly shard: ShardId; readonly epoch: Epoch; readonly rowsMax: number };
+
+/** Gathers rows and writes them in slices of bounded size. */
+class Writer {
+  readonly #journal: Pick<Journal, "history">;
+  readonly #place: Place;
+  #cursor: Seq = 0;
+  #gathered: Rows[] = [];
+  #count = 0;
+  written = 0;
+
+  constructor(journal: Pick<Journal, "history">, place: Place) {
+    this.#journal = journal;
+    this.#place = place;
+  }
+
+  begin(): Promise<void> {
+    return this.#journal.history.reset(this.#place.shard, this.#place.epoch);
+  }
+
+  /** True when something was written. */
+  async add(seq: Seq, rows: Rows, isLast: boolean): Promise<boolean> {
+    const count = countRows(rows);
+    if (count > 0) this.#gathered.push(rows);
+    this.#count += count;
+    if (this.#count < this.#place.rowsMax && !isLast) return false;
+    await this.#write(seq);
+    return true;
+  }
+
+  async #write(throughSeq: Seq): Promise<void> {
+    const slices = splitRows(mergeRows(this.#gathered), this.#place.rowsMax);
+    this.#gathered = [];
+    this.#count = 0;
+    // Rows at the cursor are written: it moves when the last slice of a batch is there.
+    for (const slice of slices.slice(0, -1)) await this.#record(this.#cursor, slice);
+    await this.#record(throughSeq, slices.at(-1) ?? noRows());
+  }
+
+  async #record(throughSeq: Seq, rows: Rows): Promise<void> {
+    const { shard, epoch } = this.#place;
+    const { history } = this.#journal;
+    // The last word of an earlier owner may come in after the reset; behind its cursor nothing would be written.
+    const found = await history.cursor(shard);
+    if (found !== this.#cursor)
+      throw new Fault("stale", "rebuild history", { shard, why: "someone else wrote", cursor: this.#cursor, found });
+    await history.record(shard, { epoch, throughSeq }, rows);
+    this.#cursor = throughSeq;
+    this.written += countRows(rows);
+  }
+}

@@ -1,0 +1,49 @@
+import type { WatcherLimits } from "#shard/watch/watchers.ts";
+
+/** How much a node takes in before it says "overloaded", and how often it does what has to be done again and again. */
+export type HostSettings = WatcherLimits & {
+  /** Requests taken in and not answered yet, and what they weigh; per shard and per node. */
+  readonly requestsMax: number;
+  readonly requestBytesMax: number;
+  readonly nodeRequestsMax: number;
+  readonly nodeRequestBytesMax: number;
+  /** Commands in one request. */
+  readonly commandsMax: number;
+  /** What an overloaded node tells its callers. */
+  readonly retryAfterMs: number;
+  /** Executors held because there is no work for them, per shard, and for how long at most. */
+  readonly waitersMax: number;
+  /** What all of them weigh together, in all shards of the node. */
+  readonly heldBytesMax: number;
+  readonly waitMsMax: number;
+  readonly heartbeatMs: number;
+  /** Time passes in a shard at least this often, so that a gap tells a sleep (K11). */
+  readonly tickMs: number;
+  readonly tickMsMin: number;
+  /** How long blobs named by a commit are pinned at first. */
+  readonly pinMs: number;
+};
+
+const MiB = 1024 * 1024;
+
+export const defaultHostSettings: HostSettings = {
+  requestsMax: 20_000,
+  requestBytesMax: 64 * MiB,
+  nodeRequestsMax: 100_000,
+  nodeRequestBytesMax: 256 * MiB,
+  commandsMax: 1_000,
+  retryAfterMs: 100,
+  waitersMax: 10_000,
+  heldBytesMax: 64 * MiB,
+  waitMsMax: 60_000,
+  watchersMax: 10_000,
+  ringBatchesMax: 1_000,
+  ringBytesMax: MiB,
+  unreadMax: 256,
+  unreadBytesMax: 4 * MiB,
+  nodeUnreadBytesMax: 64 * MiB,
+  heartbeatMs: 5_000,
+  tickMs: 100,
+  tickMsMin: 5,
+  pinMs: 3_600_000,
+};

@@ -1,0 +1,56 @@
+import type { Command } from "#kernel/model/command.ts";
+import type { Result, StageSpec, TaskSet } from "#kernel/model/model.ts";
+import type { ShardRequest } from "#shard/transport/protocol.ts";
+
+const base = 200;
+const perTask = 64;
+
+export function weighRequest(request: ShardRequest): number {
+  if (request.kind === "command") return weigh(request.command);
+  if (request.kind !== "commands" || !Array.isArray(request.commands)) return 0;
+  return request.commands.reduce(addCommand, 0);
+}
+
+const addText = (sum: number, text: string): number => sum + perTask + text.length;
+
+const addCommand = (sum: number, command: Command): number => sum + weigh(command);
+
+/** About how many bytes the command takes up on its way through memory and log; cheap rather than exact. */
+export function weigh(command: Command): number {
+  try {
+    switch (command.kind) {
+      case "submit":
+        return command.stages.reduce(addStage, base + command.spec.length + (command.reuse?.length ?? 0) * base);
+      case "record-plan":
+        return base + (command.plan.kind === "tasks" ? weighTasks(command.plan.set) : 0);
+      case "commit":
+        return base + weighResult(command.result);
+      case "signal":
+        return base + command.signal.payload.length;
+      case "fail":
+        return base + command.message.length;
+      case "report":
+        return base + command.steps.length * perTask;
+      case "renew":
+        return base + command.claims.length * perTask;
+      case "reserve":
+        return [...command.offers, ...command.prefer].reduce(addText, base);
+      default:
+        return base;
+    }
+  } catch {
+    // Not of the right shape: for the kernel to say.
+    return base;
+  }
+}
+
+const weighResult = ({ payload, digests, publish }: Result): number =>
+  payload.length + digests.length * perTask + (publish?.length ?? 0);
+
+const addStage = (sum: number, { tasks }: StageSpec): number => sum + base + (tasks ? weighTasks(tasks) : 0);
+
+function weighTasks({ tasks }: TaskSet): number {
+  let bytes = 0;
+  for (const { key, spec } of tasks) bytes += perTask + key.length + spec.length;
+  return bytes;
+}

@@ -1,0 +1,34 @@
+/** What keeping shards takes of the node around it. */
+import type { Clock } from "#base/clock.ts";
+import type { ShardId } from "#base/ids.ts";
+import type { Random } from "#base/random.ts";
+import type { NodeId, NodeRow } from "#journal/journal.ts";
+import type { Hosting, LossReason } from "#shard/host/shard.ts";
+import type { KeeperJournal } from "./patience.ts";
+import type { Replay } from "./replay.ts";
+import type { KeeperSettings } from "./settings.ts";
+import type { Turns } from "./turns.ts";
+import type { StoreClock } from "#shard/host/kernel-clock.ts";
+import type { ShardRequest, ShardResponse } from "#shard/transport/protocol.ts";
+
+export type KeeperPorts = {
+  readonly node: NodeId;
+  readonly clock: Clock;
+  readonly storeClock: StoreClock;
+  readonly journal: KeeperJournal;
+  readonly settings: KeeperSettings;
+  readonly random: Random;
+  /** The node as it announces itself; its state is the keeper's to say. */
+  readonly row: () => Omit<NodeRow, "state">;
+  readonly host: {
+    adopt(hosting: Omit<Hosting, "keepsHistory">, replay: Replay): Promise<void>;
+    drain(shard: ShardId): Promise<void>;
+    drop(shard: ShardId, why: LossReason, hint?: string): void;
+  };
+  readonly replay: (shard: ShardId) => Promise<Replay>;
+  /** In which logs are read. */
+  readonly turns: Turns;
+  /** Reaches another node; absent where there is none. */
+  readonly send?: ((to: string, request: ShardRequest, timeoutMs: number) => Promise<ShardResponse>) | undefined;
+  readonly report: (doing: string, error: unknown) => void;
+};

@@ -1,0 +1,108 @@
+/** What the node knows of the cluster from its last look at the journal's tables. */
+import type { Clock } from "#base/clock.ts";
+import type { ShardId } from "#base/ids.ts";
+import type { NodeId, NodeSeen, Ownership } from "#journal/journal.ts";
+import type { KeeperJournal } from "./patience.ts";
+import type { Standing } from "./share.ts";
+
+const raiseEvery = 8;
+const raiseMsMax = 500;
+
+export class ClusterView {
+  readonly #journal: KeeperJournal;
+  readonly #node: NodeId;
+  readonly #clock: Clock;
+  readonly #report: (doing: string, error: unknown) => void;
+  /** Where shards were sent that nobody is known to own yet. */
+  readonly #sent = new Map<ShardId, string>();
+  /** At how many looks in a row a shard was nobody's. */
+  readonly #freeLooks = new Map<ShardId, number>();
+  #owners: ReadonlyMap<ShardId, Ownership> = new Map();
+  #nodes: readonly NodeSeen[] = [];
+  #looks = 0;
+  #featureLevel = 0;
+  #lookedMono: number | undefined;
+
+  constructor(journal: KeeperJournal, node: NodeId, clock: Clock, report: (doing: string, error: unknown) => void) {
+    this.#journal = journal;
+    this.#clock = clock;
+    this.#node = node;
+    this.#report = report;
+  }
+
+  async look(): Promise<void> {
+    const isFirst = this.#looks === 0;
+    const raised = this.#looks % raiseEvery === 0 ? this.#raise() : undefined;
+    // Only the first is waited for, so that what the node reads back is already held to the level, and not for long:
+    // another node may have fallen asleep with the cluster's row in its hands.
+    if (isFirst && raised) await this.#briefly(raised);
+    this.#looks += 1;
+    this.#nodes = await this.#journal.nodes();
+    this.#owners = new Map((await this.#journal.ownerships()).map((row) => [row.shard, row]));
+    for (const { shard, owner } of this.#owners.values()) if (owner !== undefined) this.#sent.delete(shard);
+    for (const { shard, owner, remainingMs } of this.#owners.values())
+      if (owner === undefined || remainingMs <= 0) this.#freeLooks.set(shard, (this.#freeLooks.get(shard) ?? 0) + 1);
+      else this.#freeLooks.delete(shard);
+    this.#lookedMono = this.#clock.monotonicMs();
+  }
+
+  async #raise(): Promise<void> {
+    try {
+      this.#featureLevel = await this.#journal.raiseFeatureLevel();
+    } catch (error) {
+      this.#report("raise the feature level", error);
+    }
+  }
+
+  async #briefly(raised: Promise<void>): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const cancel = this.#clock.after(raiseMsMax, resolve);
+    await Promise.race([raised, promise]);
+    cancel();
+  }
+
+  /** What every member can read, as far as this node knows; it never falls. */
+  get featureLevel(): number {
+    return this.#featureLevel;
+  }
+
+  /** When the journal last answered; undefined before it has. */
+  get lookedMono(): number | undefined {
+    return this.#lookedMono;
+  }
+
+  standing(held: ReadonlySet<ShardId>): Standing {
+    const ownerships = [...this.#owners.values()];
+    return { node: this.#node, held, ownerships, nodes: this.#nodes, freeLooks: this.#freeLooks };
+  }
+
+  get nodes(): readonly NodeSeen[] {
+    return this.#nodes;
+  }
+
+  /** How long until the first of the others' leases runs out, unless it is renewed. */
+  get soonestEndMs(): number {
+    let soonest = Number.POSITIVE_INFINITY;
+    for (const { owner, remainingMs } of this.#owners.values())
+      if (owner !== undefined && owner !== this.#node && remainingMs > 0) soonest = Math.min(soonest, remainingMs);
+    return soonest;
+  }
+
+  isAnothers(shard: ShardId): boolean {
+    const { owner, remainingMs } = this.#owners.get(shard) ?? {};
+    return owner !== undefined && owner !== this.#node && (remainingMs ?? 0) > 0;
+  }
+
+  addressOf(node: NodeId | undefined): string | undefined {
+    return this.#nodes.find((row) => row.node === node)?.address || undefined;
+  }
+
+  send(shard: ShardId, address: string): void {
+    this.#sent.set(shard, address);
+  }
+
+  hintOf(shard: ShardId): string | undefined {
+    const { owner, address } = this.#owners.get(shard) ?? {};
+    return this.#sent.get(shard) ?? (owner === this.#node ? undefined : address || undefined);
+  }
+}

@@ -1,0 +1,113 @@
+/**
+ * Where long texts are in what goes into a shard and comes out of it. Each function gives back the very thing that it
+ * was given where no text in it was changed, and leaves alone what is not of the right shape: the kernel refuses that.
+ */
+import type { Command, CommandOf } from "#kernel/model/command.ts";
+import type { Event } from "#kernel/model/event.ts";
+import type { Grant, Reuse, Signal, StageSpec, TaskPlan, TaskSet } from "#kernel/model/model.ts";
+import type { Answer, JobView, PlanInputs, Query } from "#kernel/read/query.ts";
+import type { WatchMessage } from "#shard/transport/protocol.ts";
+
+export type MapText = (text: string) => string;
+export type TextCommand = CommandOf<"submit" | "record-plan" | "signal">;
+
+export const hasTexts = (command: Command): command is TextCommand =>
+  command.kind === "submit" || command.kind === "record-plan" || command.kind === "signal";
+
+export function mapCommand(command: TextCommand, map: MapText): TextCommand {
+  switch (command.kind) {
+    case "submit":
+      return mapWork(command, map);
+    case "record-plan": {
+      if (command.plan.kind !== "tasks") return command;
+      const set = mapSet(command.plan.set, map);
+      return set === command.plan.set ? command : { ...command, plan: { ...command.plan, set } };
+    }
+    case "signal": {
+      const signal = mapSignal(command.signal, map);
+      return signal === command.signal ? command : { ...command, signal };
+    }
+  }
+}
+
+export function mapEvent(event: Event, map: MapText): Event {
+  switch (event.kind) {
+    case "job-submitted":
+      return mapWork(event, map);
+    case "stage-planned": {
+      const set = mapSet(event.set, map);
+      return set === event.set ? event : { ...event, set };
+    }
+    case "signalled": {
+      const payload = map(event.payload);
+      return payload === event.payload ? event : { ...event, payload };
+    }
+    default:
+      return event;
+  }
+}
+
+export const mapEvents = (events: readonly Event[], map: MapText): readonly Event[] =>
+  mapList(events, (event) => mapEvent(event, map));
+
+export const mapGrants = (grants: readonly Grant[], map: MapText): readonly Grant[] =>
+  mapList(grants, (grant) => withSpec(grant, map));
+
+export function mapAnswer(query: Query, answer: Answer, map: MapText): Answer {
+  if (query.kind === "job") return withSpec(answer as JobView, map);
+  if (query.kind !== "plan-inputs") return answer;
+  const inputs = withSpec(answer as PlanInputs, map);
+  const signals = mapList(inputs.signals, (signal) => mapSignal(signal, map));
+  return signals === inputs.signals ? inputs : { ...inputs, signals };
+}
+
+export function mapMessage(message: WatchMessage, map: MapText): WatchMessage {
+  if (message.kind === "snapshot") {
+    const view = withSpec(message.view, map);
+    return view === message.view ? message : { ...message, view };
+  }
+  if (message.kind !== "events") return message;
+  const events = mapEvents(message.events, map);
+  return events === message.events ? message : { ...message, events };
+}
+
+type Work = { readonly spec: string; readonly stages: readonly StageSpec[]; readonly reuse?: readonly Reuse[] };
+
+function mapWork<T extends Work>(work: T, map: MapText): T {
+  const spec = map(work.spec);
+  const stages = mapList(work.stages, (stage) => mapStage(stage, map));
+  const reuse = work.reuse && mapList(work.reuse, (one) => withSpec(one, map));
+  if (spec === work.spec && stages === work.stages && reuse === work.reuse) return work;
+  return { ...work, spec, stages, ...(reuse && { reuse }) };
+}
+
+function mapStage(stage: StageSpec, map: MapText): StageSpec {
+  if (!stage.tasks) return stage;
+  const tasks = mapSet(stage.tasks, map);
+  return tasks === stage.tasks ? stage : { ...stage, tasks };
+}
+
+function mapSet(set: TaskSet, map: MapText): TaskSet {
+  const tasks = mapList(set.tasks, (task: TaskPlan) => withSpec(task, map));
+  return tasks === set.tasks ? set : { ...set, tasks };
+}
+
+function mapSignal(signal: Signal, map: MapText): Signal {
+  const payload = map(signal.payload);
+  return payload === signal.payload ? signal : { ...signal, payload };
+}
+
+function withSpec<T extends { readonly spec: string }>(thing: T, map: MapText): T {
+  const spec = map(thing.spec);
+  return spec === thing.spec ? thing : { ...thing, spec };
+}
+
+function mapList<T>(list: readonly T[], map: (item: T) => T): readonly T[] {
+  let changed: T[] | undefined;
+  for (let i = 0; i < list.length; i += 1) {
+    const item = list[i] as T;
+    const mapped = map(item);
+    if (mapped !== item) (changed ??= [...list])[i] = mapped;
+  }
+  return changed ?? list;
+}

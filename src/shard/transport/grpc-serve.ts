@@ -1,0 +1,115 @@
+/** The work protocol as gRPC services: each call is a request to a shard, or a watch. The words are in work-*.ts. */
+import { isFault } from "#base/fault.ts";
+import type { GrpcServer } from "#grpc/server.ts";
+import { grpcCode, GrpcError } from "#grpc/status.ts";
+import type { ServerCall } from "#grpc/server-call.ts";
+import type { AnyHandler } from "#grpc/service.ts";
+import type { Answer } from "#kernel/read/query.ts";
+import { Work } from "#wire/generated/millrace/work/v1/work.ts";
+import type { Message } from "#wire/message.ts";
+import type { ShardRequest, ShardResponse, ShardService, WatchRequest } from "./protocol.ts";
+import { workCalls, type WorkCall } from "#shard/work/calls.ts";
+import { writeMap, type PartitionMap } from "#shard/work/map.ts";
+import { requestMessage } from "#shard/work/plain/requests.ts";
+import { plainAnswer, responseMessage } from "#shard/work/plain/responses.ts";
+import { statusOfFault, type Status } from "#shard/work/rejections.ts";
+import { readWatch, writeWatched } from "#shard/work/watch.ts";
+
+/** A caller that routes for itself says so, and is answered by the shards of this node alone. */
+export const directField = "millrace-direct";
+
+export type WorkServing<P> = {
+  /** This node's own shards. */
+  readonly service: ShardService;
+  /** Everybody's, through this node's router: for callers that know this node only. */
+  readonly routed: ShardService;
+  readonly map: () => Promise<PartitionMap>;
+  /** What the caller may ask of it, perhaps less than it asks: one tenant's, not all. Throws for what it may not. */
+  readonly narrow?: Narrow<P>;
+};
+
+export type Narrow<P> = {
+  request(principal: P, request: ShardRequest): ShardRequest;
+  /** What has to be known of the work that the request names before the request is passed on. */
+  first(principal: P, request: ShardRequest): readonly First[];
+  watch(principal: P, request: WatchRequest): WatchRequest;
+  /** Throws for whoever may not see which node owns which shard. */
+  map(principal: P): void;
+};
+
+/** `check` throws for what the caller may not do to what was found. */
+export type First = { readonly request: ShardRequest; readonly check: (answer: Answer) => void };
+
+export function serveWork<P>(server: GrpcServer<P>, serving: WorkServing<P>): void {
+  for (const call of workCalls) {
+    const request = requestMessage(call, refused) as Message<unknown>;
+    server.addMethod({ ...call.method, request, response: responseMessage(call) }, handlerOf(call, serving));
+  }
+  server.addMethod(Work.methods.watch, ((message: Parameters<typeof readWatch>[0], call: ServerCall<P>) =>
+    watch(readWatch(message), call, serving)) as AnyHandler<P>);
+  server.addMethod(Work.methods.getPartitionMap, async (_message, call: ServerCall<P>) => {
+    serving.narrow?.map(call.principal);
+    return writeMap(await serving.map());
+  });
+}
+
+function handlerOf<P>(work: WorkCall, serving: WorkServing<P>): AnyHandler<P> {
+  return (message, call) => {
+    const asked = message as ShardRequest;
+    const request = serving.narrow?.request(call.principal, asked) ?? asked;
+    const first = serving.narrow?.first(call.principal, request) ?? nothing;
+    const service = serviceFor(call, serving);
+    const { signal } = call;
+    const asking = first.length === 0 ? service.request(request, signal) : inTurn(first, request, service, signal);
+    return asking.then(
+      (response) => {
+        const plain = plainAnswer(request, response);
+        if (plain) return plain;
+        const answered = work.writeResponse(request, response);
+        if (answered.ok) return answered.message;
+        throw errorOf(answered.status);
+      },
+      (error: unknown) => {
+        throw refused(error);
+      },
+    );
+  };
+}
+
+const nothing: readonly First[] = [];
+
+/** What is not found is refused by the request itself; when nobody could look, the request is not passed on. */
+async function inTurn(
+  first: readonly First[],
+  request: ShardRequest,
+  service: ShardService,
+  signal: AbortSignal,
+): Promise<ShardResponse> {
+  for (const { request: asked, check } of first) {
+    const response = await service.request(asked, signal);
+    if (response.kind === "answer") check(response.answer);
+    else if (response.kind !== "rejected") return response;
+  }
+  return await service.request(request, signal);
+}
+
+async function* watch<P>(asked: WatchRequest, call: ServerCall<P>, serving: WorkServing<P>): AsyncGenerator<unknown> {
+  const request = serving.narrow?.watch(call.principal, asked) ?? asked;
+  try {
+    for await (const message of serviceFor(call, serving).watch(request, call.signal)) {
+      const watched = writeWatched(request, message);
+      if (!watched.ok) throw errorOf(watched.status);
+      yield watched.message;
+    }
+  } catch (error) {
+    throw refused(error);
+  }
+}
+
+const serviceFor = <P>(call: ServerCall<P>, { service, routed }: WorkServing<P>): ShardService =>
+  call.metadata(directField) === undefined ? routed : service;
+
+const refused = (error: unknown): unknown => (isFault(error) ? errorOf(statusOfFault(error)) : error);
+
+const errorOf = ({ code, message, details }: Status): GrpcError =>
+  new GrpcError(code || grpcCode.unknown, message, details);

@@ -1,0 +1,122 @@
+import { deepEqual } from "node:assert/strict";
+import { describe, test } from "node:test";
+import { ManualClock } from "#base/testing/manual-clock.ts";
+import { ReadyDesk, type ReadyShard, type Room } from "./ready-desk.ts";
+import { testCluster } from "#shard/testing/client.ts";
+import type { Order } from "#shard/client/client.ts";
+
+const order = (requires: readonly string[]): Order => ({
+  shardKey: "mill",
+  tenant: "t",
+  door: "test",
+  name: "job",
+  payloadHash: "",
+  priority: 0,
+  spec: "",
+  deadlineMs: 3_600_000,
+  stages: [
+    {
+      name: "s",
+      needs: [],
+      after: "success",
+      failFast: false,
+      mayFail: false,
+      parallelMax: 0,
+      tasks: {
+        template: {
+          kind: "grind",
+          requires,
+          leaseMs: 3_000,
+          attemptsMax: 3,
+          retryOn: "any",
+          backoffMs: 100,
+          backoffMsMax: 1_000,
+          queueMs: 3_600_000,
+          attemptMs: 60_000,
+          effects: "pure",
+          speculate: false,
+          graceMs: 0,
+        },
+        tasks: [{ key: "0", spec: "" }],
+      },
+    },
+  ],
+});
+
+async function scene() {
+  const clock = new ManualClock();
+  const cluster = await testCluster(clock, 4);
+  const shards = () => cluster.shards.map(({ state }) => ({ shard: state.shard, phase: "serving", state }));
+  const desk = new ReadyDesk({ clock, shards });
+  const told: string[] = [];
+  const never = new AbortController().signal;
+  const wait = (executor: string, free: number, offers: readonly string[] = [], signal = never): void => {
+    const room: Room = { executor, offers, free };
+    const note = (ready: readonly ReadyShard[]): void => void told.push(`${executor} ${ready.map(([s]) => s).join()}`);
+    void desk.wait(room, 1_000, signal).then(note);
+  };
+  const submit = async (requires: readonly string[] = []): Promise<number> => {
+    const { jobId } = await cluster.client.submit(order(requires));
+    return cluster.shards.findIndex(({ state }) => state.jobs.size > 0 && jobId !== "");
+  };
+  return { clock, desk, wait, told, submit };
+}
+
+describe("workers with room", () => {
+  test("hear at once of work that is there, and only of what they can do", async () => {
+    const { clock, wait, told, submit } = await scene();
+    const shard = await submit(["arch=x64"]);
+    wait("able", 1, ["arch=x64", "os=linux"]);
+    wait("unable", 1, ["os=linux"]);
+    await clock.advance(10);
+    deepEqual(told, [`able ${shard}`]);
+    await clock.advance(1_000);
+    deepEqual(told, [`able ${shard}`, "unable "]);
+  });
+
+  test("the emptiest is told of new work; the others when it does not claim it (RD1)", async () => {
+    const { clock, desk, wait, told, submit } = await scene();
+    wait("full soon", 1);
+    wait("empty", 4);
+    await clock.advance(10);
+    deepEqual(told, []);
+    const shard = await submit();
+    desk.unclaimed(shard, { requires: [], ready: 1 });
+    await clock.advance(10);
+    deepEqual(told, [`empty ${shard}`]);
+    await clock.advance(50);
+    deepEqual(told, [`empty ${shard}`, `full soon ${shard}`]);
+  });
+
+  test("the one that is near it is told before all others, while it has room", async () => {
+    const { clock, desk, wait, told } = await scene();
+    wait("empty", 4);
+    wait("near", 1);
+    await clock.advance(10);
+    desk.unclaimed(1, { requires: [], ready: 1, affinity: "near" });
+    await clock.advance(1);
+    deepEqual(told, ["near 1"]);
+    desk.unclaimed(1, { requires: [], ready: 1, affinity: "near" });
+    await clock.advance(1);
+    deepEqual(told, ["near 1", "empty 1"]);
+  });
+
+  test("as many are told as there is work for", async () => {
+    const { clock, desk, wait, told } = await scene();
+    for (const [i, free] of [1, 2, 3, 4].entries()) wait(`w${i}`, free);
+    desk.unclaimed(2, { requires: [], ready: 6 });
+    await clock.advance(1);
+    deepEqual(told, ["w3 2", "w2 2"]);
+  });
+
+  test("one that goes away is told nothing", async () => {
+    const { clock, desk, wait, told } = await scene();
+    const gone = new AbortController();
+    wait("gone", 4, [], gone.signal);
+    wait("here", 1);
+    gone.abort();
+    desk.unclaimed(1, { requires: [], ready: 1 });
+    await clock.advance(1);
+    deepEqual(told, ["gone ", "here 1"]);
+  });
+});

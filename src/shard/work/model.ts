@@ -1,0 +1,98 @@
+/** Stages, tasks, plans and results of the kernel as messages of the work protocol, and back. */
+import type * as kernel from "#kernel/model/model.ts";
+import type * as wire from "#wire/generated/millrace/work/v1/model.ts";
+import { afters, each, effects, noSuch, readPart, refuse, retryOns, stepStatuses, within } from "./words.ts";
+
+export const writeTemplate = (template: kernel.TaskTemplate): wire.TaskTemplate => ({
+  ...template,
+  retryOn: retryOns.numberOf(template.retryOn),
+  effects: effects.numberOf(template.effects),
+});
+
+export const readTemplate = (template: wire.TaskTemplate): kernel.TaskTemplate => ({
+  ...template,
+  retryOn: retryOns.wordOf(template.retryOn) ?? noSuch("retryOn"),
+  effects: effects.wordOf(template.effects) ?? noSuch("effects"),
+});
+
+export const writeTaskSet = ({ template, tasks }: kernel.TaskSet): wire.TaskSet => ({
+  template: writeTemplate(template),
+  tasks,
+});
+
+export const readTaskSet = ({ template, tasks }: wire.TaskSet): kernel.TaskSet => ({
+  template: readPart("template", template, readTemplate),
+  tasks: tasks.map(({ key, spec, affinity }) => (affinity === undefined ? { key, spec } : { key, spec, affinity })),
+});
+
+export const writeStage = (stage: kernel.StageSpec): wire.StageSpec => ({
+  ...stage,
+  after: afters.numberOf(stage.after),
+  tasks: stage.tasks && writeTaskSet(stage.tasks),
+});
+
+export const readStage = ({ tasks, plan, lock, ...stage }: wire.StageSpec): kernel.StageSpec => ({
+  ...stage,
+  after: afters.wordOf(stage.after) ?? noSuch("after"),
+  ...(tasks === undefined ? {} : { tasks: within("tasks", () => readTaskSet(tasks)) }),
+  ...(plan === undefined ? {} : { plan }),
+  ...(lock === undefined ? {} : { lock }),
+});
+
+export const readResult = ({ payload, digests, publish }: wire.Result): kernel.Result =>
+  publish === undefined ? { payload, digests } : { payload, digests, publish };
+
+export const readReuse = ({ result, ...reuse }: wire.Reuse): kernel.Reuse => ({
+  ...reuse,
+  result: readPart("result", result, readResult),
+});
+
+export function writePlan(plan: kernel.Plan): wire.Plan {
+  switch (plan.kind) {
+    case "tasks":
+      return { plan: { kind: "tasks", value: writeTaskSet(plan.set) } };
+    case "skip":
+      return { plan: { kind: "skip", value: plan } };
+    case "fail":
+      return { plan: { kind: "fail", value: plan } };
+    case "wait":
+      return { plan: { kind: "wait", value: plan } };
+    default:
+      return {}; // whoever reads it says that it is missing
+  }
+}
+
+export function readPlan({ plan }: wire.Plan): kernel.Plan {
+  switch (plan?.kind) {
+    case "tasks":
+      return { kind: "tasks", set: within("tasks", () => readTaskSet(plan.value)) };
+    case "skip":
+    case "fail":
+    case "wait":
+      return { kind: plan.kind, ...plan.value } as kernel.Plan;
+    default:
+      return refuse("plan", "must be tasks, skip, fail or wait");
+  }
+}
+
+export const writeSteps = (steps: readonly kernel.Step[]): wire.Step[] =>
+  steps.map(({ step, name, status }) => ({ step, name, status: stepStatuses.numberOf(status) }));
+
+export const readSteps = (steps: readonly wire.Step[]): kernel.Step[] =>
+  steps.map(({ step, name, status }, i) => ({
+    step,
+    name,
+    status: stepStatuses.wordOf(status) ?? noSuch(`steps[${i}].status`),
+  }));
+
+export const readStages = (stages: readonly wire.StageSpec[]): kernel.StageSpec[] => each("stages", stages, readStage);
+
+export const writeGrant = (grant: kernel.Grant): wire.Grant => ({
+  ...grant,
+  effects: effects.numberOf(grant.effects),
+});
+
+export const readGrant = (grant: wire.Grant, index: number): kernel.Grant => ({
+  ...grant,
+  effects: effects.wordOf(grant.effects) ?? noSuch(`grants[${index}].effects`),
+});

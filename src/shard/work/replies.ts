@@ -1,0 +1,44 @@
+/** What the kernel answers to commands as responses of the work protocol, and back. */
+import type { Replies } from "#kernel/model/reply.ts";
+import type { Stamp } from "#shard/transport/protocol.ts";
+import type { ClientKind, ResponseOf } from "./commands.ts";
+import { readGrant, writeGrant } from "./model.ts";
+import { jobPhases, noSuch, planKinds } from "./words.ts";
+
+type Entry<K extends ClientKind> = {
+  /** The stamp is added by whoever sends it. */
+  readonly write: (reply: Replies[K]) => Omit<ResponseOf<K>, "stamp">;
+  readonly read: (response: ResponseOf<K>) => Replies[K];
+};
+
+export const replyTable: { readonly [K in ClientKind]: Entry<K> } = {
+  submit: { write: (reply) => reply, read: ({ job, created, merged }) => ({ job, created, merged }) },
+  leave: { write: (reply) => reply, read: ({ left }) => ({ left }) },
+  cancel: {
+    write: ({ phase }) => ({ phase: jobPhases.numberOf(phase) }),
+    read: ({ phase }) => ({ phase: jobPhases.wordOf(phase) ?? noSuch("phase") }),
+  },
+  signal: { write: (reply) => reply, read: ({ recorded }) => ({ recorded }) },
+  reserve: {
+    write: ({ grants }) => ({ grants: grants.map(writeGrant) }),
+    read: ({ grants }) => ({ grants: grants.map(readGrant) }),
+  },
+  start: { write: (reply) => reply, read: ({ leaseMs }) => ({ leaseMs }) },
+  renew: { write: (reply) => reply, read: ({ held, lost }) => ({ held, lost }) },
+  report: { write: (reply) => reply, read: ({ steps }) => ({ steps }) },
+  commit: { write: (reply) => reply, read: ({ committed, generation }) => ({ committed, generation }) },
+  "record-plan": {
+    write: ({ recorded, plan }) => ({ recorded, plan: planKinds.numberOf(plan) }),
+    read: ({ recorded, plan }) => ({ recorded, plan: planKinds.wordOf(plan) ?? noSuch("plan") }),
+  },
+  fail: { write: (reply) => reply, read: ({ retryInMs }) => ({ retryInMs }) },
+  release: { write: (reply) => reply, read: ({ released }) => ({ released }) },
+  invalidate: { write: (reply) => reply, read: ({ generation }) => ({ generation }) },
+  drain: { write: (reply) => reply, read: ({ draining }) => ({ draining }) },
+  resume: { write: (reply) => reply, read: ({ resumed }) => ({ resumed }) },
+  "set-tenant": { write: (reply) => reply, read: ({ changed }) => ({ changed }) },
+  "lend-quota": { write: (reply) => reply, read: ({ slots, forMs, slice }) => ({ slots, forMs, slice }) },
+};
+
+/** A message that carries no stamp is older than any that does. */
+export const readStamp = (stamp: Stamp | undefined): Stamp => stamp ?? { epoch: 0, seq: 0 };

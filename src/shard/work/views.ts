@@ -1,0 +1,116 @@
+/** What can be seen of a shard as messages of the work protocol, and back. */
+import type * as kernel from "#kernel/read/query.ts";
+import type * as wire from "#wire/generated/millrace/work/v1/view.ts";
+import { readResult, readSteps, writeSteps } from "./model.ts";
+import { each, failReasons, jobPhases, noSuch, refuse, stagePhases, taskPhases } from "./words.ts";
+
+export const writeTask = (task: kernel.TaskView): wire.TaskView => ({
+  ...task,
+  phase: taskPhases.numberOf(task.phase),
+  lastFailure: task.lastFailure && { ...task.lastFailure, reason: failReasons.numberOf(task.lastFailure.reason) },
+  steps: writeSteps(task.steps),
+});
+
+export const readTask = ({ result, lastFailure, retryInMs, ...task }: wire.TaskView): kernel.TaskView => ({
+  ...task,
+  phase: taskPhases.wordOf(task.phase) ?? noSuch("phase"),
+  result: result && readResult(result),
+  lastFailure: lastFailure && {
+    reason: failReasons.wordOf(lastFailure.reason) ?? noSuch("lastFailure.reason"),
+    message: lastFailure.message,
+  },
+  steps: readSteps(task.steps),
+  retryInMs,
+});
+
+const writeStage = (stage: kernel.StageView): wire.StageView => ({
+  ...stage,
+  phase: stagePhases.numberOf(stage.phase),
+});
+
+const readStage = (stage: wire.StageView): kernel.StageView => ({
+  ...stage,
+  phase: stagePhases.wordOf(stage.phase) ?? noSuch("phase"),
+});
+
+export const writeJob = (job: kernel.JobView): wire.JobView => ({
+  ...job,
+  phase: jobPhases.numberOf(job.phase),
+  stages: job.stages.map(writeStage),
+  tasks: job.tasks.map(writeTask),
+});
+
+export const readJob = ({ endedAtMs, ...job }: wire.JobView): kernel.JobView => ({
+  ...job,
+  phase: jobPhases.wordOf(job.phase) ?? noSuch("phase"),
+  endedAtMs,
+  stages: each("stages", job.stages, readStage),
+  tasks: each("tasks", job.tasks, readTask),
+});
+
+export const writeLine = (line: kernel.JobLine): wire.JobLine => ({ ...line, phase: jobPhases.numberOf(line.phase) });
+
+export const readLine = ({ endedAtMs, ...line }: wire.JobLine): kernel.JobLine => ({
+  ...line,
+  phase: jobPhases.wordOf(line.phase) ?? noSuch("phase"),
+  endedAtMs,
+});
+
+export const writeWhy = (why: kernel.Why): wire.Why => ({ ...why, because: writeReason(why.because) });
+
+export const readWhy = ({ because, ...why }: wire.Why): kernel.Why => ({ ...why, because: readReason(because) });
+
+function writeReason(reason: kernel.WhyReason): wire.Why["because"] {
+  switch (reason.kind) {
+    case "back-off":
+      return { kind: "backOff", value: reason };
+    case "parallel-max":
+      return { kind: "parallelMax", value: reason };
+    case "no-executor":
+      return { kind: "noExecutor", value: reason };
+    default:
+      return { kind: reason.kind, value: reason } as wire.Why["because"];
+  }
+}
+
+function readReason(reason: wire.Why["because"]): kernel.WhyReason {
+  if (reason === undefined) return refuse("because", "must be there");
+  switch (reason.kind) {
+    case "backOff":
+      return { kind: "back-off", ...reason.value };
+    case "parallelMax":
+      return { kind: "parallel-max", ...reason.value };
+    case "noExecutor":
+      return { kind: "no-executor", nearest: reason.value.nearest, missing: reason.value.missing };
+    default:
+      return { kind: reason.kind, ...reason.value } as kernel.WhyReason;
+  }
+}
+
+export const writeInputs = (inputs: kernel.PlanInputs): wire.PlanInputs => ({
+  ...inputs,
+  needs: inputs.needs.map((need) => ({ ...need, phase: stagePhases.numberOf(need.phase) })),
+  results: inputs.results.map((result) => ({ ...result, phase: taskPhases.numberOf(result.phase) })),
+});
+
+export const readInputs = ({ next, ...inputs }: wire.PlanInputs): kernel.PlanInputs => ({
+  ...inputs,
+  needs: each("needs", inputs.needs, (need) => ({
+    ...need,
+    phase: stagePhases.wordOf(need.phase) ?? noSuch("phase"),
+  })),
+  results: each("results", inputs.results, ({ result, ...rest }) => ({
+    ...rest,
+    phase: taskPhases.wordOf(rest.phase) ?? noSuch("phase"),
+    result: result && readResult(result),
+  })),
+  next,
+});
+
+export const readExecutor = ({ drained, ...executor }: wire.ExecutorView): kernel.ExecutorView => ({
+  ...executor,
+  drained,
+});
+
+export const writeStats = ({ nowMs, ...stats }: kernel.Stats): wire.Stats => ({ ...stats, nowAtMs: nowMs });
+export const readStats = ({ nowAtMs, ...stats }: wire.Stats): kernel.Stats => ({ ...stats, nowMs: nowAtMs });

@@ -1,0 +1,338 @@
+/**
+ * Someone who has work done: submits jobs over the real router, sends the signals they wait for, asks how they are,
+ * changes its mind, repeats itself, reports lost results, and now and then says something impossible.
+ */
+import { isFault } from "#base/fault.ts";
+import type { Random } from "#base/random.ts";
+import type { Command, Submit } from "#kernel/model/command.ts";
+import type { Reuse } from "#kernel/model/model.ts";
+import type { JobView, Query, TaskView } from "#kernel/read/query.ts";
+import type { Replies } from "#kernel/model/reply.ts";
+import type { Router, Settled } from "#shard/router/router.ts";
+import { badCommands } from "./bad-commands.ts";
+import { comesBack, type JoinPorts } from "./client-joins.ts";
+import type { Life } from "#sim/world/machine.ts";
+import { greedy, poisoned, poisons, type Poison } from "#sim/faults/poison.ts";
+import { queriesOf } from "./queries.ts";
+import { shapes, type Drawn, type ShapeName } from "./workloads.ts";
+
+export type ClientPorts = {
+  readonly life: Life;
+  readonly router: Router;
+  /** Another way in, with beliefs of its own about who owns what: often older ones. */
+  readonly otherRouter: Router;
+  readonly random: Random;
+  readonly injected: (kind: string) => void;
+  /** No more mischief: everything has been healed. */
+  readonly healed: () => boolean;
+};
+
+export type ClientHabits = {
+  readonly name: string;
+  readonly shards: number;
+  readonly tenants: readonly string[];
+  readonly shapes: readonly ShapeName[];
+  readonly jobs: number;
+  readonly everyMs: number;
+  readonly leaseMs: number;
+  readonly labels: readonly string[];
+  readonly executors: readonly string[];
+  /** Chance per job of each of the things that clients do to their jobs. */
+  readonly whims: ReadonlyMap<Whim, number>;
+};
+
+export const whimKinds = [
+  "asks",
+  "cancels",
+  "leaves",
+  "repeats",
+  "forges",
+  "invalidates",
+  "reruns",
+  "says-nonsense",
+  "poisons",
+  "drains",
+  "watches",
+  "joins",
+] as const;
+export type Whim = (typeof whimKinds)[number];
+
+type Submitted = { readonly shard: number; readonly job: number; readonly drawn: Drawn };
+
+export class Client {
+  readonly #ports: ClientPorts;
+  readonly #habits: ClientHabits;
+  /** Submissions that nobody has answered for yet, and signals not yet acknowledged. */
+  open = 0;
+  #serial = 0;
+
+  constructor(ports: ClientPorts, habits: ClientHabits) {
+    this.#ports = ports;
+    this.#habits = habits;
+  }
+
+  start(): void {
+    void this.#submitLoop();
+  }
+
+  get done(): boolean {
+    return this.#serial >= this.#habits.jobs && this.open === 0;
+  }
+
+  async #submitLoop(): Promise<void> {
+    const { life, random, otherRouter } = this.#ports;
+    for (let shard = 0; shard < this.#habits.shards; shard += 1)
+      void otherRouter.request({ kind: "query", shard, query: { kind: "stats" } }).catch(() => {});
+    while (this.#serial < this.#habits.jobs) {
+      this.#serial += 1;
+      this.open += 1;
+      void this.#job(this.#serial).finally(() => (this.open -= 1));
+      await life.clock.sleep(random.fraction() * this.#habits.everyMs * 2);
+    }
+  }
+
+  async #job(serial: number): Promise<void> {
+    const { random } = this.#ports;
+    const { name, shards, tenants, leaseMs, labels } = this.#habits;
+    const shard = random.below(shards);
+    const shape = random.pick(this.#habits.shapes);
+    const context = { random, tenant: random.pick(tenants), name: `${name}-${serial}`, leaseMs, labels };
+    const drawn = shapes[shape](context);
+    const keyed = random.chance(0.7) ? { ...drawn.submit, requestKey: `key-${name}-${serial}` } : drawn.submit;
+    const [job] = await Promise.all([keyed, ...(drawn.also ?? [])].map((submit) => this.#submit(shard, submit)));
+    if (job === undefined) return;
+    const submitted = { shard, job, drawn: { ...drawn, submit: keyed } };
+    for (const whim of whimKinds) if (this.#feels(whim)) void this.#follow(whim, submitted);
+    for (const { stage, name: signal } of drawn.signals) await this.#signal(submitted, stage, signal);
+  }
+
+  #feels(whim: Whim): boolean {
+    return this.#ports.random.chance(this.#habits.whims.get(whim) ?? 0);
+  }
+
+  /** Until it is in, or refused for good. With a key it may be repeated safely; without one, not. */
+  async #submit(shard: number, submit: Submit): Promise<number | undefined> {
+    for (let tries = 0; tries < 200; tries += 1) {
+      const got = await this.ask(shard, submit, 15_000);
+      if (got?.kind === "reply") return (got.reply as Replies["submit"]).job;
+      if (got?.kind === "rejected" && !("retryAfterMs" in got.rejection)) return undefined;
+      if (got === undefined && submit.requestKey === undefined) return undefined;
+      await this.#ports.life.clock.sleep(500 + this.#ports.random.below(1_000));
+    }
+    return undefined;
+  }
+
+  async #signal({ shard, job }: Submitted, stage: number, name: string): Promise<void> {
+    const { life, random } = this.#ports;
+    await life.clock.sleep(random.below(4_000));
+    const signal = { id: `${name}-${this.#habits.name}-${job}`, name, payload: "" };
+    // Some are impatient and say it again.
+    if (random.chance(0.2)) void this.ask(shard, { kind: "signal", job, stage, signal }, 5_000);
+    for (let tries = 0; tries < 200; tries += 1) {
+      const got = await this.ask(shard, { kind: "signal", job, stage, signal }, 15_000);
+      if (got !== undefined) break;
+      await life.clock.sleep(1_000);
+    }
+    // What nobody waits for is recorded too, up to a limit.
+    for (let i = 0; i < 4 && random.chance(0.3); i += 1)
+      await this.ask(shard, { kind: "signal", job, stage, signal: { ...signal, id: `noise-${i}`, name: "noise" } });
+  }
+
+  async #follow(whim: Whim, submitted: Submitted): Promise<void> {
+    const { life, random, healed, injected } = this.#ports;
+    // Many a job is over in a second.
+    await life.clock.sleep(random.below(random.pick([1_000, 8_000])));
+    if (healed()) return;
+    injected(`client-${whim}`);
+    const { shard, job, drawn } = submitted;
+    const { submit } = drawn;
+    switch (whim) {
+      case "asks":
+        return this.#asks(submitted);
+      case "cancels":
+        return void (await this.ask(shard, { kind: "cancel", job, reason: "changed its mind" }));
+      case "leaves":
+        return this.#leaves(submitted);
+      case "repeats":
+        return this.#repeats(shard, submit);
+      case "forges":
+        return void (await this.ask(shard, { ...submit, payloadHash: "another", name: "forged" }));
+      case "invalidates":
+        return this.#invalidates(submitted);
+      case "reruns":
+        return this.#reruns(submitted);
+      case "says-nonsense":
+        return this.#nonsense(submitted);
+      case "poisons":
+        return this.#poisons(submitted);
+      case "drains":
+        return this.#drains(shard);
+      case "watches":
+        return this.#watches(submitted);
+      case "joins":
+        return comesBack({ name: `${this.#habits.name}-${job}`, shard, job, submit }, this.#waysBack(shard));
+    }
+  }
+
+  async #asks({ shard, job }: Submitted): Promise<void> {
+    for (let i = 0; i < 5 && !this.#ports.healed(); i += 1) {
+      await this.#query(shard, this.#ports.random.pick(queriesOf(job)));
+      await this.#ports.life.clock.sleep(this.#ports.random.below(3_000));
+    }
+  }
+
+  async #repeats(shard: number, submit: Submit): Promise<void> {
+    const { life, random, healed } = this.#ports;
+    await Promise.all([this.ask(shard, submit), this.ask(shard, submit)]);
+    for (let i = random.below(6); i > 0 && !healed(); i -= 1) {
+      await life.clock.sleep(random.below(1_500));
+      await this.ask(shard, submit);
+    }
+  }
+
+  /** Once, and sometimes again; and whoever else joined may leave as well. */
+  async #leaves({ shard, job, drawn: { submit, also = [] } }: Submitted): Promise<void> {
+    const { random } = this.#ports;
+    const all = [submit, ...also].map(({ subscriber = "nobody" }) => subscriber);
+    for (const subscriber of all.filter((_, i) => i === 0 || random.chance(0.7))) {
+      await this.ask(shard, { kind: "leave", job, subscriber });
+      if (random.chance(0.3)) await this.ask(shard, { kind: "leave", job, subscriber });
+    }
+  }
+
+  #waysBack(shard: number): JoinPorts {
+    const { life, router, random } = this.#ports;
+    return { life, router, random, ask: (command) => this.ask(shard, command) };
+  }
+
+  async #watches({ shard, job }: Submitted): Promise<void> {
+    const abort = new AbortController();
+    const cancel = this.#ports.life.clock.after(20_000, () => abort.abort(new Error("seen enough")));
+    try {
+      for await (const { kind } of this.#ports.router.watch({ shard, job }, abort.signal))
+        if (kind === "end" || kind === "rejected") break;
+    } catch (error) {
+      if (!isFault(error) && !abort.signal.aborted) throw error;
+    }
+    cancel();
+  }
+
+  /** The bytes of a result are gone: says so, once or twice, sometimes of the wrong generation. */
+  async #invalidates({ shard, job }: Submitted): Promise<void> {
+    const { random } = this.#ports;
+    let done = await this.#doneIn(shard, job);
+    for (let tries = random.below(4); done.length === 0 && tries > 0; tries -= 1) {
+      await this.#ports.life.clock.sleep(random.below(3_000));
+      done = await this.#doneIn(shard, job);
+    }
+    if (done.length === 0) return;
+    const { task, generation } = random.pick(done);
+    const invalidate = { kind: "invalidate" as const, task, generation, reason: "lost" };
+    await this.ask(shard, invalidate);
+    // And again when it has been made anew.
+    if (random.chance(0.3)) {
+      await this.#ports.life.clock.sleep(2_000);
+      await this.ask(shard, { ...invalidate, generation: generation + 1 });
+    }
+    if (random.chance(0.3)) await this.ask(shard, invalidate);
+    if (random.chance(0.2)) await this.ask(shard, { ...invalidate, generation: generation + random.between(-2, 3) });
+  }
+
+  /** Tasks with a result: those first that others are at work on, for there it matters most. */
+  async #doneIn(shard: number, job: number): Promise<readonly TaskView[]> {
+    const view = await this.#view(shard, job);
+    if (!view) return [];
+    const done = view.tasks.filter(({ phase }) => phase === "SUCCEEDED");
+    const busy = view.stages.filter(({ phase }) => phase === "RUNNING" || phase === "READY");
+    const needed = new Set(busy.flatMap(({ needs }) => needs));
+    const inUse = done.filter(({ stage }) => needed.has(stage));
+    return inUse.length > 0 && this.#ports.random.chance(0.7) ? inUse : done;
+  }
+
+  /** Once more, with what is already done taken over. */
+  async #reruns({ shard, job, drawn }: Submitted): Promise<void> {
+    const view = await this.#view(shard, job);
+    if (!view) return;
+    const stages = new Map(view.stages.map(({ stage, name }) => [stage, name]));
+    const { requestKey: _used, ...submit } = drawn.submit;
+    const specs = new Map(
+      submit.stages.flatMap(({ name, tasks }) => (tasks?.tasks ?? []).map(({ key, spec }) => [`${name}/${key}`, spec])),
+    );
+    const reuse = view.tasks.flatMap(({ stage, key, result }: TaskView): Reuse[] => {
+      const name = stages.get(stage) ?? "";
+      const spec = specs.get(`${name}/${key}`);
+      return result && spec !== undefined ? [{ stage: name, key, spec, result }] : [];
+    });
+    const again = await this.ask(shard, { ...submit, name: `${submit.name}-again`, reuse });
+    if (again?.kind !== "reply") return;
+    const { job: rerun } = again.reply as Replies["submit"];
+    for (const { stage, name } of drawn.signals) await this.#signal({ shard, job: rerun, drawn }, stage, name);
+  }
+
+  async #nonsense({ shard, job, drawn }: Submitted): Promise<void> {
+    const { random } = this.#ports;
+    for (let i = 0; i < 12; i += 1)
+      await this.ask(shard, random.pick(badCommands)({ random, job, submit: drawn.submit }), 3_000);
+  }
+
+  async #poisons({ shard, job, drawn }: Submitted): Promise<void> {
+    const { random } = this.#ports;
+    const { path } = random.pick(poisons);
+    // What lies deeper goes into events as it is, and would poison what follows deciding as well.
+    const poison: Poison = { path, reads: path.length === 1 ? random.below(12) : 0, bare: random.chance(0.3) };
+    const submit = { ...drawn.submit, name: "poisoned", requestKey: `poison-${this.#habits.name}-${job}` };
+    await this.ask(shard, poisoned(submit, poison), 3_000);
+    const signal = { id: "poison", name: "poison", payload: "" };
+    await this.ask(
+      shard,
+      poisoned({ kind: "signal", job, stage: 0, signal }, { path: ["signal", "name"], reads: 0 }),
+      3_000,
+    );
+    const offers = [...this.#habits.labels, "os=plan9", "plan=sim-1"];
+    const reserve: Command = { ...greedy, offers };
+    await this.ask(shard, poisoned(reserve, { path: ["offers", "0"], reads: 0 }), 3_000);
+    // As many mistakes as a shard remembers, and more.
+    for (let i = random.chance(0.1) ? 120 : 1; i > 0; i -= 1)
+      await this.ask(shard, poisoned(reserve, { path: ["prefer", "0"], reads: 0 }), 3_000);
+  }
+
+  async #drains(shard: number): Promise<void> {
+    const { life, random } = this.#ports;
+    const executor = random.chance(0.2) ? "ghost" : random.pick(this.#habits.executors);
+    await this.ask(shard, { kind: "drain", executor, reason: "maintenance" });
+    await life.clock.sleep(random.below(10_000));
+    this.open += 1;
+    for (let tries = 0; tries < 200; tries += 1) {
+      if ((await this.ask(shard, { kind: "resume", executor }, 15_000)) !== undefined) break;
+      await life.clock.sleep(1_000);
+    }
+    this.open -= 1;
+  }
+
+  #way(): Router {
+    return this.#ports.random.chance(0.3) ? this.#ports.otherRouter : this.#ports.router;
+  }
+
+  async #view(shard: number, job: number): Promise<JobView | undefined> {
+    const got = await this.#query(shard, { kind: "job", job, tasksMax: 50 });
+    return got?.kind === "answer" ? (got.answer as JobView) : undefined;
+  }
+
+  async #query(shard: number, query: Query): Promise<Settled | undefined> {
+    try {
+      return await this.#way().request({ kind: "query", shard, query }, { deadlineMs: 10_000 });
+    } catch (error) {
+      if (isFault(error)) return undefined;
+      throw error;
+    }
+  }
+
+  async ask(shard: number, command: Command, deadlineMs = 10_000): Promise<Settled | undefined> {
+    try {
+      return await this.#way().request({ kind: "command", shard, command }, { deadlineMs });
+    } catch (error) {
+      if (isFault(error)) return undefined;
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,329 @@
+/** What is asked of the cluster, as data: shapes of jobs, each drawn from the seed. */
+import type { Random } from "#base/random.ts";
+import type { Submit } from "#kernel/model/command.ts";
+import type { FailReason, LockSpec, PlanSpec, StageSpec, TaskTemplate } from "#kernel/model/model.ts";
+import { type JobScript, type PlanScript, type TaskScript, writeScript } from "./script.ts";
+
+export type ShapeName = keyof typeof shapes;
+export type Drawn = {
+  readonly submit: Submit;
+  /** Signals that someone should send for the job to go on, by stage index. */
+  readonly signals: readonly { readonly stage: number; readonly name: string }[];
+  /** What others ask for at the same time. */
+  readonly also?: readonly Submit[];
+};
+
+export type DrawContext = {
+  readonly random: Random;
+  readonly tenant: string;
+  readonly name: string;
+  /** The middle of the range that leases are drawn from. */
+  readonly leaseMs: number;
+  readonly labels: readonly string[];
+};
+
+const hour = 3_600_000;
+const infrastructure: readonly FailReason[] = ["preempted", "out-of-memory", "input-lost", "executor-lost"];
+
+export const shapes = {
+  /** One action of a build. */
+  single: (c: DrawContext) => job(c, [stage(c, "only", { tasks: 1 })]),
+
+  /** A matrix. */
+  matrix: (c: DrawContext) =>
+    job(c, [
+      stage(c, "matrix", {
+        tasks: c.random.between(2, 12),
+        failFast: c.random.chance(0.5),
+        parallelMax: c.random.chance(0.4) ? c.random.between(1, 3) : 0,
+      }),
+    ]),
+
+  /** Stages in a random order of needs, some to be run after a failure too. */
+  dag(c: DrawContext) {
+    const count = c.random.between(2, 5);
+    const stages = Array.from({ length: count }, (_, i) => ({
+      ...stage(c, `s${i}`, { tasks: c.random.between(1, 3), mayFail: c.random.chance(0.3) }),
+      needs: Array.from({ length: i }, (_unused, n) => n).filter(() => c.random.chance(0.5)),
+      after: c.random.chance(0.3) ? ("end" as const) : ("success" as const),
+    }));
+    return job(c, stages);
+  },
+
+  /** A stage whose tasks are found out when the first has ended. */
+  planned(c: DrawContext) {
+    const firsts = Array.from({ length: c.random.between(1, 2) }, (_, i) =>
+      stage(c, `first-${i}`, { tasks: c.random.between(1, 3) }),
+    );
+    const second = { ...planned(c, "second"), needs: firsts.map((_, i) => i) };
+    return job(c, [...firsts, second], { second: planScript(c) });
+  },
+
+  /** A gate: the planner waits for an approval, then says what is to be done. */
+  gated(c: DrawContext) {
+    const script: PlanScript = { ...planScript(c), signal: "approve" };
+    const before = c.random.chance(0.4) ? [stage(c, "before", { tasks: 1 })] : [];
+    const gate = before.length;
+    const stages = [
+      ...before,
+      { ...planned(c, "gate"), needs: before.map((_, i) => i) },
+      { ...stage(c, "after", { tasks: 1 }), needs: [gate] },
+    ];
+    return { ...job(c, stages, { gate: script }), signals: [{ stage: gate, name: "approve" }] };
+  },
+
+  /** A wait that no signal ends: the planner is asked again after a time. */
+  timed(c: DrawContext) {
+    return job(c, [planned(c, "timed")], { timed: { ...planScript(c), waitMs: c.random.between(200, 4_000) } });
+  },
+
+  /** Several callers want the same, and some lose interest. */
+  merged(c: DrawContext) {
+    const drawn = c.random.chance(0.7)
+      ? job(c, [stage(c, "shared", { tasks: c.random.between(1, 2) })])
+      : job(c, [planned(c, "shared")], { shared: { ...planScript(c), waitMs: 2_000 } });
+    const mergeKey = `merge-${c.random.below(2)}`;
+    const caller = c.random.chance(0.8) ? { subscriber: `${c.name}-caller` } : {};
+    const submit = { ...drawn.submit, mergeKey, ...caller, leaveGraceMs: c.random.pick([0, 1_000, 5_000]) };
+    const others = Array.from({ length: c.random.below(3) }, (_, i) => ({
+      ...drawn.submit,
+      mergeKey,
+      ...(c.random.chance(0.7) ? { subscriber: `${c.name}-other-${i}` } : {}),
+      priority: c.random.between(-100, 100),
+    }));
+    return { ...drawn, submit, also: others };
+  },
+
+  /** One at a time, or a few: the whole job holds the lock. */
+  locked(c: DrawContext) {
+    const drawn = job(c, [stage(c, "critical", { tasks: c.random.between(1, 2), outside: true })]);
+    return { ...drawn, submit: { ...drawn.submit, lock: lock(c, "job") } };
+  },
+
+  /** One stage holds the lock, or two; and something may be left to do when they have given it back. */
+  lockedStage(c: DrawContext) {
+    const held = lock(c, "stage");
+    const critical = (name: string): StageSpec => ({
+      ...stage(c, name, { tasks: c.random.between(1, 2), outside: true }),
+      needs: [0],
+      lock: held,
+    });
+    const stages = [stage(c, "free", { tasks: 1 }), critical("critical")];
+    if (c.random.chance(0.3)) stages.push(critical("as critical"));
+    if (c.random.chance(0.5)) stages.push({ ...stage(c, "after", { tasks: 2 }), needs: [1] });
+    return job(c, stages);
+  },
+
+  /** Holds a lock, and runs longer than it may: the lock must wait until it has really stopped. */
+  lockedEndless(c: DrawContext) {
+    const attemptMs = 500 + c.random.below(3_000);
+    const template = { ...templateOf(c, true), attemptMs, attemptsMax: c.random.between(1, 2) };
+    const script = { ...taskScript(c), failures: 0, runMs: 30_000 };
+    const stages = [{ ...stage(c, "critical", { tasks: 1 }), tasks: taskSet(template, [script]) }];
+    const drawn = job(c, stages);
+    return {
+      ...drawn,
+      submit: { ...drawn.submit, lock: { ...lock(c, "job"), queueMax: 100, cancelInProgress: false } },
+    };
+  },
+
+  /** Nobody says what is to be done, until it is too late. */
+  unplanned(c: DrawContext) {
+    const plan = { ...planned(c, "late"), plan: { ...planSpec(c), deadlineMs: c.random.between(500, 6_000) } };
+    return job(c, [plan], { late: { ...planScript(c), waitMs: 20_000 } });
+  },
+
+  /** One tenant asks for very much at once. */
+  flood(c: DrawContext) {
+    const stages = [stage(c, "flood", { tasks: c.random.between(20, 60) })];
+    return job(c, c.random.chance(0.3) ? [...stages, stage(c, "more", { tasks: 2 })] : stages);
+  },
+
+  /** Many tasks of which one is slow: work for speculation. */
+  straggler(c: DrawContext) {
+    const template = { ...templateOf(c, false), speculate: true, leaseMs: c.leaseMs * 2 };
+    const scripts = Array.from({ length: c.random.between(4, 8) }, (_, i) => ({
+      ...taskScript(c),
+      failures: 0,
+      runMs: i === 0 ? 15_000 : 100,
+    }));
+    const wide = { ...stage(c, "wide", { tasks: 1 }), tasks: taskSet(template, scripts) };
+    if (c.random.chance(0.5)) return job(c, [wide]);
+    // What it was made from may get lost while it runs.
+    return job(c, [stage(c, "prepare", { tasks: 1 }), { ...wide, needs: [0] }]);
+  },
+
+  /** Ends by its deadline unless it is quick. */
+  hurried(c: DrawContext) {
+    const drawn = job(c, [stage(c, "soon", { tasks: c.random.between(1, 4) })]);
+    return { ...drawn, submit: { ...drawn.submit, deadlineMs: c.random.between(500, 20_000) } };
+  },
+
+  /** Nobody can run it: it ends by its queue deadline. */
+  impossible(c: DrawContext) {
+    const template = { ...templateOf(c, false), requires: ["os=plan9"], queueMs: c.random.between(1_000, 30_000) };
+    return job(c, [{ ...stage(c, "never", { tasks: 1 }), tasks: taskSet(template, [taskScript(c)]) }]);
+  },
+
+  /** Something that is due in a minute or more: such things are filed coarsely, and looked at too early at first. */
+  far(c: DrawContext) {
+    const farMs = c.random.between(62_000, 85_000);
+    const never = (queueMs: number) => {
+      const template = { ...templateOf(c, false), requires: ["os=plan9"], queueMs };
+      return job(c, [{ ...stage(c, "never", { tasks: 1 }), tasks: taskSet(template, [taskScript(c)]) }]);
+    };
+    const ways: readonly (() => Drawn)[] = [
+      () => job(c, [planned(c, "timed")], { timed: { ...planScript(c), waitMs: farMs } }),
+      () => never(farMs),
+      () => withSubmit(never(5 * hour), { deadlineMs: farMs }),
+      () => withSubmit(never(2 * farMs), { mergeKey: "far", subscriber: `${c.name}-caller`, leaveGraceMs: farMs }),
+      () => {
+        const template = { ...templateOf(c, false), backoffMs: 2 * farMs, backoffMsMax: 2 * farMs };
+        const script: TaskScript = { ...taskScript(c), failures: 1, reason: "preempted" };
+        return job(c, [{ ...stage(c, "patient", { tasks: 1 }), tasks: taskSet(template, [script]) }]);
+      },
+      () => {
+        // It fails long before anyone takes its first result.
+        const template: TaskTemplate = { ...templateOf(c, false), retryOn: "infrastructure" };
+        const shy: TaskScript = { ...taskScript(c), failures: 0, publish: true, refusedMs: farMs + 20_000 };
+        const doomed: TaskScript = { ...taskScript(c), failures: 1, reason: "user-failure" };
+        return job(c, [
+          { ...stage(c, "shy", { tasks: 1 }), tasks: taskSet(template, [shy]) },
+          { ...stage(c, "doomed", { tasks: 1 }), needs: [0], tasks: taskSet(template, [doomed]) },
+        ]);
+      },
+    ];
+    return c.random.pick(ways)();
+  },
+
+  /** Runs longer than it may. */
+  endless(c: DrawContext) {
+    const template = { ...templateOf(c, false), attemptMs: 1_000 + c.random.below(4_000), attemptsMax: 2 };
+    const script = { ...taskScript(c), failures: 0, runMs: 120_000 };
+    return job(c, [{ ...stage(c, "endless", { tasks: 1 }), tasks: taskSet(template, [script]) }]);
+  },
+};
+
+/** One who wants to wait for what others asked for, and asks for nothing itself. */
+export const joining = ({ tenant, door, payloadHash }: Submit, mergeKey: string): Submit => ({
+  kind: "submit",
+  tenant,
+  door,
+  payloadHash,
+  mergeKey,
+  joinOnly: true,
+  name: "",
+  spec: "",
+  priority: 0,
+  stages: [],
+  deadlineMs: 0,
+});
+
+const withSubmit = (drawn: Drawn, change: Partial<Submit>): Drawn => ({
+  ...drawn,
+  submit: { ...drawn.submit, ...change },
+});
+
+function job(c: DrawContext, stages: readonly StageSpec[], plans: JobScript["plans"] = {}): Drawn {
+  const spec = writeScript({ plans });
+  const submit: Submit = {
+    kind: "submit",
+    tenant: c.tenant,
+    door: "sim",
+    name: c.name,
+    payloadHash: `hash-${c.name}`,
+    priority: c.random.chance(0.3) ? c.random.between(-100, 100) : 0,
+    spec,
+    stages,
+    deadlineMs: 6 * hour,
+  };
+  return { submit, signals: [] };
+}
+
+function stage(
+  c: DrawContext,
+  name: string,
+  wanted: {
+    readonly tasks: number;
+    readonly failFast?: boolean;
+    readonly mayFail?: boolean;
+    readonly parallelMax?: number;
+    readonly outside?: boolean;
+  },
+): StageSpec {
+  const scripts = Array.from({ length: wanted.tasks }, () => taskScript(c));
+  return {
+    name,
+    needs: [],
+    after: "success",
+    tasks: taskSet(templateOf(c, wanted.outside ?? c.random.chance(0.2)), scripts),
+    failFast: wanted.failFast ?? false,
+    mayFail: wanted.mayFail ?? false,
+    parallelMax: wanted.parallelMax ?? 0,
+  };
+}
+
+const planSpec = (c: DrawContext): PlanSpec => ({
+  kind: "sim",
+  requires: ["plan=sim-1"],
+  leaseMs: c.leaseMs,
+  attemptsMax: 50,
+  deadlineMs: 5 * hour,
+});
+
+function planned(c: DrawContext, name: string): StageSpec {
+  return { name, needs: [], after: "success", plan: planSpec(c), failFast: false, mayFail: false, parallelMax: 0 };
+}
+
+function planScript(c: DrawContext): PlanScript {
+  const kind = c.random.chance(0.75) ? ("tasks" as const) : c.random.pick(["skip", "fail"] as const);
+  const scripts = Array.from({ length: c.random.below(4) }, () => taskScript(c));
+  const answer = kind === "tasks" ? { kind, template: templateOf(c, false), tasks: scripts } : { kind };
+  return { waitMs: 0, answer };
+}
+
+const taskSet = (template: TaskTemplate, scripts: readonly TaskScript[]) => ({
+  template,
+  tasks: scripts.map((script, i) => ({ key: `k${i}`, spec: writeScript(script), affinity: `host-${i % 3}` })),
+});
+
+function templateOf(c: DrawContext, outside: boolean): TaskTemplate {
+  const leaseMs = Math.round(c.leaseMs * (0.5 + c.random.fraction()));
+  return {
+    kind: "sim",
+    requires: c.random.chance(0.3) ? [c.random.pick(c.labels)] : [],
+    leaseMs,
+    attemptsMax: 50,
+    retryOn: c.random.chance(0.7) ? "any" : "infrastructure",
+    backoffMs: c.random.pick([0, 100, 500]),
+    backoffMsMax: 2_000,
+    queueMs: 5 * hour,
+    attemptMs: hour,
+    effects: outside ? "outside" : "pure",
+    speculate: false,
+    graceMs: outside ? 0 : c.random.pick([0, leaseMs, leaseMs * 4]),
+  };
+}
+
+function taskScript(c: DrawContext): TaskScript {
+  const fails = c.random.chance(0.25);
+  return {
+    runMs: c.random.chance(0.15) ? c.random.between(2_000, 15_000) : c.random.between(1, 800),
+    failures: fails ? c.random.between(1, 3) : 0,
+    reason: c.random.chance(0.3) ? "user-failure" : c.random.pick(infrastructure),
+    outputs: c.random.below(3),
+    steps: c.random.chance(0.3) ? c.random.between(1, 3) : 0,
+    publish: c.random.chance(0.4),
+  };
+}
+
+function lock(c: DrawContext, scope: string): LockSpec {
+  // The limit goes with the name, so that all who ask for a lock agree on it.
+  const which = c.random.below(2);
+  return {
+    name: `${scope}-${which}`,
+    limit: which + 1,
+    queueMax: c.random.pick([1, 1, 3, 100, 100]),
+    cancelInProgress: c.random.chance(0.3),
+  };
+}

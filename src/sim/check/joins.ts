@@ -1,0 +1,36 @@
+/** Merging: who joins gets a job that is under way and counts for it, and who only joins begins nothing. */
+import type { CommandOf } from "#kernel/model/command.ts";
+import type { Replies } from "#kernel/model/reply.ts";
+import { where } from "./log.ts";
+import type { Checker } from "./court.ts";
+import { isUnderWay, type ShardModel } from "#sim/model/model.ts";
+
+export const joinsWhatIsUnderWay: Checker = {
+  invariant: "merging",
+  promise: "a job is joined only while it is under way, never at a lower priority, and who only joins begins nothing",
+  event(_court, { model }, event) {
+    if (event.kind === "job-submitted" && event.stages.length === 0)
+      return `${String(where(model, event))}: it has nothing to do`;
+    if (event.kind !== "job-joined") return undefined;
+    const job = model.jobs.get(event.job);
+    if (!job || !isUnderWay(job)) return `${String(where(model, event))}: the job is ${job?.phase ?? "unknown"}`;
+    return event.priority < job.priority ? `${String(where(model, event))}: it had ${job.priority}` : undefined;
+  },
+  said(_court, { model, request, response }) {
+    if (request.kind !== "command" || request.command.kind !== "submit" || response.kind !== "reply") return undefined;
+    const wrong = wronglyJoined(model, request.command, response.reply as Replies["submit"]);
+    return wrong && `shard ${model.shard}, ${JSON.stringify(request.command)}: ${wrong}`;
+  },
+};
+
+function wronglyJoined(
+  model: ShardModel,
+  { joinOnly, mergeKey, priority }: CommandOf<"submit">,
+  { job: no, created, merged }: Replies["submit"],
+): string | undefined {
+  if (joinOnly && created) return `job ${no} was begun`;
+  if (!merged) return undefined;
+  const job = model.jobs.get(no);
+  if (!job || job.submitted.mergeKey !== mergeKey) return `job ${no} has another merge key`;
+  return job.priority < priority ? `job ${no} was left at priority ${job.priority}` : undefined;
+}

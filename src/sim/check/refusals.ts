@@ -1,0 +1,34 @@
+/**
+ * What only a shard's own host may say is refused as well when it makes no sense (K12). No caller gets that far, so it
+ * is said to a copy of the shard, as it was at the end of the run: it must refuse, and be the same as before.
+ */
+import type { Command } from "#kernel/model/command.ts";
+import type { State } from "#kernel/model/state.ts";
+import { step } from "#kernel/step.ts";
+
+const twisted = (value: object): Command => value as Command;
+
+const nonsense = (state: State): readonly Command[] => [
+  { kind: "take-over", epoch: state.epoch, node: "again" },
+  { kind: "take-over", epoch: 0, node: "before all others" },
+  { kind: "take-over", epoch: state.epoch + 1, node: "x".repeat(1_000) },
+  { kind: "take-quota", tenant: "nobody", slots: 1, forMs: 1_000 },
+  { kind: "take-quota", tenant: "nobody", slots: -1, forMs: 1_000 },
+  { kind: "take-quota", tenant: "nobody", slots: 1, forMs: Number.NaN },
+  twisted({ kind: "forget", jobs: "all" }),
+  { kind: "published", task: 0, generation: 1 },
+  { kind: "published", task: 1, generation: Number.NaN },
+];
+
+/** What it did with nonsense from its host; undefined when it refused all of it. */
+export function nonsenseTaken(copy: State, canonical: (state: State) => string): string | undefined {
+  const before = canonical(copy);
+  for (const command of nonsense(copy)) {
+    const { ok, events } = step(copy, command, copy.nowMs);
+    if (ok || events.length > 0) return `shard ${copy.shard} took ${JSON.stringify(command)}`;
+  }
+  if (canonical(copy) !== before) return `shard ${copy.shard} is not the same after nonsense from its host`;
+  // And what makes sense it still takes.
+  const { ok, events } = step(copy, { kind: "take-over", epoch: copy.epoch + 1, node: "heir" }, copy.nowMs);
+  return ok && events.length > 0 ? undefined : `shard ${copy.shard} refused an heir`;
+}

@@ -1,0 +1,72 @@
+/**
+ * What no seed may be expected to reach, and why. The list is held against every hunt: what stands here and was
+ * reached after all, or is no longer there, is a mistake in the list, and the hunt fails.
+ */
+import type { Block } from "#sim/coverage.ts";
+
+export type Excuse = { readonly file: string; readonly code: string; readonly why: string };
+
+export const unreachable: readonly Excuse[] = [
+  {
+    file: "step.ts",
+    code: "catch (error) { state.agenda.file(item, nowMs + 1_000, nowMs); work.note(error); continue; }",
+    why: "what is due is decided from what apply has made: only a mistake of our own throws (mistakes.test.ts)",
+  },
+  {
+    file: "step.ts",
+    code: "catch (error) { this.note(error); return none; }",
+    why: "what follows is decided from what apply has made: only a mistake of our own throws (mistakes.test.ts)",
+  },
+  {
+    file: "apply-job.ts",
+    code: "map.clear();",
+    why: "needs a thousand different stages in one shard (mistakes.test.ts)",
+  },
+];
+
+/** Branches that end in an assertion: to reach one is a failure, and told as such. */
+const asserts = /^(default: return |: |return )(unreachable|missing)\(/;
+
+/** Where `decide` itself is: what looks at a command or at the state and says what comes of it. */
+const decides = /^(decide[^/]*|step|settle[^/]*|validate)\.ts$/;
+
+export type Verdict = {
+  /** Branches of `decide` that nothing excuses. */
+  readonly decide: readonly Block[];
+  /** Of what applies and answers. */
+  readonly rest: readonly Block[];
+  readonly assertions: number;
+  readonly excused: readonly Excuse[];
+  readonly wrongExcuses: readonly Excuse[];
+};
+
+export function judge(blocks: readonly Block[], excuses = unreachable): Verdict {
+  const isAssertion = ({ code }: Block): boolean => asserts.test(code);
+  const fits = ({ file, code }: Excuse, block: Block): boolean => block.file === file && block.code === code;
+  const isExcused = (block: Block): boolean => excuses.some((excuse) => fits(excuse, block));
+  const isRight = (excuse: Excuse): boolean => blocks.some((block) => fits(excuse, block));
+  const open = blocks.filter((block) => !isAssertion(block) && !isExcused(block));
+  return {
+    decide: open.filter(({ file }) => decides.test(file)),
+    rest: open.filter(({ file }) => !decides.test(file)),
+    assertions: blocks.filter(isAssertion).length,
+    excused: excuses.filter(isRight),
+    wrongExcuses: excuses.filter((excuse) => !isRight(excuse)),
+  };
+}
+
+/** Plainly: what was hit and what was not. */
+export function describeVerdict({ decide, rest, assertions, excused, wrongExcuses }: Verdict): readonly string[] {
+  const show = ({ file, line, code }: Block): string => `  ${file}:${line}  ${code.slice(0, 100)}`;
+  return [
+    decide.length === 0 ? "every branch of decide was hit" : `branches of decide that no seed hit: ${decide.length}`,
+    ...decide.map(show),
+    rest.length === 0
+      ? "and every branch of what applies and answers"
+      : `branches of what applies and answers that no seed hit: ${rest.length}`,
+    ...rest.map(show),
+    `not counted: ${assertions} assertions, which held, and what unreachable.ts excuses:`,
+    ...excused.map(({ file, code, why }) => `  ${file}  ${code.slice(0, 60)}: ${why}`),
+    ...wrongExcuses.map(({ file, code }) => `FAILED excused, but reached or no longer there: ${file}  ${code}`),
+  ];
+}

@@ -1,0 +1,177 @@
+/**
+ * What a shard's durable log says, read event by event (model/apply.ts) and independently of the kernel: small, plain,
+ * without any of its indices. The checkers compare everything that anybody was told, and everything that the log goes
+ * on to say, with this.
+ */
+import type { Submit } from "#kernel/model/command.ts";
+import type { Event, EventOf } from "#kernel/model/event.ts";
+import type { JobPhase, LockSpec, StagePhase, StageSpec, TaskPlan, TaskTemplate } from "#kernel/model/model.ts";
+
+export type ModelClaim = {
+  readonly token: number;
+  readonly executor: string;
+  readonly leaseMs: number;
+  started: boolean;
+  /** Its word counts. */
+  live: boolean;
+  /** Known to have stopped, or its lease ran out. */
+  gone: boolean;
+};
+
+export type TaskStanding = "held" | "ready" | "claimed" | "retry" | "waiting" | "cancelling" | "over";
+
+export type ModelTask = {
+  readonly no: number;
+  readonly job: ModelJob;
+  readonly stage: ModelStage;
+  readonly key: string;
+  readonly planning: boolean;
+  readonly template: TaskTemplate;
+  standing: TaskStanding;
+  generation: number;
+  retryAtMs: number;
+  /** A second attempt has been allowed. */
+  speculated: boolean;
+  /** Attempts that count, in this generation. */
+  attempts: number;
+  readonly claims: Map<number, ModelClaim>;
+  /** Token of the result by generation; 0 for a reused one. */
+  readonly results: Map<number, number>;
+};
+
+export type ModelStage = {
+  readonly job: ModelJob;
+  readonly index: number;
+  readonly spec: StageSpec;
+  phase: StagePhase;
+  generation: number;
+  cancelled: boolean;
+  tasks: ModelTask[];
+  planning: ModelTask | undefined;
+  readonly plannedIn: Set<number>;
+  readonly signals: Set<string>;
+  lock: "none" | "queued" | "held";
+};
+
+export type ModelJob = {
+  readonly no: number;
+  readonly tenant: string;
+  readonly door: string;
+  readonly payloadHash: string;
+  readonly lock: LockSpec | undefined;
+  readonly stages: ModelStage[];
+  readonly submitted: EventOf<"job-submitted">;
+  readonly subscribers: Set<string>;
+  readonly left: Set<string>;
+  priority: number;
+  phase: JobPhase;
+  /** Every phase it has had, with the batch that brought it. */
+  readonly phases: { readonly seq: number; readonly phase: JobPhase }[];
+  lockState: "none" | "queued" | "held";
+  cancelled: boolean;
+  forgotten: boolean;
+};
+
+/** A result that asked to be published: "void" when it was invalidated before. */
+export type ModelPublication = {
+  readonly job: ModelJob;
+  readonly task: number;
+  readonly generation: number;
+  readonly publish: string;
+  standing: "waiting" | "published" | "void" | "given up";
+};
+
+export type ModelKey = { readonly job: number; readonly payloadHash: string; readonly untilMs: number };
+
+export class ShardModel {
+  readonly shard: number;
+  epoch = 0;
+  seq = 0;
+  atMs = 0;
+  tokenMax = 0;
+  readonly jobs = new Map<number, ModelJob>();
+  readonly tasks = new Map<number, ModelTask>();
+  readonly keys = new Map<string, ModelKey>();
+  /** All jobs that each key was ever bound to, with their payloads: anew only when it was no longer retained. */
+  readonly bindings = new Map<string, Map<number, string>>();
+  readonly tenants = new Map<string, EventOf<"tenant-set">>();
+  /** By `task/generation`. */
+  readonly publications = new Map<string, ModelPublication>();
+  liveJobs = 0;
+
+  constructor(shard: number) {
+    this.shard = shard;
+  }
+
+  get unpublished(): number {
+    return this.publications.values().reduce((sum, { standing }) => sum + (standing === "waiting" ? 1 : 0), 0);
+  }
+
+  stage(job: number, stage: number): ModelStage | undefined {
+    return this.jobs.get(job)?.stages[stage];
+  }
+
+  /** The job that equal submissions join. */
+  joinable({ tenant, door, mergeKey }: Pick<Submit, "tenant" | "door" | "mergeKey">): ModelJob | undefined {
+    if (mergeKey === undefined) return undefined;
+    const isEqual = (job: ModelJob): boolean =>
+      job.submitted.mergeKey === mergeKey && job.tenant === tenant && job.door === door;
+    return this.jobs.values().find((job) => isEqual(job) && isUnderWay(job));
+  }
+
+  claim(task: number, token: number): ModelClaim | undefined {
+    return this.tasks.get(task)?.claims.get(token);
+  }
+
+  addTasks(stage: ModelStage, template: TaskTemplate, plans: readonly TaskPlan[], firstTask: number): void {
+    stage.tasks = plans.map((plan, i) => newTask(stage, firstTask + i, plan.key, template, false));
+    for (const task of stage.tasks) this.tasks.set(task.no, task);
+  }
+}
+
+/** What each kind of event changes. */
+export type Folds = { readonly [K in Event["kind"]]: (model: ShardModel, event: EventOf<K>) => void };
+
+export const isOver = (phase: JobPhase | StagePhase): boolean =>
+  ["SUCCEEDED", "COMPLETED", "FAILED", "SKIPPED", "CANCELLED"].includes(phase);
+
+export const isUnderWay = (job: ModelJob): boolean => !isOver(job.phase) && !job.cancelled;
+
+export const liveClaims = (task: ModelTask): readonly ModelClaim[] =>
+  [...task.claims.values()].filter(({ live }) => live);
+
+export const newStage = (job: ModelJob, index: number, spec: StageSpec): ModelStage => ({
+  job,
+  index,
+  spec,
+  phase: "BLOCKED",
+  generation: 1,
+  cancelled: false,
+  tasks: [],
+  planning: undefined,
+  plannedIn: new Set(),
+  signals: new Set(),
+  lock: "none",
+});
+
+export const newTask = (
+  stage: ModelStage,
+  no: number,
+  key: string,
+  template: TaskTemplate,
+  planning: boolean,
+): ModelTask => ({
+  no,
+  job: stage.job,
+  stage,
+  key,
+  planning,
+  template,
+  standing: "held",
+  generation: stage.generation,
+  retryAtMs: 0,
+  speculated: false,
+  attempts: 0,
+  claims: new Map(),
+  results: new Map(),
+});

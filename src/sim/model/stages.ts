@@ -1,0 +1,99 @@
+/** What events about stages change in the model: how they are planned, run, cancelled, ended and opened again. */
+import type { TaskTemplate } from "#kernel/model/model.ts";
+import { endClaim } from "./tasks.ts";
+import { isOver, liveClaims, newTask, type Folds, type ModelStage } from "./model.ts";
+
+export const stageFolds = {
+  "stage-ready"(model, event) {
+    const stage = model.stage(event.job, event.stage);
+    if (!stage) return;
+    if (event.planTask === undefined) return run(stage);
+    stage.phase = "READY";
+    const { plan } = stage.spec;
+    if (!plan) return;
+    const template: TaskTemplate = {
+      ...planDefaults,
+      kind: plan.kind,
+      requires: plan.requires,
+      leaseMs: plan.leaseMs,
+      attemptsMax: plan.attemptsMax,
+    };
+    stage.planning = newTask(stage, event.planTask, "plan", template, true);
+    stage.planning.standing = "ready";
+    model.tasks.set(event.planTask, stage.planning);
+  },
+  "stage-planned"(model, event) {
+    const stage = model.stage(event.job, event.stage);
+    if (!stage) return;
+    stage.plannedIn.add(event.generation);
+    endPlanning(stage, event.token);
+    model.addTasks(stage, event.set.template, event.set.tasks, event.firstTask);
+    run(stage);
+  },
+  "plan-closed"(model, event) {
+    const stage = model.tasks.get(event.task)?.stage;
+    stage?.plannedIn.add(stage.generation);
+    if (stage) endPlanning(stage, event.token);
+  },
+  signalled: (model, event) => void model.stage(event.job, event.stage)?.signals.add(event.id),
+  "stage-cancelling"(model, event) {
+    const stage = model.stage(event.job, event.stage);
+    if (stage) cancelStage(stage);
+  },
+  "stage-ended"(model, event) {
+    const stage = model.stage(event.job, event.stage);
+    if (!stage) return;
+    stage.phase = event.phase;
+    for (const task of stage.tasks) task.standing = "over";
+  },
+  "stage-reopened"(model, event) {
+    const stage = model.stage(event.job, event.stage);
+    if (!stage) return;
+    // Some of its tasks are done again: the plan stands.
+    if (event.phase === "RUNNING" && stage.plannedIn.has(stage.generation)) stage.plannedIn.add(event.generation);
+    stage.generation = event.generation;
+    stage.phase = event.phase;
+    if (event.phase === "RUNNING") return;
+    for (const task of [...stage.tasks, ...(stage.planning ? [stage.planning] : [])]) {
+      task.standing = "over";
+      for (const claim of task.claims.values()) claim.live = false;
+    }
+    stage.planning = undefined;
+    const template = stage.tasks[0]?.template;
+    if (stage.spec.tasks && template) model.addTasks(stage, template, stage.spec.tasks.tasks, event.firstTask);
+    else stage.tasks = [];
+  },
+} satisfies Partial<Folds>;
+
+const planDefaults = {
+  retryOn: "infrastructure",
+  backoffMs: 0,
+  backoffMsMax: 0,
+  queueMs: 0,
+  attemptMs: 0,
+  effects: "pure",
+  speculate: false,
+  graceMs: 0,
+} as const;
+
+/** Which of a running stage's tasks are let into line (parallelMax) is the kernel's affair: all of them may be. */
+function run(stage: ModelStage): void {
+  stage.phase = "RUNNING";
+  for (const task of stage.tasks) if (task.standing === "held") task.standing = "ready";
+}
+
+function endPlanning(stage: ModelStage, token: number): void {
+  if (!stage.planning) return;
+  endClaim(stage.planning, token, true);
+  stage.planning.results.set(stage.generation, token);
+  stage.planning.standing = "over";
+}
+
+export function cancelStage(stage: ModelStage): void {
+  if (isOver(stage.phase) || stage.cancelled) return;
+  stage.cancelled = true;
+  for (const task of [...stage.tasks, ...(stage.planning ? [stage.planning] : [])]) {
+    if (task.standing === "over") continue;
+    task.standing = liveClaims(task).length > 0 ? "cancelling" : "over";
+  }
+}

@@ -1,0 +1,261 @@
+/**
+ * The simulated network: the Transport port over links that delay, lose, double and cut, each direction by itself.
+ * Messages are copied through JSON, so that nobody shares memory with another machine.
+ *
+ * N1 "unavailable" is said only when the request was surely not delivered; all else that fails is "unknown-outcome".
+ * N2 A request that was sent may arrive after its sender gave up, also twice.
+ */
+import { Fault } from "#base/fault.ts";
+import type { Random } from "#base/random.ts";
+import type {
+  ShardRequest,
+  ShardResponse,
+  ShardService,
+  WatchMessage,
+  WatchRequest,
+} from "#shard/transport/protocol.ts";
+import { readFault, writeFault } from "#shard/transport/tcp-fault.ts";
+import type { Address, Listening, Transport } from "#shard/transport/transport.ts";
+import { reasonOf, type Life } from "./machine.ts";
+import { type Dose, isPoisoned, plantPoison } from "#sim/faults/poison.ts";
+import { Stream } from "./stream.ts";
+import type { World } from "./world.ts";
+
+/** Chances are per message. Faults change these while the world runs. */
+export type NetworkConditions = {
+  latencyMs: number;
+  /** Up to this much more, now and then. */
+  spikeMs: number;
+  spikeChance: number;
+  lossChance: number;
+  duplicateChance: number;
+  /** After this long a sender takes the connection for broken. */
+  patienceMs: number;
+};
+
+/** What passes by, for the checkers and for the record of faults. */
+export type NetworkObserver = {
+  /** A request has reached the machine, which may be stopped and not look at it for a while. */
+  reached(at: Life, from: Life, request: ShardRequest): void;
+  /** A request is handed to the machine that serves it. */
+  arrived(at: Life, from: Life, request: ShardRequest): void;
+  /** A response leaves the machine that served it (K7: what it says must be durable now). */
+  left(from: Life, to: Life, request: ShardRequest, response: ShardResponse, threw: boolean): void;
+  streamed(from: Life, to: Life, request: WatchRequest, message: WatchMessage): void;
+  injected(kind: string): void;
+};
+
+/** One for all: making an error with its stack is dear. */
+const callerGone = new Error("the caller has gone");
+
+type Served = { readonly life: Life; readonly service: ShardService };
+
+export class Network {
+  readonly conditions: NetworkConditions;
+  readonly #world: World;
+  readonly #random: Random;
+  readonly #observer: NetworkObserver;
+  readonly #served = new Map<Address, Served>();
+  /** Directions that are cut: `from>to`. */
+  readonly #cut = new Set<string>();
+
+  constructor(world: World, random: Random, conditions: NetworkConditions, observer: NetworkObserver) {
+    this.#world = world;
+    this.#random = random;
+    this.conditions = conditions;
+    this.#observer = observer;
+  }
+
+  cut(from: string, to: string): void {
+    this.#cut.add(`${from}>${to}`);
+  }
+
+  heal(): void {
+    this.#cut.clear();
+  }
+
+  transport(life: Life): Transport {
+    const address = `sim://${life.machine.name}`;
+    return {
+      request: (to, request, signal) => this.#request(life, to, request, signal),
+      watch: (to, request, signal) => this.#watch(life, to, request, signal),
+      listen: async (service): Promise<Listening> => {
+        const served = { life, service };
+        this.#served.set(address, served);
+        return {
+          address,
+          close: async () => {
+            if (this.#served.get(address) === served) this.#served.delete(address);
+          },
+        };
+      },
+      close: async () => {},
+    };
+  }
+
+  #request(from: Life, to: Address, request: ShardRequest, signal: AbortSignal): Promise<ShardResponse> {
+    const world = this.#world;
+    const text = JSON.stringify(request);
+    world.say(`${from.name} > ${to} ${text}`);
+    return new Promise<ShardResponse>((resolve, reject) => {
+      const gone = new AbortController();
+      const ended: (() => void)[] = [];
+      let over = false;
+      const settle = (run: () => void) => {
+        if (over) return;
+        over = true;
+        for (const undo of ended) undo();
+        run();
+      };
+      const fail = (code: "unavailable" | "unknown-outcome", why: string) =>
+        settle(() => reject(new Fault(code, "request", { to, why })));
+      const aborted = () => {
+        // The server hears of it when the news has travelled.
+        world.after(this.#delay(), undefined, () => gone.abort(callerGone));
+        settle(() => reject(reasonOf(signal)));
+      };
+      if (signal.aborted) return aborted();
+      signal.addEventListener("abort", aborted, { once: true });
+      ended.push(() => signal.removeEventListener("abort", aborted));
+      ended.push(from.after(this.conditions.patienceMs, () => fail("unknown-outcome", "no answer")));
+      ended.push(from.onEnd(() => world.after(this.#delay(), undefined, () => gone.abort(callerGone))));
+      const link = { from, to, text, gone: gone.signal, fail, settle, resolve, reject };
+      if (this.#refusedAtOnce(from, to)) {
+        from.after(this.#delay(), () => fail("unavailable", "no connection"));
+        return;
+      }
+      this.#deliver(link);
+      const { duplicateChance } = this.conditions;
+      if (duplicateChance > 0 && this.#random.chance(duplicateChance)) {
+        this.#observer.injected("message-doubled");
+        this.#deliver(link);
+      }
+    });
+  }
+
+  #deliver(link: Link): void {
+    const { from, to, text, gone, fail, settle, resolve, reject } = link;
+    const name = machineOf(to);
+    if (this.#lost(from.machine.name, name)) return;
+    this.#world.after(this.#delay(), undefined, () => {
+      const found = this.#served.get(to);
+      if (found === undefined || found.life.state === "dead") {
+        from.after(this.#delay(), () => fail("unavailable", "connection refused"));
+        return;
+      }
+      const { life, service } = found;
+      const broken = life.onEnd(() => from.after(this.#delay(), () => fail("unknown-outcome", "connection reset")));
+      const request = JSON.parse(text) as ShardRequest;
+      this.#observer.reached(life, from, request);
+      const serve = () => {
+        this.#observer.arrived(life, from, request);
+        const dose: Dose = { fired: false };
+        const respond = (response: ShardResponse) => {
+          broken();
+          if (life.state === "dead") return;
+          const answer = JSON.stringify(response);
+          this.#world.say(`${life.name} < ${from.name} ${answer}`);
+          this.#observer.left(life, from, request, response, dose.fired);
+          if (this.#lost(name, from.machine.name)) return;
+          from.after(this.#delay(), () => settle(() => resolve(JSON.parse(answer) as ShardResponse)));
+        };
+        service
+          .request(isPoisoned(request) ? plantPoison(JSON.parse(text) as ShardRequest, dose) : request, gone)
+          .then(respond, (error: unknown) => {
+            broken();
+            this.#world.say(`${life.name} < ${from.name} threw ${String(error)}`);
+            from.after(this.#delay(), () => settle(() => reject(readFault(writeFault(error, "serve"), to))));
+          });
+      };
+      if (life.state === "stopped") life.after(0, serve);
+      else serve();
+    });
+  }
+
+  async *#watch(from: Life, to: Address, request: WatchRequest, signal: AbortSignal): AsyncGenerator<WatchMessage> {
+    const stream = new Stream<WatchMessage>();
+    const world = this.#world;
+    const gone = new AbortController();
+    const fail = (why: string) => stream.fail(new Fault("unavailable", "watch", { to, why }));
+    const leave = () => world.after(this.#delay(), undefined, () => gone.abort(callerGone));
+    const aborted = () => stream.fail(reasonOf(signal));
+    signal.addEventListener("abort", aborted, { once: true });
+    const unmourn = from.onEnd(leave);
+    let lastAtMs = world.nowMs;
+    // In order, as on one connection; a break ends it for good.
+    const inOrder = (run: () => void) => {
+      lastAtMs = Math.max(lastAtMs, world.nowMs + this.#delay());
+      from.after(lastAtMs - world.nowMs, run);
+    };
+    const serve = async ({ life, service }: Served) => {
+      const unbreak = life.onEnd(() => inOrder(() => fail("connection reset")));
+      try {
+        for await (const message of service.watch(structuredClone(request), gone.signal)) {
+          if (life.state === "dead" || gone.signal.aborted) return;
+          const text = JSON.stringify(message);
+          world.say(`${life.name} ~ ${from.name} ${text}`);
+          this.#observer.streamed(life, from, request, message);
+          if (this.#isCut(life.machine.name, from.machine.name)) return inOrder(() => fail("connection lost"));
+          inOrder(() => stream.push(JSON.parse(text) as WatchMessage));
+        }
+        inOrder(() => stream.end());
+      } catch (error) {
+        inOrder(() => fail(`the server threw: ${String(error)}`));
+      } finally {
+        unbreak();
+      }
+    };
+    if (this.#isCut(from.machine.name, machineOf(to))) from.after(this.#delay(), () => fail("no connection"));
+    else
+      world.after(this.#delay(), undefined, () => {
+        const served = this.#served.get(to);
+        if (served === undefined || served.life.state === "dead") inOrder(() => fail("connection refused"));
+        else served.life.after(0, () => void serve(served));
+      });
+    try {
+      yield* stream;
+    } finally {
+      signal.removeEventListener("abort", aborted);
+      unmourn();
+      leave();
+    }
+  }
+
+  #refusedAtOnce(from: Life, to: Address): boolean {
+    // A cut link is noticed at once when there is no connection yet, else only by silence.
+    return this.#isCut(from.machine.name, machineOf(to)) && this.#random.chance(0.5);
+  }
+
+  #isCut(from: string, to: string): boolean {
+    if (this.#cut.size === 0) return false;
+    return this.#cut.has(`${from}>${to}`);
+  }
+
+  #lost(from: string, to: string): boolean {
+    if (this.#isCut(from, to)) return true;
+    const { lossChance } = this.conditions;
+    if (lossChance === 0 || !this.#random.chance(lossChance)) return false;
+    this.#observer.injected("message-lost");
+    return true;
+  }
+
+  #delay(): number {
+    const { latencyMs, spikeMs, spikeChance } = this.conditions;
+    const spike = spikeChance > 0 && this.#random.chance(spikeChance) ? this.#random.fraction() * spikeMs : 0;
+    return latencyMs * (0.5 + this.#random.fraction()) + spike;
+  }
+}
+
+type Link = {
+  readonly from: Life;
+  readonly to: Address;
+  readonly text: string;
+  readonly gone: AbortSignal;
+  readonly fail: (code: "unavailable" | "unknown-outcome", why: string) => void;
+  readonly settle: (run: () => void) => void;
+  readonly resolve: (response: ShardResponse) => void;
+  readonly reject: (error: Error) => void;
+};
+
+export const machineOf = (address: Address): string => address.slice("sim://".length);
+export const addressOf = (machine: string): Address => `sim://${machine}`;

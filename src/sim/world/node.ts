@@ -1,0 +1,54 @@
+/** The real node, on a simulated machine. */
+import { createNode } from "#shard/node.ts";
+import type { State } from "#kernel/model/state.ts";
+import type { Cluster } from "./cluster.ts";
+import type { Life } from "./machine.ts";
+
+export type RunningNode = {
+  stop(): Promise<void>;
+  /** The shard as this node serves it, when nothing of it is under way. */
+  hosted(shard: number): { readonly state: State; readonly seq: number } | undefined;
+};
+
+export async function startNode(cluster: Cluster, life: Life): Promise<RunningNode> {
+  const { world, profile, database, network, pins, board, limits } = cluster;
+  const { endedKeepMs } = profile;
+  const random = world.random.fork(life.name);
+  const node = createNode({
+    id: life.machine.name,
+    clock: life.clock,
+    journal: database.connect(life),
+    blobs: pins.connect(life, () => cluster.blobLatencyMs()),
+    random,
+    transport: network.transport(life),
+    cluster: { shards: profile.shards, clusterId: "sim" },
+    limits: () => limits,
+    keeper: { leaseMs: profile.ownerLeaseMs, renewRetryMs: profile.ownerLeaseMs / 8 },
+    host: { tickMs: 400, pinMs: profile.pinMs },
+    inlineLengthMax: cluster.inlineLengthMax,
+    projector: { endedKeepMs, gatherMs: endedKeepMs / 10, forgetEveryMs: Math.max(20, (endedKeepMs * 2) / 3) },
+    snapshots: { logBytesMin: profile.snapshotBytes, chunkSize: 2_000 },
+    archiver: { segmentBytes: 4_000 },
+    broker: { sliceMs: 4_000 },
+    outbox: { atOnceMax: 2, tryMsMax: 3_000, backoffMsMax: 2_000 },
+    publisher: board.connect(life, profile.latencyMs),
+    report: (doing, error) => world.say(`${life.name} reports: ${doing}: ${String(error)}`),
+  });
+  // A database that cannot be reached at the start is asked again, as a supervisor would.
+  for (;;)
+    try {
+      await node.start();
+      break;
+    } catch (error) {
+      world.say(`${life.name} could not start: ${String(error)}`);
+      await life.clock.sleep(1_000);
+    }
+  return {
+    stop: () => node.stop(),
+    hosted(shard) {
+      const hosted = node.host.shards.get(shard);
+      if (!hosted || hosted.phase !== "serving" || hosted.inFlight || !hosted.open.isEmpty) return undefined;
+      return { state: hosted.state, seq: hosted.durableSeq };
+    },
+  };
+}

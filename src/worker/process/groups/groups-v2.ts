@@ -1,0 +1,194 @@
+import { closeSync, mkdirSync, openSync, readFileSync, readSync, rmdirSync, writeFileSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { ControlFile, numberOf } from "./control-file.ts";
+import {
+  killQuietly,
+  numbersIn,
+  readOr,
+  removeQuietly,
+  writeQuietly,
+  type Group,
+  type Groups,
+  type GroupUse,
+} from "./group.ts";
+import { groupAround, makeRoom } from "./groups-room.ts";
+import { ownGroupV2, type Where } from "./groups-where.ts";
+import type { Limits } from "#worker/process/protocol.ts";
+
+export type WishesV2 = {
+  readonly controllers?: readonly string[];
+  /** Processes that may be moved out of the way, each with all that it started. */
+  readonly ours?: () => ReadonlySet<number>;
+};
+
+/**
+ * Where this process's group can hand down no controllers, groups still find and end whole trees; only limits and
+ * measures are missing, and `controllers` says so.
+ */
+export function openGroupsV2(name: string, where: Where, wishes: WishesV2 = {}): Groups | undefined {
+  const { controllers: wanted = ["memory", "pids", "cpu"], ours = () => new Set() } = wishes;
+  const found = ownGroupV2(where);
+  if (found === undefined) return undefined;
+  const own = groupAround(found);
+  const root = join(own, name);
+  let others: readonly number[] = [];
+  try {
+    others = makeRoom(own, ours);
+    // One that has processes and hands something down all the same makes what is below it useless.
+    if (others.length === 0) enable(own, wanted);
+    mkdirSync(root, { recursive: true });
+    enable(root, wanted);
+    const probe = join(root, `probe-${process.pid}`);
+    mkdirSync(probe);
+    rmdirSync(probe);
+  } catch {
+    return undefined;
+  }
+  if (readOr(join(root, "cgroup.type")).trim() === "domain invalid") return undefined;
+  const given = namesIn(join(root, "cgroup.subtree_control"));
+  return {
+    kind: "cgroup-v2",
+    controllers: wanted.filter((controller) => given.includes(controller)),
+    why: others.length > 0 ? inTheWay(others) : "it is not handed down to this node's control group",
+    freezes: hasFreezer(root),
+    roots: [root],
+    lane: (index) => new GroupV2(join(root, `lane-${index}`)),
+    limitAll: (memoryBytes) => writeQuietly(join(root, "memory.max"), memoryBytes > 0 ? String(memoryBytes) : "max"),
+  };
+}
+
+/** Since Linux 5.2. */
+const hasFreezer = (root: string): boolean => readOr(join(root, "cgroup.freeze")) !== "";
+
+const inTheWay = (pids: readonly number[]): string =>
+  `this node's control group has processes that are not to be moved (${pids.slice(0, 5).join(", ")})`;
+
+function enable(path: string, wanted: readonly string[]): void {
+  const there = namesIn(join(path, "cgroup.controllers"));
+  // One by one: a kernel that refuses one may grant the others.
+  for (const controller of wanted)
+    if (there.includes(controller)) writeQuietly(join(path, "cgroup.subtree_control"), `+${controller}`);
+}
+
+const namesIn = (path: string): readonly string[] => readOr(path).trim().split(" ");
+
+class GroupV2 implements Group {
+  readonly #path: string;
+  /** Since Linux 6.12 the peak is counted anew for whoever writes to it, and told to that same open file. */
+  #peak: number | undefined;
+  readonly #cpu: ControlFile;
+  readonly #events: ControlFile;
+  readonly #count: ControlFile;
+  #limits: Limits = {};
+  #cpuUsBefore = 0;
+  #oomBefore = 0;
+
+  constructor(path: string) {
+    this.#path = path;
+    mkdirSync(path, { recursive: true });
+    this.#cpu = new ControlFile(join(path, "cpu.stat"), "r");
+    this.#events = new ControlFile(join(path, "memory.events"), "r");
+    this.#count = new ControlFile(join(path, "pids.current"), "r");
+  }
+
+  get countsCpu(): boolean {
+    return this.#cpu.isThere;
+  }
+
+  add(pid: number): void {
+    writeFileSync(join(this.#path, "cgroup.procs"), String(pid));
+  }
+
+  members(): readonly number[] {
+    return numbersIn(readFileSync(join(this.#path, "cgroup.procs"), "utf8"));
+  }
+
+  has(count: number): boolean {
+    return Number(this.#count.read() || Number.NaN) === count;
+  }
+
+  begin(limits: Limits, spared: number): void {
+    const { memoryBytes = 0, cpus = 0, pids = 0 } = limits;
+    const before = this.#limits;
+    if (limits.memoryBytes !== before.memoryBytes) {
+      this.#set("memory.max", memoryBytes > 0 ? String(memoryBytes) : "max");
+      this.#set("memory.swap.max", memoryBytes > 0 ? "0" : "max");
+    }
+    if (limits.pids !== before.pids) this.#set("pids.max", pids > 0 ? String(pids + spared) : "max");
+    if (limits.cpus !== before.cpus)
+      this.#set("cpu.max", cpus > 0 ? `${Math.round(cpus * 100_000)} 100000` : "max 100000");
+    this.#limits = limits;
+    this.#countPeak();
+    this.#cpuUsBefore = this.#cpuUs();
+    this.#oomBefore = this.#oomKills();
+  }
+
+  use(): GroupUse {
+    const peak = this.#peakBytes();
+    return {
+      outOfMemory: this.#oomKills() > this.#oomBefore,
+      cpuMs: (this.#cpuUs() - this.#cpuUsBefore) / 1e3,
+      ...(peak === undefined ? {} : { memoryPeakBytes: peak }),
+    };
+  }
+
+  kill(spared: ReadonlySet<number>): void {
+    const doomed = (): readonly number[] => this.members().filter((pid) => !spared.has(pid));
+    if (doomed().length === 0) return;
+    this.freeze();
+    try {
+      for (const pid of doomed()) killQuietly(pid);
+    } finally {
+      this.thaw();
+    }
+  }
+
+  freeze(): void {
+    this.#set("cgroup.freeze", "1");
+  }
+
+  isFrozen(): boolean {
+    return /^frozen 1$/m.test(readOr(join(this.#path, "cgroup.events")));
+  }
+
+  thaw(): void {
+    this.#set("cgroup.freeze", "0");
+  }
+
+  remove(): void {
+    if (this.#peak !== undefined) closeSync(this.#peak);
+    this.#peak = undefined;
+    for (const file of [this.#cpu, this.#events, this.#count]) file[Symbol.dispose]();
+    removeQuietly(this.#path);
+  }
+
+  #countPeak(): void {
+    try {
+      this.#peak ??= openSync(join(this.#path, "memory.peak"), "r+");
+      writeSync(this.#peak, "0");
+    } catch {
+      // An older kernel: then it is the peak of the lane, which is no lie but says less, and is left out.
+      if (this.#peak !== undefined) closeSync(this.#peak);
+      this.#peak = undefined;
+    }
+  }
+
+  #peakBytes(): number | undefined {
+    if (this.#peak === undefined) return undefined;
+    const text = Buffer.alloc(32);
+    return Number(text.toString("latin1", 0, readSync(this.#peak, text, 0, text.length, 0)).trim());
+  }
+
+  #cpuUs(): number {
+    return numberOf("usage_usec ", this.#cpu.read());
+  }
+
+  #oomKills(): number {
+    return numberOf("oom_kill ", this.#events.read());
+  }
+
+  #set(file: string, value: string): void {
+    // Its controller may not have been handed down, or the kernel may be older than the file.
+    writeQuietly(join(this.#path, file), value);
+  }
+}

@@ -1,0 +1,278 @@
+/** One process tree that a launcher looks after, from order to end. */
+import { readFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { Fault } from "#base/fault.ts";
+import { Capped } from "./capped.ts";
+import type { Lane } from "#worker/process/lane.ts";
+import type { MarkRange, Marks } from "./marks.ts";
+import { orderText, toldText, type BoxOrders } from "#worker/process/order.ts";
+import type { GroupUse } from "#worker/process/groups/group.ts";
+import { machineMs } from "./machine-time.ts";
+import { namespaceDepth, type ChildrenUse } from "./proc.ts";
+import type { End, EndReason, Network, StartRequest, Usage } from "#worker/process/protocol.ts";
+
+/** What a run has to know of the machine that it runs on. */
+export type Machine = {
+  readonly cleanShell: boolean;
+  /** Of control groups. */
+  readonly controllers: readonly string[];
+  /** Processes that our own user has, or will have when each lane has so many. */
+  readonly othersOf: (pidsEach: number) => number;
+  /** For runs that nothing else tells from others; undefined where they cannot be marked. */
+  readonly marks: Marks | undefined;
+  /** What sandboxes are made of, for runs that are to be in one. */
+  readonly boxes: () => BoxOrders | undefined;
+};
+
+export class Run {
+  readonly start: StartRequest;
+  readonly lane: Lane;
+  readonly #machine: Machine;
+  readonly #askedMono = performance.now();
+  #startedMono: number | undefined;
+  #startedAtMs = 0;
+  #leaseUntilMono: number;
+  #claimUntilMs: number;
+  #stopped: EndReason | undefined;
+  #stoppedMono = 0;
+  readonly #streams: readonly Capped[];
+  /** The mark of all that it starts. */
+  readonly #mark: number | undefined;
+  #wasFrozen = false;
+  #isOver = false;
+  end: End | undefined;
+
+  constructor(start: StartRequest, lane: Lane, machine: Machine) {
+    this.start = start;
+    this.lane = lane;
+    this.#machine = machine;
+    this.#leaseUntilMono = this.#askedMono + start.leaseMs;
+    this.#claimUntilMs = start.claimUntilMs ?? Number.POSITIVE_INFINITY;
+    const isKnown = lane.uid !== undefined || lane.group !== undefined || start.sealed;
+    this.#mark = isKnown ? undefined : machine.marks?.next();
+    const { stdout, stderr } = start;
+    this.#streams = (stderr.path === stdout.path ? [stdout] : [stdout, stderr]).map((file) => new Capped(file));
+  }
+
+  get writtenBytes(): number {
+    return this.lane.writtenBytes(dirname(this.start.stdout.path), this.#marks);
+  }
+
+  get #marks(): MarkRange | undefined {
+    return this.#mark === undefined ? undefined : { from: this.#mark, count: 1 };
+  }
+
+  /** Never rejects: whatever happens is an end. */
+  async whole(): Promise<End> {
+    try {
+      this.end = await this.#run();
+    } catch (error) {
+      this.lane.discard();
+      this.end = this.#ended("not-started", 126, { note: String(error) });
+    } finally {
+      for (const stream of this.#streams) stream[Symbol.dispose]();
+    }
+    return this.end;
+  }
+
+  renew(leaseMs: number): void {
+    this.#leaseUntilMono = Math.max(this.#leaseUntilMono, performance.now() + leaseMs);
+  }
+
+  /** It has a claim, which was renewed. */
+  claimed(untilMs: number): void {
+    this.#claimUntilMs = untilMs;
+  }
+
+  /** Ends it with its claim. */
+  lookAtClaim(): void {
+    if (!this.end && this.#isClaimOver && this.#stopped === undefined) this.stop("lease-ran-out");
+  }
+
+  get #isClaimOver(): boolean {
+    return this.#claimUntilMs < Number.POSITIVE_INFINITY && machineMs() >= this.#claimUntilMs;
+  }
+
+  /** Nobody is there who could stop it, should its claim be lost. */
+  orphaned(): void {
+    const { orphanMs } = this.start;
+    if (orphanMs !== undefined) this.#leaseUntilMono = performance.now() + orphanMs;
+  }
+
+  signal(name: NodeJS.Signals): void {
+    if (this.end || this.#startedMono === undefined) return;
+    if (!this.start.sealed) return this.lane.signal(name);
+    // The sandbox would die of it, and take with it what may want to end in good order.
+    const { group, shellPid = 0 } = this.lane;
+    const depth = namespaceDepth(shellPid);
+    for (const pid of group?.members() ?? []) if (namespaceDepth(pid) > depth) tell(pid, name);
+  }
+
+  stop(why: EndReason): void {
+    if (this.#stopped === undefined) this.#stoppedMono = performance.now();
+    this.#stopped ??= why;
+    if (!this.end && this.#startedMono !== undefined) this.lane.killAll();
+  }
+
+  /** Whether nothing of it can do anything any more, until it is thawed or ended; and what it has used so far. */
+  async freeze(): Promise<{ readonly isStill: boolean; readonly usage: Usage }> {
+    const { group } = this.lane;
+    const isThere = (): boolean => this.#startedMono !== undefined && !this.#isOver && this.#stopped === undefined;
+    const untilMono = performance.now() + freezeMsMax;
+    if (!isThere()) return { isStill: false, usage: { cpuMs: 0 } };
+    this.#wasFrozen = true;
+    group?.freeze();
+    while (isThere() && group?.isFrozen() === false && performance.now() < untilMono) await pause(1);
+    const { outOfMemory: _, ...used } = group?.use() ?? {};
+    const usage = usageOf(used, this.lane.usedBefore, this.lane.usedBefore);
+    return { isStill: isThere() && group?.isFrozen() === true, usage };
+  }
+
+  /** Once it is over its lane may be another's. */
+  thaw(): void {
+    if (!this.#isOver) this.lane.group?.thaw();
+  }
+
+  /** Looks after what has grown too long: output, time, or the time since anybody asked for it. */
+  look(): void {
+    if (this.end || this.#startedMono === undefined) return;
+    const nowMono = performance.now();
+    const { timeoutMs } = this.start;
+    if (this.#stopped !== undefined) this.#insist(nowMono);
+    if (timeoutMs > 0 && nowMono > this.#startedMono + timeoutMs) this.stop("timed-out");
+    if (nowMono > this.#leaseUntilMono) this.stop("lease-ran-out");
+    this.#lookAtStreams();
+  }
+
+  /** Nobody could keep within bounds what a run has taken out of reach: it ends. */
+  #lookAtStreams(): void {
+    try {
+      for (const stream of this.#streams) stream.look();
+    } catch {
+      this.stop("lane-lost");
+    }
+  }
+
+  /** Something was born while its parents were killed; or the shell itself hangs, and goes as well. */
+  #insist(nowMono: number): void {
+    this.lane.killAll();
+    if (nowMono - this.#stoppedMono > shellMsMax) this.lane.discard();
+  }
+
+  async #run(): Promise<End> {
+    const { lane, start } = this;
+    const boxes = start.box && this.#machine.boxes();
+    const network = boxes?.network ?? start.network ?? "host";
+    if (!this.#isPrepared(network)) {
+      await lane.dropBox();
+      await lane.ready(network);
+    }
+    const { group } = lane;
+    group?.begin(start.limits, 1);
+    const before = lane.usedBefore;
+    // To get a lane ready takes time, and the machine may have slept meanwhile.
+    this.lookAtClaim();
+    if (this.#stopped) return this.#ended(this.#stopped, 137, {});
+    this.#startedMono = performance.now();
+    this.#startedAtMs = Date.now();
+    const exitCode = await this.#obeyed(boxes);
+    // Be it that it ended just when it was to be stopped: its shell is needed.
+    if (this.#wasFrozen) group?.thaw();
+    this.#isOver = true;
+    const ranMs = performance.now() - this.#startedMono;
+    const { outOfMemory = false, ...used } = group?.use() ?? {};
+    const usage = usageOf(used, before, lane.childrenUse());
+    const isQuiet = await this.#quiet(exitCode !== undefined);
+    const [stdout, stderr] = this.#streams.map((stream) => stream.finish());
+    return this.#ended(this.#stopped ?? (exitCode === undefined ? "lane-lost" : "exited"), exitCode ?? 137, {
+      outOfMemory,
+      usage,
+      ranMs,
+      ...(stdout ? { stdout } : {}),
+      ...(stderr ? { stderr } : {}),
+      ...(isQuiet ? {} : { note: "something of it may still be alive" }),
+    });
+  }
+
+  /** Whether there is a shell that can take an order, with the sandbox that waits there for this run or with none. */
+  #isPrepared(network: Network): boolean {
+    const { lane, start } = this;
+    return lane.isReady(network) && (start.box ? lane.hasBox(start.box.folder) : lane.isIdle);
+  }
+
+  #obeyed(boxes: BoxOrders | undefined): Promise<number | undefined> {
+    const { lane, start } = this;
+    if (!start.box) return lane.obey(this.#order());
+    if (!boxes) throw new Fault("internal", "start run", { why: "nobody said what sandboxes are made of" });
+    if (!lane.hasBox(start.box.folder)) lane.makeBox(boxes, start.box.folder);
+    return lane.obeyInBox(this.#order());
+  }
+
+  #order(): string {
+    const { lane, start } = this;
+    const { cleanShell, controllers, othersOf } = this.#machine;
+    const textOf = start.box ? toldText : orderText;
+    return textOf(start, {
+      cleanShell,
+      grouped: controllers,
+      // A user of the lane's own has nothing else.
+      othersMax: lane.uid !== undefined || controllers.includes("pids") ? 0 : othersOf(start.limits.pids ?? 0),
+      dropTo: lane.drops ? lane.uid : undefined,
+      mark: this.#mark,
+    });
+  }
+
+  /** What it left behind is ended before anybody looks at what it made. */
+  async #quiet(isShellUp: boolean): Promise<boolean> {
+    const { lane, start } = this;
+    // The one user that there is could reach all of this anyway.
+    const isOutOfReach = start.sealed || (lane.group !== undefined && (lane.drops || lane.uid === undefined));
+    const isReusable = isShellUp && isOutOfReach;
+    if (!isReusable) lane.discard();
+    const first = start.sealed && !lane.group ? firstOf(start.statusPath) : undefined;
+    const folder = dirname(start.stdout.path);
+    return await lane.isQuiet({ folder, marks: this.#marks, first, isDying: start.sealed && isShellUp });
+  }
+
+  #ended(why: EndReason, exitCode: number, more: Partial<End>): End {
+    const none = { bytes: 0, leftOutBytes: 0 };
+    const readyMs = (this.#startedMono ?? performance.now()) - this.#askedMono;
+    const rest = { outOfMemory: false, usage: { cpuMs: 0 }, stdout: none, stderr: none, ranMs: 0 };
+    return { why, exitCode, startedAtMs: this.#startedAtMs, readyMs, ...rest, ...more };
+  }
+}
+
+function usageOf(used: Partial<GroupUse>, before: ChildrenUse, after: ChildrenUse): Usage {
+  const { cpuMs = 0, memoryPeakBytes } = used;
+  return {
+    cpuMs: Math.max(cpuMs, after.cpuMs - before.cpuMs, 0),
+    ...(memoryPeakBytes === undefined ? {} : { memoryPeakBytes }),
+    readBytes: Math.max(0, after.readBytes - before.readBytes),
+    writtenBytes: Math.max(0, after.writtenBytes - before.writtenBytes),
+  };
+}
+
+/** One that waits for a disk cannot be stopped in between. */
+const freezeMsMax = 2_000;
+
+/** How long a shell may take to notice that its child is dead. */
+const shellMsMax = 3_000;
+
+function tell(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name);
+  } catch {
+    // It ended by itself.
+  }
+}
+
+/** The first process of the sandbox's namespace; when it is dead, so are all the others in there. */
+function firstOf(statusPath: string | undefined): number | undefined {
+  if (statusPath === undefined) return undefined;
+  try {
+    return Number(/"child-pid": (\d+)/.exec(readFileSync(statusPath, "latin1"))?.[1] ?? Number.NaN) || undefined;
+  } catch {
+    return undefined;
+  }
+}

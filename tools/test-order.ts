@@ -1,0 +1,46 @@
+// The order of the test files: longest first, so that no long file starts when all others have ended.
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join, sep } from "node:path";
+import { repoRoot } from "./generate.ts";
+
+/** What test runs keep for the next one. Removed with node_modules. */
+export const cacheFolder = join(repoRoot, "node_modules", ".cache", "millrace");
+
+const durationsFile = join(cacheFolder, "test-durations.json");
+
+type Duration = { readonly file: string; readonly ms: number };
+type Milliseconds = Readonly<Record<string, number>>;
+
+/** By the durations of earlier runs in this checkout and, where there was none, of the list below. */
+export function longestFirst(files: readonly string[], earlier: Milliseconds = earlierDurations()): readonly string[] {
+  const ms = (file: string): number => {
+    const path = file.split(sep).join("/");
+    return earlier[path] ?? (longestSeconds[path] ?? 0) * 1_000;
+  };
+  return files.toSorted((a, b) => ms(b) - ms(a));
+}
+
+export function rememberDurations(durations: readonly Duration[]): void {
+  const all = { ...earlierDurations(), ...Object.fromEntries(durations.map(({ file, ms }) => [file, Math.round(ms)])) };
+  try {
+    mkdirSync(cacheFolder, { recursive: true });
+    writeFileSync(durationsFile, JSON.stringify(all));
+  } catch {
+    // A checkout that cannot be written to only loses the better order.
+  }
+}
+
+function earlierDurations(): Milliseconds {
+  try {
+    return JSON.parse(readFileSync(durationsFile, "utf8")) as Milliseconds;
+  } catch {
+    return {};
+  }
+}
+
+/** For the first run of a checkout. Keep what takes longer than ten seconds on two cores. */
+const longestSeconds: Milliseconds = {
+  "tools/docs.test.ts": 70,
+  "e2e/node/hostile/plain-user.test.ts": 60,
+  "e2e/node/hostile/hostile.test.ts": 60,
+};
