@@ -30,7 +30,7 @@ export type StageDocument = {
   readonly stage: Stage;
   readonly sources: readonly Source[];
   /** The manifests of the stages that it reads, by their ids. */
-  readonly inputs: Readonly<Record<string, Digest>>;
+  readonly inputs: Readonly<Record<string, { readonly manifest: Digest; readonly types: readonly PlanType[] }>>;
   readonly parts: readonly TaskPart[];
 };
 
@@ -38,7 +38,6 @@ export type StageDocument = {
 export type Manifest = {
   readonly version: 1;
   readonly stage: string;
-  readonly types: readonly PlanType[];
   readonly packs: readonly { readonly digest: Digest; readonly rows: number }[];
 };
 

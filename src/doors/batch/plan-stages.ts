@@ -1,5 +1,4 @@
 /** Pure: from a plan and what its stages have written so far to the documents of the stages that run next. */
-import type { Digest } from "#base/digest.ts";
 import { planOf, engineName, type PlanDocument, type StageDocument } from "./documents.ts";
 import { cutPlan, type NextStages } from "./plan/cut.ts";
 import { columnNames, indices } from "./plan/quoting.ts";
@@ -9,20 +8,18 @@ import { sourceTable } from "./plan/cut-source.ts";
 import { tasksOf } from "./plan/tasks.ts";
 import { typeNamed } from "./plan/type-names.ts";
 
-/** The manifests of stages that have ended. */
-export type Manifests = ReadonlyMap<string, Digest>;
-
 export type NextDocuments = { readonly stages: readonly StageDocument[]; readonly isLast: boolean };
 
-export function nextStages(plan: PlanDocument, facts: Facts, manifests: Manifests): NextDocuments {
-  const { stages, isLast } = stagesAfter(plan, facts);
-  return { isLast, stages: stages.map((stage) => documentOf(stage, plan, facts, manifests)) };
+/** The manifests of what the stages read are left empty: they are for who writes them down. */
+export function nextStages(plan: PlanDocument, facts: Facts): NextDocuments {
+  const { stages, isLast, used } = stagesAfter(plan, facts);
+  return { isLast, stages: stages.map((stage) => documentOf(stage, plan, facts, used)) };
 }
 
 export function stagesAfter(document: PlanDocument, facts: Facts): NextStages {
   const { sources, settings } = document;
   const plan = planOf(document);
-  return plan ? cutPlan({ plan, sources, settings }, facts) : { stages: [singleStage(document)], isLast: true };
+  return plan ? cutPlan({ plan, sources, settings }, facts) : { stages: [singleStage(document)], isLast: true, used: new Map() };
 }
 
 /** The query as it is, in one task. */
@@ -41,14 +38,21 @@ export function singleStage({ how, sources, columns }: PlanDocument): Stage {
   return stageOf({ about, branches: [branch], types, output: { kind: "result" } }, sources.map(sourceId));
 }
 
-function documentOf(stage: Stage, plan: PlanDocument, facts: Facts, manifests: Manifests): StageDocument {
+function documentOf(
+  stage: Stage,
+  plan: PlanDocument,
+  facts: Facts,
+  used: ReadonlyMap<string, Stage>,
+): StageDocument {
   const { sources, settings } = plan;
   return {
     version: 1,
     engine: engineName,
     stage,
     sources: usedSources(stage, sources),
-    inputs: Object.fromEntries(stagesNeeded(stage).map((id) => [id, manifests.get(id) ?? ""])),
+    inputs: Object.fromEntries(
+      stagesNeeded(stage).map((id) => [id, { manifest: "", types: used.get(id)?.types ?? [] }]),
+    ),
     parts: tasksOf(stage, { sources, settings }, facts),
   };
 }

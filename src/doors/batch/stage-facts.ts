@@ -1,5 +1,5 @@
 /** Pure: what the results of a stage's tasks say about it. */
-import type { Manifest, StageDocument, TaskResult } from "./documents.ts";
+import type { Manifest, TaskResult } from "./documents.ts";
 import type { StageFacts } from "./plan/stage.ts";
 
 export function factsOf(results: readonly TaskResult[]): StageFacts {
@@ -23,9 +23,8 @@ const sharesIn = (shares: string): readonly number[] =>
   Array.from({ length: shares.length / 2 }, (_, i) => Number.parseInt(shares.slice(2 * i, 2 * i + 2), 16));
 
 /** In the order of the parts, whatever order they ended in. */
-export const manifestOf = ({ stage }: StageDocument, results: readonly TaskResult[]): Manifest => ({
+export const manifestOf = (stage: string, results: readonly TaskResult[]): Manifest => ({
   version: 1,
-  stage: stage.id,
-  types: stage.types,
+  stage,
   packs: results.toSorted((a, b) => a.part - b.part).map(({ pack, rows }) => ({ digest: pack, rows })),
 });

@@ -8,13 +8,15 @@ export type NextStages = {
   readonly stages: readonly Stage[];
   /** Whether the query's result is what the only one of them writes. */
   readonly isLast: boolean;
+  /** Stages that have ended and that the query goes on from. */
+  readonly used: ReadonlyMap<string, Stage>;
 };
 
 export function cutPlan(input: CutInput, facts: Facts): NextStages {
   const cutter = new Cutter(input, facts);
   const root = cutter.cut(input.plan);
-  if (!root) return { stages: [...cutter.wanted.values()], isLast: false };
-  return { stages: [cutter.stage("result", root, { kind: "result" })], isLast: true };
+  if (!root) return { stages: [...cutter.wanted.values()], isLast: false, used: cutter.used };
+  return { stages: [cutter.stage("result", root, { kind: "result" })], isLast: true, used: cutter.used };
 }
 
 const wavesMax = 60;

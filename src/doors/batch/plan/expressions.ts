@@ -182,6 +182,9 @@ export function directionSql({ type, null_order: nulls }: PlanOrder): string {
   return `${direction} ${nulls.toLowerCase()}`;
 }
 
-/** A text of bytes that compares as the rows are ordered. */
+/**
+ * A text of bytes that compares as the rows are ordered. Short keys of fixed width would be numbers: the empty text at
+ * the end makes all of them bytes.
+ */
 export const sortKeySql = (orders: readonly PlanOrder[]): string =>
-  `create_sort_key(${orders.map((one) => `${expressionSql(one.expression)}, ${quoteText(directionSql(one))}`).join(", ")})`;
+  `create_sort_key(${[...orders.map((one) => `${expressionSql(one.expression)}, ${quoteText(directionSql(one))}`), "'', 'asc nulls last'"].join(", ")})`;

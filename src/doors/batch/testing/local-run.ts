@@ -44,16 +44,15 @@ export class LocalRuns implements AsyncDisposable {
     const plan = await prepareQuery({ sql, folder: this.folder, settings }, { engines: this.engines, signal, scratch });
     const facts = new Map<string, StageFacts>();
     const packs = new Map<string, { types: readonly PlanType[]; paths: readonly string[] }>();
-    const manifests = new Map<string, string>();
     const stages: StageDocument[] = [];
     for (;;) {
-      const next = nextStages(plan, facts, manifests);
+      const next = nextStages(plan, facts);
       for (const document of next.stages) {
         stages.push(document);
         const results = await Promise.all(document.parts.map((_, part) => this.#part(document, part, packs, signal)));
         const { id, types } = document.stage;
         facts.set(id, factsOf(results));
-        const paths = manifestOf(document, results).packs.map(({ digest }) => this.#pack(digest));
+        const paths = manifestOf(id, results).packs.map(({ digest }) => this.#pack(digest));
         packs.set(id, { types, paths });
         if (next.isLast) return { plan, paths, stages, types, tasks: this.#tasks };
       }

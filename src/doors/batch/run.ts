@@ -1,0 +1,137 @@
+/** What a worker does for this door: plans a query, plans a wave of stages, runs one part of a stage. */
+import { createReadStream } from "node:fs";
+import { stat } from "node:fs/promises";
+import type { Clock } from "#base/clock.ts";
+import type { Digest } from "#base/digest.ts";
+import { Fault, isFault } from "#base/fault.ts";
+import { sha256Digest } from "#blobs/sha256.ts";
+import type { BlobStore, Store } from "#blobs/store.ts";
+import type { FailReason } from "#kernel/model/model.ts";
+import type { Planners, RunContext, RunOutcome, Runners } from "#worker/runner.ts";
+import type { LinkCache } from "#worker/stage/link-cache.ts";
+import { encodeDocument, type StageDocument, type TaskSpec } from "./documents.ts";
+import { kinds, readJob } from "./plan.ts";
+import { planWave, type PlanResult } from "./plan-wave.ts";
+import { Documents } from "./run/documents-cache.ts";
+import { EngineError, type Engines } from "./run/engines.ts";
+import { prepareQuery } from "./run/prepare.ts";
+import { packIn, runPart, type TaskFiles, type TaskLimits } from "./run/task.ts";
+
+export type BatchPorts = {
+  readonly store: Pick<Store, "forTenant">;
+  readonly engines: Engines;
+  /** Packs as files. */
+  readonly files: LinkCache;
+  /** A fresh folder for one attempt, gone with it. */
+  readonly scratch: (name: string) => Promise<AsyncDisposable & { readonly path: string }>;
+  readonly clock: Clock;
+  /** Of one task, before any ran out of it. */
+  readonly memoryBytes: number;
+  /** What a task gets at most, however often it ran out. */
+  readonly memoryBytesMax: number;
+  readonly spillBytes: number;
+};
+
+export function batchRunners(ports: BatchPorts, documents = new Documents()): Runners {
+  return {
+    [kinds.plan]: (context) => orFailed(context, () => planQuery(context, ports)),
+    [kinds.part]: (context) => orFailed(context, () => runTask(context, ports, documents)),
+  };
+}
+
+export function batchPlanners({ store }: Pick<BatchPorts, "store">, documents = new Documents()): Planners {
+  return {
+    [kinds.wave]: (inputs, { task }) =>
+      planWave(inputs, task.stage, { blobs: blobsOf(store, task.tenant), documents, tenant: task.tenant }),
+  };
+}
+
+const blobsOf = (store: Pick<Store, "forTenant">, tenant: string): BlobStore => store.forTenant(tenant).blobs;
+
+async function planQuery({ task, signal }: RunContext, ports: BatchPorts): Promise<RunOutcome> {
+  const job = readJob(task.spec);
+  if (!job) return { kind: "failed", reason: "user-failure", message: "the job is no query" };
+  await using scratch = await ports.scratch(task.taskId);
+  const document = await prepareQuery(job, { engines: ports.engines, signal, scratch: scratch.path });
+  const bytes = encodeDocument(document);
+  const plan = sha256Digest(bytes);
+  await blobsOf(ports.store, task.tenant).write(plan, bytes);
+  const result: PlanResult = { plan };
+  return { kind: "done", payload: JSON.stringify(result), digests: [plan] };
+}
+
+async function runTask({ task, signal }: RunContext, ports: BatchPorts, documents: Documents): Promise<RunOutcome> {
+  const { stage: digest, part } = JSON.parse(task.spec) as TaskSpec;
+  const by = { tenant: task.tenant, blobs: blobsOf(ports.store, task.tenant) };
+  const document = await documents.stage(digest, by);
+  await checkSources(document, part);
+  const named = await packsOf(document, documents, by);
+  const wanted = [...new Set([...named.values()].flatMap(({ digests }) => digests))];
+  const missing = await by.blobs.missing(wanted);
+  if (missing.length > 0) throw new Fault("not-found", "read packs", { digest: missing[0], missing: missing.length });
+  using _held = await ports.files.hold(
+    wanted.map((one) => ({ digest: one, executable: false })),
+    by.blobs,
+  );
+  const packs: TaskFiles["packs"] = new Map(
+    [...named].map(([id, { types, digests }]) => [id, { types, paths: digests.map((one) => ports.files.path(one, false)) }]),
+  );
+  await using scratch = await ports.scratch(task.taskId);
+  const limits = limitsFor(task.outOfMemory ?? 0, ports);
+  const result = await runPart(document, part, { packs, folder: scratch.path }, { engines: ports.engines, limits, signal });
+  await by.blobs.write(result.pack, createReadStream(packIn(scratch.path), { highWaterMark: 1024 * 1024 }));
+  return { kind: "done", payload: JSON.stringify(result), digests: [result.pack] };
+}
+
+/** Doubled each time that it was not enough. */
+const limitsFor = (outOfMemory: number, { memoryBytes, memoryBytesMax, spillBytes }: BatchPorts): TaskLimits => ({
+  memoryBytes: Math.min(memoryBytesMax, memoryBytes * 2 ** Math.min(outOfMemory, 10)),
+  spillBytes,
+});
+
+async function packsOf(document: StageDocument, documents: Documents, by: { tenant: string; blobs: BlobStore }) {
+  const found = new Map<string, { types: StageDocument["inputs"][string]["types"]; digests: readonly Digest[] }>();
+  for (const [id, { manifest, types }] of Object.entries(document.inputs)) {
+    const { packs } = await documents.manifest(manifest, by);
+    found.set(id, { types, digests: packs.map(({ digest }) => digest) });
+  }
+  return found;
+}
+
+/** Every attempt reads what was there when the job began, or none does. */
+async function checkSources({ stage, sources, parts }: StageDocument, part: number): Promise<void> {
+  const what = parts[part];
+  for (const input of stage.branches[what?.branch ?? 0]?.inputs ?? []) {
+    if (input.from !== "source") continue;
+    const source = sources[input.source];
+    const taken = what?.slice.by === "source" && input.take === "part" ? what.slice.split.map(({ file }) => file) : undefined;
+    for (const [i, { path, bytes, modifiedMs }] of (source?.files ?? []).entries()) {
+      if (taken && !taken.includes(i)) continue;
+      const now = await stat(path).catch(() => undefined);
+      if (now?.size !== bytes || Math.floor(now.mtimeMs) !== modifiedMs)
+        throw new Fault("stale", "read source", { path, why: "it was changed or removed after the job began" });
+    }
+  }
+}
+
+const reasons: Readonly<Record<EngineError["why"], FailReason>> = {
+  query: "user-failure",
+  "out-of-memory": "out-of-memory",
+  "no-space": "executor-lost",
+  interrupted: "executor-lost",
+  died: "executor-lost",
+};
+
+async function orFailed({ signal }: RunContext, run: () => Promise<RunOutcome>): Promise<RunOutcome> {
+  try {
+    return await run();
+  } catch (error) {
+    signal.throwIfAborted();
+    const message = error instanceof Error ? error.message : String(error);
+    if (error instanceof EngineError) return { kind: "failed", reason: reasons[error.why], message };
+    if (isFault(error, "not-found") && error.doing === "read packs") return { kind: "failed", reason: "input-lost", message };
+    if (isFault(error, "invalid") || isFault(error, "stale") || isFault(error, "not-found"))
+      return { kind: "failed", reason: "user-failure", message };
+    throw error;
+  }
+}
