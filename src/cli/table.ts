@@ -1,3 +1,4 @@
+import { batch } from "./batch.ts";
 import { bench } from "./bench.ts";
 import { buildCancel, buildGet, buildList, buildShow, buildWatch } from "./build-look.ts";
 import { buildSubmit } from "./build-submit.ts";
@@ -41,6 +42,7 @@ export const table: readonly Command[] = [
   buildWatch,
   buildGet,
   buildCancel,
+  ...batch,
   why,
   tenantSet,
   cacheStat,

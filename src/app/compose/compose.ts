@@ -23,6 +23,7 @@ import { createTcpTransport } from "#shard/transport/tcp.ts";
 import type { SandboxAbout } from "#worker/sandbox/sandbox.ts";
 import type { Worker } from "#worker/worker.ts";
 import { openActions } from "./actions.ts";
+import { openBatch } from "./batch.ts";
 import { executionPorts } from "./build.ts";
 import { composeEdge, type ServedEdge } from "./edge.ts";
 import { joinNode } from "./node.ts";
@@ -206,6 +207,8 @@ async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
   const acting = { name, ...counted, trees, deskFor, clock, watch, configFile, log };
   const actions = await openActions(config, folder, acting);
   if (actions) undo.defer(() => actions.close());
+  const batch = await openBatch(config, folder, { store: counted.store, clock, log });
+  if (batch) undo.defer(() => batch.close());
   let worker: Worker | undefined; // shown in the node's facts, which are told before there is one
   const common = { config, name, journal, stored, tcp, clock, random, memory, observers };
   const parts = { ...common, metrics: metrics.work, desk, log };
@@ -218,11 +221,16 @@ async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
   await node.start();
   undo.defer(() => node.stop());
   checkCluster(config, node.cluster, log);
-  const labels = labelsOf(config, name, sandbox);
+  const labels = [...labelsOf(config, name, sandbox), ...(batch?.labels ?? [])];
   if (config.worker.enabled) {
     const { runners = {}, planners = {}, resumes = [], processes } = actions ?? {};
     const work = { client, shards: node.cluster.shards, sources: workSources(node, tcp), blobs: stored.blobs };
-    const what = { runners, planners, resumes, processes };
+    const what = {
+      runners: { ...runners, ...batch?.runners },
+      planners: { ...planners, ...batch?.planners },
+      resumes,
+      processes,
+    };
     const started = await startWorker(config, folder, { name, ...work, ...what, clock, random, labels, log });
     undo.defer(() => started.drain(0));
     worker = started;

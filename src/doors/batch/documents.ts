@@ -47,6 +47,9 @@ export type TaskSpec = { readonly stage: Digest; readonly part: number };
 /** What a task's result says; large things are in the store. */
 export type TaskResult = {
   readonly stage: string;
+  /** What the stage is for. */
+  readonly about: string;
+  readonly isResult: boolean;
   readonly part: number;
   readonly pack: Digest;
   readonly rows: number;

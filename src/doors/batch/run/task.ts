@@ -47,6 +47,8 @@ export async function runPart(
   const pack = digest ?? "";
   return {
     stage: stage.id,
+    about: stage.about.slice(0, 100),
+    isResult: stage.output.kind === "result",
     part,
     pack,
     rows: told.filter(([kind]) => kind === "rows").reduce((sum, [, , value]) => sum + Number(value), 0),
