@@ -94,7 +94,7 @@ export function aggregateFragment(node: PlanNode, cutter: Cutter): Cut {
   if (groups.aggregates.every(canCombine)) return combined(below, groups, cutter);
   const moved =
     keys.length > 0
-      ? cutter.partitioned(below, keys, "groups")
+      ? cutter.grouped(below, keys, "groups")
       : cutter.gather(below, "rows of an aggregate that cannot be combined");
   if (!moved) return undefined;
   return whole(moved, groups, movedGroups(moved.spread, keys.length));
@@ -231,7 +231,7 @@ function combined(below: Fragment, groups: Groups, cutter: Cutter): Cut {
   const keys = list.map((one, i) => ({ sql: columnName(i), type: typeOf(one) }));
   const moved =
     list.length > 0
-      ? cutter.partitioned(partial, keys, "partial groups")
+      ? cutter.grouped(partial, keys, "partial groups")
       : cutter.gather(partial, "partial aggregates");
   if (!moved) return undefined;
   const names = keys.map(({ sql }) => sql);
@@ -257,6 +257,6 @@ export function distinctFragment(node: PlanNode, cutter: Cutter): Cut {
   if (isOne(below)) return distinct(below);
   const keys = isOn ? keysOf(targets) : allKeys(below);
   if (keys.length === 0) throw new Unsplittable("distinct rows without columns");
-  const moved = cutter.partitioned(distinct(below), keys, "distinct rows");
+  const moved = cutter.grouped(distinct(below), keys, "distinct rows");
   return moved && distinct(moved);
 }

@@ -21,7 +21,7 @@ export function windowFragment(node: PlanNode, cutter: Cutter): Cut {
     const isThere = spread.kind === "hash" && spread.keys.every((key) => keys.some(({ sql }) => sql === key));
     if (isThere && keys.length > 0) return below;
     return keys.length > 0
-      ? cutter.partitioned(below, keys, "window partitions")
+      ? cutter.grouped(below, keys, "window partitions")
       : cutter.gather(below, "windows over all rows");
   })();
   if (!here) return undefined;

@@ -216,6 +216,12 @@ export class Cutter {
     return readStage(stage, facts, { by: "partition" }, spread as Fragment["spread"]);
   }
 
+  /** The same for rows of groups; if they turn out to be few, what follows needs one task only. */
+  grouped(fragment: Fragment, keys: readonly PartitionKey[], about: string): Cut {
+    const moved = this.partitioned(fragment, keys, about);
+    return moved && moved.bytes <= this.settings.broadcastBytes ? this.whole(moved) : moved;
+  }
+
   /** All rows in one task. With `isStored` even if they are there already: others will read them as well. */
   gather(fragment: Fragment, about: string, isStored = false): Cut {
     if (isOne(fragment) && !isStored) return fragment;

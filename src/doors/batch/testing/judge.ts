@@ -2,7 +2,7 @@
 import type { Random } from "#base/random.ts";
 import { realClock } from "./real-clock.ts";
 import { LocalRuns } from "./local-run.ts";
-import { difference, openOracle, writeOracleTables } from "./oracle.ts";
+import { compare, openOracle, writeOracleTables } from "./oracle.ts";
 import { QueryGenerator } from "./query-generator.ts";
 
 export type JudgeReport = {
@@ -54,11 +54,11 @@ export async function judgeQueries({
           if (how.kind === "one") report.whyOne[how.why] = (report.whyOne[how.why] ?? 0) + 1;
           else report.staged += 1;
           report.tasks = answer.tasks;
-          const differs = await difference(oracle, sql, answer, isOrdered);
-          if (!differs) continue;
+          const found = await compare(oracle, sql, answer, isOrdered);
+          if (found.isSame) continue;
           report.wrong += 1;
-          log(`WRONG ${sql}\n  ${JSON.stringify(settings)}\n  want ${differs.want.slice(0, 6).join(" ")} (${differs.want.length})`);
-          log(`  got  ${differs.got.slice(0, 6).join(" ")} (${differs.got.length})`);
+          log(`WRONG ${sql}\n  ${JSON.stringify(settings)}\n  want ${found.want.slice(0, 6).join(" ")} (${found.want.length})`);
+          log(`  got  ${found.got.slice(0, 6).join(" ")} (${found.got.length})`);
         } catch (error) {
           if (single !== undefined) {
             report.refused += 1;

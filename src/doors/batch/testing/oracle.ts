@@ -39,21 +39,21 @@ export async function writeOracleTables(
   return tables;
 }
 
-export type Difference = { readonly want: readonly string[]; readonly got: readonly string[] };
+export type Comparison = { readonly isSame: boolean; readonly want: readonly string[]; readonly got: readonly string[] };
 
-/** Undefined: the same rows, in the same order where there is one. */
-export async function difference(
+/** Same: the same rows, in the same order where there is one. */
+export async function compare(
   connection: DuckDBConnection,
   sql: string,
   answer: LocalAnswer,
   isOrdered: boolean,
-): Promise<Difference | undefined> {
+): Promise<Comparison> {
   const columns = answer.types.map((type, i) => uncarry(columnName(i), type)).join(", ");
   const paths = answer.paths.map((path) => `'${path}'`).join(", ");
   const want = await rowsOf(connection, sql);
   const got = await rowsOf(connection, `select ${columns} from read_parquet([${paths}])`);
   const [a, b] = isOrdered ? [want, got] : [want.toSorted(), got.toSorted()];
-  return a.length === b.length && a.every((row, i) => row === b[i]) ? undefined : { want: a, got: b };
+  return { isSame: a.length === b.length && a.every((row, i) => row === b[i]), want: a, got: b };
 }
 
 export async function rowsOf(connection: DuckDBConnection, sql: string): Promise<string[]> {
