@@ -55,7 +55,8 @@ const words: Readonly<Record<Stage["branches"][number]["parts"]["by"], string>> 
   range: "a task for each range of the order",
 };
 
-const tasksText = ({ branches }: Stage): string => [...new Set(branches.map(({ parts }) => words[parts.by]))].join("; ");
+const tasksText = ({ branches }: Stage): string =>
+  [...new Set(branches.map(({ parts }) => words[parts.by]))].join("; ");
 
 function outputText(output: Output): string {
   switch (output.kind) {

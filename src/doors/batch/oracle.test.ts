@@ -6,7 +6,11 @@ import { judgeQueries } from "./testing/judge.ts";
 
 test("generated queries in stages answer what one process answers", { timeout: 120_000 }, async () => {
   const wrong: string[] = [];
-  const report = await judgeQueries({ random: new Random("every test run"), count: 24, log: (line) => wrong.push(line) });
+  const report = await judgeQueries({
+    random: new Random("every test run"),
+    count: 24,
+    log: (line) => wrong.push(line),
+  });
   equal(wrong.join("\n"), "");
   equal(report.queries, 24);
   ok(report.staged > 12, `only ${report.staged} were cut into stages`);

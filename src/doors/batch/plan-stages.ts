@@ -19,7 +19,9 @@ export function nextStages(plan: PlanDocument, facts: Facts): NextDocuments {
 export function stagesAfter(document: PlanDocument, facts: Facts): NextStages {
   const { sources, settings } = document;
   const plan = planOf(document);
-  return plan ? cutPlan({ plan, sources, settings }, facts) : { stages: [singleStage(document)], isLast: true, used: new Map() };
+  return plan
+    ? cutPlan({ plan, sources, settings }, facts)
+    : { stages: [singleStage(document)], isLast: true, used: new Map() };
 }
 
 /** The query as it is, in one task. */
@@ -38,12 +40,7 @@ export function singleStage({ how, sources, columns }: PlanDocument): Stage {
   return stageOf({ about, branches: [branch], types, output: { kind: "result" } }, sources.map(sourceId));
 }
 
-function documentOf(
-  stage: Stage,
-  plan: PlanDocument,
-  facts: Facts,
-  used: ReadonlyMap<string, Stage>,
-): StageDocument {
+function documentOf(stage: Stage, plan: PlanDocument, facts: Facts, used: ReadonlyMap<string, Stage>): StageDocument {
   const { sources, settings } = plan;
   return {
     version: 1,
@@ -59,7 +56,8 @@ function documentOf(
 
 /** At their old places; those that the stage does not read are left out. */
 function usedSources({ branches }: Stage, sources: readonly Source[]): readonly Source[] {
-  const used = new Set(branches.flatMap(({ inputs }) => inputs.flatMap((one) => (one.from === "source" ? [one.source] : []))));
+  const used = new Set(
+    branches.flatMap(({ inputs }) => inputs.flatMap((one) => (one.from === "source" ? [one.source] : []))),
+  );
   return sources.map((source, i) => (used.has(i) ? source : { ...source, files: [], columns: [] }));
 }
-

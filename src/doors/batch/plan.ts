@@ -42,7 +42,11 @@ const specLengthMax = 60_000;
 export function planSubmit(job: BatchJob, { tenant, priority = 0, key, unique }: BatchWishes): Order {
   const spec = JSON.stringify(job);
   if (spec.length > specLengthMax)
-    throw new Fault("invalid", "submit query", { length: spec.length, lengthMax: specLengthMax, why: "it is too long" });
+    throw new Fault("invalid", "submit query", {
+      length: spec.length,
+      lengthMax: specLengthMax,
+      why: "it is too long",
+    });
   const waves: StageSpec[] = Array.from({ length: job.isExplained ? 0 : wavesMax }, (_, i) => ({
     name: `wave ${i + 1}`,
     // All that ran before: what a stage wrote may be read by any wave behind it.
@@ -110,7 +114,9 @@ export const nameOf = (sql: string): string =>
 export function readJob(text: string): BatchJob | undefined {
   try {
     const job = JSON.parse(text) as Partial<BatchJob>;
-    return typeof job.sql === "string" && typeof job.folder === "string" && job.settings ? (job as BatchJob) : undefined;
+    return typeof job.sql === "string" && typeof job.folder === "string" && job.settings
+      ? (job as BatchJob)
+      : undefined;
   } catch {
     return undefined;
   }

@@ -74,11 +74,19 @@ async function runTask({ task, signal }: RunContext, ports: BatchPorts, document
     by.blobs,
   );
   const packs: TaskFiles["packs"] = new Map(
-    [...named].map(([id, { types, digests }]) => [id, { types, paths: digests.map((one) => ports.files.path(one, false)) }]),
+    [...named].map(([id, { types, digests }]) => [
+      id,
+      { types, paths: digests.map((one) => ports.files.path(one, false)) },
+    ]),
   );
   await using scratch = await ports.scratch(task.taskId);
   const limits = limitsFor(task.outOfMemory ?? 0, ports);
-  const result = await runPart(document, part, { packs, folder: scratch.path }, { engines: ports.engines, limits, signal });
+  const result = await runPart(
+    document,
+    part,
+    { packs, folder: scratch.path },
+    { engines: ports.engines, limits, signal },
+  );
   await by.blobs.write(result.pack, createReadStream(packIn(scratch.path), { highWaterMark: 1024 * 1024 }));
   return { kind: "done", payload: JSON.stringify(result), digests: [result.pack] };
 }
@@ -104,7 +112,8 @@ async function checkSources({ stage, sources, parts }: StageDocument, part: numb
   for (const input of stage.branches[what?.branch ?? 0]?.inputs ?? []) {
     if (input.from !== "source") continue;
     const source = sources[input.source];
-    const taken = what?.slice.by === "source" && input.take === "part" ? what.slice.split.map(({ file }) => file) : undefined;
+    const taken =
+      what?.slice.by === "source" && input.take === "part" ? what.slice.split.map(({ file }) => file) : undefined;
     for (const [i, { path, bytes, modifiedMs }] of (source?.files ?? []).entries()) {
       if (taken && !taken.includes(i)) continue;
       const now = await stat(path).catch(() => undefined);
@@ -129,7 +138,8 @@ async function orFailed({ signal }: RunContext, run: () => Promise<RunOutcome>):
     signal.throwIfAborted();
     const message = error instanceof Error ? error.message : String(error);
     if (error instanceof EngineError) return { kind: "failed", reason: reasons[error.why], message };
-    if (isFault(error, "not-found") && error.doing === "read packs") return { kind: "failed", reason: "input-lost", message };
+    if (isFault(error, "not-found") && error.doing === "read packs")
+      return { kind: "failed", reason: "input-lost", message };
     if (isFault(error, "invalid") || isFault(error, "stale") || isFault(error, "not-found"))
       return { kind: "failed", reason: "user-failure", message };
     throw error;

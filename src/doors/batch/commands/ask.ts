@@ -27,7 +27,11 @@ export const batchFlags = {
 export const tasksMax = 100_000;
 
 /** Ctrl-C ends the watching, never the job. */
-export async function followToEnd(work: Pick<WorkClient, "watch" | "job">, jobId: string, world: World): Promise<BatchView | undefined> {
+export async function followToEnd(
+  work: Pick<WorkClient, "watch" | "job">,
+  jobId: string,
+  world: World,
+): Promise<BatchView | undefined> {
   const abort = new AbortController();
   const stop = (): void => abort.abort(new Error("watching ended"));
   process.once("SIGINT", stop);

@@ -49,7 +49,9 @@ export const batchShow = command({
     }
     world.out(`${jobId}  ${batch.phase}  ${view.name}`);
     for (const { wave, about, tasks, rows, bytes, cpuMs } of batch.stages)
-      world.out(`  wave ${wave}: ${about}: ${tasks} ${tasks === 1 ? "task" : "tasks"}, ${rows} rows, ${formatSize(bytes)}, ${cpuMs} ms of CPU`);
+      world.out(
+        `  wave ${wave}: ${about}: ${tasks} ${tasks === 1 ? "task" : "tasks"}, ${rows} rows, ${formatSize(bytes)}, ${cpuMs} ms of CPU`,
+      );
     if (batch.failure !== undefined && batch.phase === "FAILED") world.out(`  ${batch.failure}`);
     return 0;
   },
@@ -75,7 +77,10 @@ export const batchGet = (readBlob: BlobReader) =>
       const ended = await followToEnd(remote.work, jobId, world);
       if (!ended) return 0;
       const { showEnded } = await import("./show-ended.ts");
-      return await showEnded(jobId, ended, values, { readBlob: (digest) => readBlob(digest, values, world.env), world });
+      return await showEnded(jobId, ended, values, {
+        readBlob: (digest) => readBlob(digest, values, world.env),
+        world,
+      });
     },
   });
 

@@ -61,7 +61,9 @@ const columnList = ({ columns }: PlanDocument): string =>
 
 async function print(document: PlanDocument, from: string, world: World, { json, rows: rowsMax = 100 }: Shown) {
   const connection = await openDuck();
-  const result = await connection.stream(`select ${columnList(document)} from ${from}${json ? "" : ` limit ${rowsMax + 1}`}`);
+  const result = await connection.stream(
+    `select ${columnList(document)} from ${from}${json ? "" : ` limit ${rowsMax + 1}`}`,
+  );
   if (json) {
     for await (const rows of result.yieldRowObjectJson()) for (const row of rows) world.out(JSON.stringify(row));
     return;
@@ -91,7 +93,9 @@ async function write(document: PlanDocument, from: string, out: string, world: W
   const connection = await openDuck();
   try {
     const compression = format === "parquet" ? ", compression zstd" : format === "csv" ? ", header true" : "";
-    await connection.run(`copy (select ${list} from ${from}) to ${quoteText(temporary)} (format ${format}${compression})`);
+    await connection.run(
+      `copy (select ${list} from ${from}) to ${quoteText(temporary)} (format ${format}${compression})`,
+    );
     await rename(temporary, path);
   } finally {
     await rm(temporary, { force: true });

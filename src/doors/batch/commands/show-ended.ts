@@ -25,7 +25,10 @@ export async function showEnded(
   }
   const document = await readDocument(plan, readBlob);
   if (explain) {
-    if (json) world.out(JSON.stringify({ jobId, plan, columns: document.columns, lines: explainPlan(document, { withSql: true }) }));
+    if (json)
+      world.out(
+        JSON.stringify({ jobId, plan, columns: document.columns, lines: explainPlan(document, { withSql: true }) }),
+      );
     else for (const line of explainPlan(document, { withSql: verbose === true })) world.out(line);
     return 0;
   }
@@ -36,7 +39,11 @@ export async function showEnded(
   await showResult(document, result, {
     readBlob,
     world,
-    shown: { ...(json && { json }), ...(out !== undefined && { out }), ...(rows !== undefined && { rows: Number(rows) }) },
+    shown: {
+      ...(json && { json }),
+      ...(out !== undefined && { out }),
+      ...(rows !== undefined && { rows: Number(rows) }),
+    },
   });
   return 0;
 }

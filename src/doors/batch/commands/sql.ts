@@ -1,6 +1,25 @@
-import { command } from "#door/command.ts";
+import { command, type ExitCode, type Flags, type World } from "#door/command.ts";
 import { parseSizeBytes, sizeHelp } from "#base/units.ts";
+import type { CutSettings } from "#doors/batch/plan/settings.ts";
 import { batchFlags, followToEnd, type BlobReader } from "./ask.ts";
+
+const flags = {
+  ...batchFlags,
+  explain: { type: "boolean", about: "show the stages instead of running them" },
+  verbose: { type: "boolean", about: "with --explain: the SQL of every stage as well" },
+  out: { type: "string", value: "FILE", about: "write the result there: .parquet, .csv or .json by its name" },
+  rows: { type: "string", value: "NUMBER", about: "how many rows to show (100)" },
+  "split-size": { type: "string", value: "SIZE", about: "read files in pieces of about this size (64MiB)" },
+  "broadcast-size": { type: "string", value: "SIZE", about: "give smaller sides of joins to every task whole (10MiB)" },
+  partitions: { type: "string", value: "NUMBER", about: "how many partitions rows are hashed into; left out: by size" },
+  key: { type: "string", value: "KEY", about: "the same key never makes a second job, however often it is submitted" },
+  tenant: { type: "string", value: "NAME", about: "on whose behalf (default)" },
+  detach: { type: "boolean", about: "do not wait for the result" },
+} as const satisfies Flags;
+
+type Values = {
+  readonly [K in keyof typeof flags]?: (typeof flags)[K]["type"] extends "boolean" ? boolean : string;
+};
 
 export const sqlCommand = (readBlob: BlobReader) =>
   command({
@@ -9,19 +28,7 @@ export const sqlCommand = (readBlob: BlobReader) =>
     words: "<query>",
     positionalsMax: 1,
     takesRest: false,
-    flags: {
-      ...batchFlags,
-      explain: { type: "boolean", about: "show the stages instead of running them" },
-      verbose: { type: "boolean", about: "with --explain: the SQL of every stage as well" },
-      out: { type: "string", value: "FILE", about: "write the result there: .parquet, .csv or .json by its name" },
-      rows: { type: "string", value: "NUMBER", about: "how many rows to show (100)" },
-      "split-size": { type: "string", value: "SIZE", about: "read files in pieces of about this size (64MiB)" },
-      "broadcast-size": { type: "string", value: "SIZE", about: "give smaller sides of joins to every task whole (10MiB)" },
-      partitions: { type: "string", value: "NUMBER", about: "how many partitions rows are hashed into; left out: by size" },
-      key: { type: "string", value: "KEY", about: "the same key never makes a second job, however often it is submitted" },
-      tenant: { type: "string", value: "NAME", about: "on whose behalf (default)" },
-      detach: { type: "boolean", about: "do not wait for the result" },
-    },
+    flags,
     examples: [
       "millrace sql \"select city, count(*) from 'data/*.parquet' group by city order by 2 desc\"",
       "millrace sql --out result.parquet \"select * from 'events.csv' where ms > 100\"",
@@ -32,46 +39,56 @@ export const sqlCommand = (readBlob: BlobReader) =>
         world.note("sql: give a query, for example: millrace sql \"select count(*) from 'data/*.parquet'\"");
         return 2;
       }
-      const sizes = {
-        splitBytes: values["split-size"] === undefined ? undefined : parseSizeBytes(values["split-size"]),
-        broadcastBytes: values["broadcast-size"] === undefined ? undefined : parseSizeBytes(values["broadcast-size"]),
-      };
-      if (values["split-size"] !== undefined && !sizes.splitBytes) return wrong("--split-size", sizeHelp, world);
-      if (values["broadcast-size"] !== undefined && sizes.broadcastBytes === undefined)
-        return wrong("--broadcast-size", sizeHelp, world);
-      const partitions = Number(values.partitions ?? 0);
-      if (!Number.isInteger(partitions) || partitions < 0 || partitions > 64)
-        return wrong("--partitions", "write a number from 1 to 64", world);
-      const rows = Number(values.rows ?? 100);
-      if (!Number.isInteger(rows) || rows < 0) return wrong("--rows", "write a number of rows", world);
-      const [{ planSubmit }, { cutDefaults }, { randomUUID }] = await Promise.all([
-        import("#doors/batch/plan.ts"),
-        import("#doors/batch/plan/settings.ts"),
-        import("node:crypto"),
-      ]);
-      const { tenant = "default", key } = values;
-      const settings = {
-        ...cutDefaults,
-        partitions,
-        ...(sizes.splitBytes !== undefined && { splitBytes: sizes.splitBytes, reduceBytes: sizes.splitBytes }),
-        ...(sizes.broadcastBytes !== undefined && { broadcastBytes: sizes.broadcastBytes }),
-      };
-      const job = { sql, folder: process.cwd(), settings, isExplained: values.explain === true };
-      const order = planSubmit(job, { tenant, unique: randomUUID(), ...(key === undefined ? {} : { key }) });
-      await using remote = await world.connect(values);
-      const { jobId } = await remote.work.submit(order);
-      if (values.detach) {
-        world.out(values.json ? JSON.stringify({ kind: "submitted", jobId }) : `${jobId} submitted; get its result with: millrace batch get ${jobId}`);
-        return 0;
+      const said = settingsIn(values);
+      if (typeof said !== "object") {
+        world.note(`sql: ${said}`);
+        return 2;
       }
-      const ended = await followToEnd(remote.work, jobId, world);
-      if (!ended) return 0;
-      const { showEnded } = await import("./show-ended.ts");
-      return await showEnded(jobId, ended, values, { readBlob: (digest) => readBlob(digest, values, world.env), world });
+      return await runQuery(sql, said, values, { readBlob, world });
     },
   });
 
-function wrong(flag: string, why: string, world: { readonly note: (line: string) => void }): 2 {
-  world.note(`sql: ${flag}: ${why}`);
-  return 2;
+/** What the flags change, or what is wrong with them. */
+function settingsIn(values: Values): Partial<CutSettings> | string {
+  const { "split-size": split, "broadcast-size": broadcast, partitions: count = "0", rows = "100" } = values;
+  const splitBytes = split === undefined ? undefined : parseSizeBytes(split);
+  const broadcastBytes = broadcast === undefined ? undefined : parseSizeBytes(broadcast);
+  if (split !== undefined && !splitBytes) return `--split-size: ${sizeHelp}`;
+  if (broadcast !== undefined && broadcastBytes === undefined) return `--broadcast-size: ${sizeHelp}`;
+  const partitions = Number(count);
+  if (!Number.isInteger(partitions) || partitions < 0 || partitions > 64)
+    return "--partitions: write a number from 1 to 64";
+  if (!/^\d{1,9}$/.test(rows)) return "--rows: write a number of rows";
+  return {
+    partitions,
+    ...(splitBytes !== undefined && { splitBytes, reduceBytes: splitBytes }),
+    ...(broadcastBytes !== undefined && { broadcastBytes }),
+  };
+}
+
+async function runQuery(
+  sql: string,
+  said: Partial<CutSettings>,
+  values: Values,
+  { readBlob, world }: { readonly readBlob: BlobReader; readonly world: World },
+): Promise<ExitCode> {
+  const [{ planSubmit }, { cutDefaults }, { randomUUID }] = await Promise.all([
+    import("#doors/batch/plan.ts"),
+    import("#doors/batch/plan/settings.ts"),
+    import("node:crypto"),
+  ]);
+  const { tenant = "default", key, explain = false } = values;
+  const job = { sql, folder: process.cwd(), settings: { ...cutDefaults, ...said }, isExplained: explain };
+  const order = planSubmit(job, { tenant, unique: randomUUID(), ...(key === undefined ? {} : { key }) });
+  await using remote = await world.connect(values);
+  const { jobId } = await remote.work.submit(order);
+  if (values.detach) {
+    const next = `get its result with: millrace batch get ${jobId}`;
+    world.out(values.json ? JSON.stringify({ kind: "submitted", jobId }) : `${jobId} submitted; ${next}`);
+    return 0;
+  }
+  const ended = await followToEnd(remote.work, jobId, world);
+  if (!ended) return 0;
+  const { showEnded } = await import("./show-ended.ts");
+  return await showEnded(jobId, ended, values, { readBlob: (digest) => readBlob(digest, values, world.env), world });
 }

@@ -1,7 +1,10 @@
 /** Rows as a table for people: numbers to the right, long values cut. */
 const widthMax = 60;
 
-export function textTable(columns: readonly { readonly name: string; readonly type: string }[], rows: readonly (readonly unknown[])[]) {
+export function textTable(
+  columns: readonly { readonly name: string; readonly type: string }[],
+  rows: readonly (readonly unknown[])[],
+) {
   const shown = rows.map((row) => row.map(cellText));
   const widths = columns.map(({ name }, i) =>
     Math.min(widthMax, Math.max(name.length, ...shown.map((row) => row[i]?.length ?? 0))),

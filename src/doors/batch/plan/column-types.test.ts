@@ -32,7 +32,10 @@ const values: readonly (readonly [PlanType, string])[] = [
   [{ id: "UUID" }, "'0195a4a0-0000-7000-8000-000000000000'"],
   [{ id: "BIT" }, "'0101'"],
   [list({ id: "INTEGER" }), "[1, NULL]"],
-  [{ id: "STRUCT", type_info: { child_types: [{ first: "a b", second: { id: "DATE" } }] } }, `{'a b': DATE '2020-01-01'}`],
+  [
+    { id: "STRUCT", type_info: { child_types: [{ first: "a b", second: { id: "DATE" } }] } },
+    `{'a b': DATE '2020-01-01'}`,
+  ],
 ];
 
 test("a value of every type comes back from a pack as it was", async () => {
@@ -43,7 +46,9 @@ test("a value of every type comes back from a pack as it was", async () => {
       const name = typeSql(type);
       const path = join(folder, "x.parquet");
       const both = [`cast(${value} as ${name})`, `cast(NULL as ${name})`].map((sql, i) => `${sql} as v${i}`).join(", ");
-      await oracle.run(`copy (select ${carry("v0", type)} as v0, ${carry("v1", type)} as v1 from (select ${both})) to '${path}'`);
+      await oracle.run(
+        `copy (select ${carry("v0", type)} as v0, ${carry("v1", type)} as v1 from (select ${both})) to '${path}'`,
+      );
       const look = (from: string): string => `select typeof(v0), v0::VARCHAR, v1::VARCHAR from (${from})`;
       const want = (await oracle.runAndReadAll(look(`select ${both}`))).getRowsJson();
       const read = `select ${uncarry("v0", type)} as v0, ${uncarry("v1", type)} as v1 from '${path}'`;
@@ -60,7 +65,9 @@ test("types that a pack would change are refused", () => {
 });
 
 test("numbers of a plan keep all their digits", () => {
-  const plan = parsePlan(`{"error":false,"plans":[{"type":"X","limit":9007199254740993,"offset":5,"name":"\\"value\\":NaN"}]}`);
+  const plan = parsePlan(
+    `{"error":false,"plans":[{"type":"X","limit":9007199254740993,"offset":5,"name":"\\"value\\":NaN"}]}`,
+  );
   equal(String(plan.limit), "9007199254740993");
   equal(plan.offset, 5);
   equal(plan.name, '"value":NaN');

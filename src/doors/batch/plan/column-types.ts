@@ -93,4 +93,3 @@ export const carry = (expression: string, type: PlanType): string => {
 
 export const uncarry = (expression: string, type: PlanType): string =>
   carriedAs(type) === undefined ? expression : `cast(${expression} as ${typeSql(type)})`;
-

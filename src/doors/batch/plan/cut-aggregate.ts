@@ -125,7 +125,11 @@ function whole(rows: Fragment, { list, aggregates, types }: Groups, spread: Spre
   const columns = [...list.map((one) => expressionSql(one)), ...aggregates.map(callOf)];
   const named = columns.map((sql, i) => `${sql} as ${columnName(i)}`).join(", ");
   const by = list.length > 0 ? ` group by ${list.map((_, i) => i + 1).join(", ")}` : "";
-  return mapped(rows, (from) => `select ${named || "1 as c0"} from ${from}${by}`, { types, spread, bytes: rows.bytes / 4 });
+  return mapped(rows, (from) => `select ${named || "1 as c0"} from ${from}${by}`, {
+    types,
+    spread,
+    bytes: rows.bytes / 4,
+  });
 }
 
 /** Every set by itself would read the rows again: they are put together in one task instead. */
@@ -178,7 +182,10 @@ function averageSum([child]: readonly PlanExpression[]): string | undefined {
   return /^U?(TINY|SMALL|BIG)?INT(EGER)?$/.test(id) ? "DECIMAL(38,0)" : undefined;
 }
 
-type Halves = { readonly partial: readonly { readonly sql: string; readonly type: PlanType }[]; readonly final: string };
+type Halves = {
+  readonly partial: readonly { readonly sql: string; readonly type: PlanType }[];
+  readonly final: string;
+};
 
 /** The partial columns begin at column `at`. */
 function halvesOf(e: PlanExpression, at: number): Halves {
@@ -230,14 +237,15 @@ function combined(below: Fragment, groups: Groups, cutter: Cutter): Cut {
   });
   const keys = list.map((one, i) => ({ sql: columnName(i), type: typeOf(one) }));
   const moved =
-    list.length > 0
-      ? cutter.grouped(partial, keys, "partial groups")
-      : cutter.gather(partial, "partial aggregates");
+    list.length > 0 ? cutter.grouped(partial, keys, "partial groups") : cutter.gather(partial, "partial aggregates");
   if (!moved) return undefined;
   const names = keys.map(({ sql }) => sql);
   const last = [...names, ...finals.map((sql, i) => `${sql} as ${columnName(list.length + i)}`)].join(", ");
   const groupBy = list.length > 0 ? ` group by ${names.join(", ")}` : "";
-  return mapped(moved, (from) => `select ${last || "1 as c0"} from ${from}${groupBy}`, { types, bytes: moved.bytes / 2 });
+  return mapped(moved, (from) => `select ${last || "1 as c0"} from ${from}${groupBy}`, {
+    types,
+    bytes: moved.bytes / 2,
+  });
 }
 
 /** Duplicates are dropped before rows are moved, and again behind that. */
@@ -253,7 +261,9 @@ export function distinctFragment(node: PlanNode, cutter: Cutter): Cut {
   const on = isOn ? ` on (${targets.map((one) => expressionSql(one)).join(", ")})` : "";
   const order = orders.length > 0 && isOn ? ` order by ${orderSql(orders)}` : "";
   const distinct = (rows: Fragment): Fragment =>
-    mapped(rows, (from) => `select distinct${on} ${columnNames(count)} from ${from}${order}`, { bytes: rows.bytes / 2 });
+    mapped(rows, (from) => `select distinct${on} ${columnNames(count)} from ${from}${order}`, {
+      bytes: rows.bytes / 2,
+    });
   if (isOne(below)) return distinct(below);
   const keys = isOn ? keysOf(targets) : allKeys(below);
   if (keys.length === 0) throw new Unsplittable("distinct rows without columns");

@@ -85,7 +85,9 @@ function joinOf(node: PlanNode, { types }: Fragment): Join {
   const equal = conditions.filter(({ sign }) => sign === "=" || sign === "is not distinct from");
   return {
     kind,
-    on: conditions.map((one) => `${expressionSql(one.left, l)} ${one.sign} ${expressionSql(one.right, r)}`).join(" and "),
+    on: conditions
+      .map((one) => `${expressionSql(one.left, l)} ${one.sign} ${expressionSql(one.right, r)}`)
+      .join(" and "),
     leftKeys: equal.map(({ left }) => keyOf(left)),
     rightKeys: equal.map(({ right }) => keyOf(right)),
     ...(kind === "MARK" && { mark: markOf(conditions, l) }),
@@ -118,10 +120,9 @@ function brought(join: Join, left: Fragment, right: Fragment, cutter: Cutter): S
   if (areTogether(join, left, right)) return [left, right];
   const { broadcastBytes } = cutter.settings;
   const canHash = join.leftKeys.length > 0 && join.kind !== "MARK";
-  const small = [
-    ...(may.right ? (["right"] as const) : []),
-    ...(may.left ? (["left"] as const) : []),
-  ].toSorted((a, b) => sizeOf(a, left, right) - sizeOf(b, left, right));
+  const small = [...(may.right ? (["right"] as const) : []), ...(may.left ? (["left"] as const) : [])].toSorted(
+    (a, b) => sizeOf(a, left, right) - sizeOf(b, left, right),
+  );
   const [smaller] = small;
   if (smaller !== undefined && (!canHash || sizeOf(smaller, left, right) <= broadcastBytes))
     return gathered(smaller, left, right, cutter);
@@ -189,7 +190,10 @@ function putTogether({ kind, on, node, mark }: Join, left: Fragment, right: Frag
   const rightKept = node.right_projection_map ?? indices(right.types.length);
   const leftColumns = leftKept.map((i) => ({ sql: `l.${columnName(i)}`, type: typeAt(left, i) }));
   const rightColumns = rightKept.map((i) => ({ sql: `r.${columnName(i)}`, type: typeAt(right, i) }));
-  const shape = ((): { columns: readonly { sql: string; type: PlanType }[]; from: (a: string, b: string) => string } => {
+  const shape = ((): {
+    columns: readonly { sql: string; type: PlanType }[];
+    from: (a: string, b: string) => string;
+  } => {
     if (mark) return { columns: leftColumns, from: (a) => `${a} l` };
     if (kind === "RIGHT_SEMI" || kind === "RIGHT_ANTI") {
       const word = kind === "RIGHT_SEMI" ? "exists" : "not exists";
@@ -198,10 +202,11 @@ function putTogether({ kind, on, node, mark }: Join, left: Fragment, right: Frag
     const columns = kind === "SEMI" || kind === "ANTI" ? leftColumns : [...leftColumns, ...rightColumns];
     return { columns, from: (a, b) => `${a} l ${words[kind]} ${b} r on ${on}` };
   })();
-  const marked = (b: string): readonly string[] =>
-    mark ? [`(${mark.left} in (select ${mark.right} from ${b}))`] : [];
+  const marked = (b: string): readonly string[] => (mark ? [`(${mark.left} in (select ${mark.right} from ${b}))`] : []);
   const combine = (a: Branch, b: Branch): Branch => {
-    const list = [...shape.columns.map(({ sql }) => sql), ...marked(b.sql)].map((sql, i) => `${sql} as ${columnName(i)}`);
+    const list = [...shape.columns.map(({ sql }) => sql), ...marked(b.sql)].map(
+      (sql, i) => `${sql} as ${columnName(i)}`,
+    );
     return {
       sql: `(select ${list.join(", ") || "1 as c0"} from ${shape.from(a.sql, b.sql)})`,
       inputs: mergeInputs(a.inputs, b.inputs),

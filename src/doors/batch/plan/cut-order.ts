@@ -42,14 +42,20 @@ export function topFragment(node: PlanNode, cutter: Cutter): Cut {
   const few = isOne(below)
     ? below
     : cutter.gather(
-        mapped(below, (from) => selectAll(count, from, `${order} limit ${Number(limit) + Number(offset)}`), { bytes: 1_000 }),
+        mapped(below, (from) => selectAll(count, from, `${order} limit ${Number(limit) + Number(offset)}`), {
+          bytes: 1_000,
+        }),
         "the first rows of each part",
       );
   return (
     few &&
-    mapped(few, (from) => selectAll(count, from, `${order} limit ${limit}${Number(offset) > 0 ? ` offset ${offset}` : ""}`), {
-      bytes: 1_000,
-    })
+    mapped(
+      few,
+      (from) => selectAll(count, from, `${order} limit ${limit}${Number(offset) > 0 ? ` offset ${offset}` : ""}`),
+      {
+        bytes: 1_000,
+      },
+    )
   );
 }
 
@@ -69,7 +75,9 @@ export function limitFragment(node: PlanNode, cutter: Cutter): Cut {
         ),
         "the first rows of each part",
       );
-  return few && mapped(few, (from) => `select ${names} from ${from}${cutTo(limit)}${offset > 0 ? ` offset ${offset}` : ""}`);
+  return (
+    few && mapped(few, (from) => `select ${names} from ${from}${cutTo(limit)}${offset > 0 ? ` offset ${offset}` : ""}`)
+  );
 }
 
 function constantOf(value: PlanNode["limit_val"]): number | undefined {

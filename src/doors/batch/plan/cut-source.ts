@@ -66,7 +66,9 @@ function sourceOf({ name, function_data: data, parameters }: PlanNode, sources: 
   const files = data?.files ?? [];
   return sources.findIndex(
     (one) =>
-      one.format === "parquet" && one.files.length === files.length && one.files.every(({ path }, i) => path === files[i]),
+      one.format === "parquet" &&
+      one.files.length === files.length &&
+      one.files.every(({ path }, i) => path === files[i]),
   );
 }
 

@@ -64,7 +64,9 @@ function windowSql(e: PlanExpression): string {
       : `${quoteName(name)}(${e.distinct ? "distinct " : ""}${args}${e.ignore_nulls ? " ignore nulls" : ""})`;
   const filter = e.filter_expr ? ` filter (where ${expressionSql(e.filter_expr)})` : "";
   const parts = [
-    (e.partitions ?? []).length > 0 ? `partition by ${(e.partitions ?? []).map((one) => expressionSql(one)).join(", ")}` : "",
+    (e.partitions ?? []).length > 0
+      ? `partition by ${(e.partitions ?? []).map((one) => expressionSql(one)).join(", ")}`
+      : "",
     (e.orders ?? []).length > 0 ? `order by ${orderSql(e.orders ?? [])}` : "",
     frameSql(e),
   ];

@@ -3,7 +3,7 @@ import { deepEqual, equal, match, ok } from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { LocalRuns } from "#doors/batch/testing/local-run.ts";
 import { compare, openOracle } from "#doors/batch/testing/oracle.ts";
-import { realClock } from "#doors/batch/testing/real-clock.ts";
+import { realClock } from "#testing/real-clock.ts";
 
 const small = { splitBytes: 20_000, broadcastBytes: 100, partitions: 3, reduceBytes: 1 };
 
@@ -17,7 +17,9 @@ describe("a query", () => {
       ["t", 10_000],
       ["u", 9_000],
     ] as const)
-      await (await oracle).run(`copy (select ${columns} from range(${rows})) to '${runs.folder}/${name}.parquet' (row_group_size 2048)`);
+      await (
+        await oracle
+      ).run(`copy (select ${columns} from range(${rows})) to '${runs.folder}/${name}.parquet' (row_group_size 2048)`);
   });
   after(async () => {
     await runs[Symbol.asyncDispose]();
@@ -92,7 +94,8 @@ describe("a query", () => {
 
   test("has the same stages whenever it is planned, and others when anything differs", async () => {
     const sql = "select b, sum(a) from 't.parquet' where a > 5 group by b";
-    const ids = async (text: string): Promise<readonly string[]> => (await run(text)).stages.map(({ stage }) => stage.id);
+    const ids = async (text: string): Promise<readonly string[]> =>
+      (await run(text)).stages.map(({ stage }) => stage.id);
     const first = await ids(sql);
     deepEqual(await ids(sql), first);
     deepEqual(await ids(sql.replace("sum(a)", "sum( a )  ")), first);

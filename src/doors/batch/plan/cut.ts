@@ -1,5 +1,6 @@
 /** From a plan and what is known of stages that have ended to the stages that run next. */
 import { Cutter, type CutInput } from "./cutter.ts";
+import { cutOperator } from "./operators.ts";
 import { Unsplittable } from "./unsplittable.ts";
 import type { Facts, Stage, StageFacts } from "./stage.ts";
 
@@ -13,7 +14,7 @@ export type NextStages = {
 };
 
 export function cutPlan(input: CutInput, facts: Facts): NextStages {
-  const cutter = new Cutter(input, facts);
+  const cutter = new Cutter(input, facts, cutOperator);
   const root = cutter.cut(input.plan);
   if (!root) return { stages: [...cutter.wanted.values()], isLast: false, used: cutter.used };
   return { stages: [cutter.stage("result", root, { kind: "result" })], isLast: true, used: cutter.used };

@@ -6,17 +6,11 @@
  * has no fragment; what can be cut beside it is asked for in the same call, and runs at the same time.
  */
 import { typeSql } from "./column-types.ts";
-import { aggregateFragment, distinctFragment } from "./cut-aggregate.ts";
-import { deliminatedFragment, joinFragment } from "./cut-join.ts";
-import { limitFragment, orderFragment, topFragment } from "./cut-order.ts";
-import { setFragment, unionFragment } from "./cut-set.ts";
-import { emptyFragment, rowsFragment, scanFragment, valuesFragment } from "./cut-source.ts";
-import { windowFragment } from "./cut-window.ts";
 import { expressionSql, typeOf } from "./expressions.ts";
-import { isOne, mapped, movedSpread, oneBranch, selectAll, type Fragment } from "./fragment.ts";
+import { isOne, mapped, movedSpread, selectAll, type Fragment } from "./fragment.ts";
 import { familyOf, type PartitionKey } from "./partitioner.ts";
 import type { PlanExpression, PlanNode, PlanType } from "./plan-json.ts";
-import { columnName, columnNames, indices } from "./quoting.ts";
+import { columnName, columnNames } from "./quoting.ts";
 import { partitionsOf, type CutSettings } from "./settings.ts";
 import { sourceBytes, sourceId, type Source } from "./source.ts";
 import { stageOf, type Facts, type Input, type Output, type Stage, type StageFacts } from "./stage.ts";
@@ -24,6 +18,9 @@ import { Unsplittable } from "./unsplittable.ts";
 
 /** Undefined: stages that have not ended are needed first. */
 export type Cut = Fragment | undefined;
+
+/** Cuts one operator and all below it. */
+export type Operator = (node: PlanNode, cutter: Cutter) => Cut;
 
 export type CutInput = {
   readonly plan: PlanNode;
@@ -40,13 +37,15 @@ export class Cutter {
   readonly wanted = new Map<string, Stage>();
   /** Stages that have ended and that the query goes on from. */
   readonly used = new Map<string, Stage>();
+  readonly #operator: Operator;
   readonly #facts: Facts;
   readonly #sourceIds: readonly string[];
   readonly #ctes = new Map<number, Cut>();
   readonly #delims: (Fragment | undefined)[] = [];
   #depth = 0;
 
-  constructor({ sources, settings }: Omit<CutInput, "plan">, facts: Facts) {
+  constructor({ sources, settings }: Omit<CutInput, "plan">, facts: Facts, operator: Operator) {
+    this.#operator = operator;
     this.sources = sources;
     this.settings = settings;
     this.#facts = facts;
@@ -76,7 +75,7 @@ export class Cutter {
     this.#depth += 1;
     if (this.#depth > depthMax) throw new Unsplittable(`a plan more than ${depthMax} operators deep`);
     try {
-      return this.#operator(node);
+      return this.#operator(node, this);
     } finally {
       this.#depth -= 1;
     }
@@ -86,106 +85,11 @@ export class Cutter {
     return this.cut(childOf(node, 0));
   }
 
-  #operator(node: PlanNode): Cut {
-    switch (node.type) {
-      case "LOGICAL_GET":
-        return scanFragment(node, this);
-      case "LOGICAL_DUMMY_SCAN":
-        return { branches: [oneBranch("(select 1 as c0)")], types: [], spread: { kind: "one" }, bytes: 0 };
-      case "LOGICAL_EMPTY_RESULT":
-        return emptyFragment(node);
-      case "LOGICAL_EXPRESSION_GET":
-        return valuesFragment(node);
-      case "LOGICAL_CHUNK_GET":
-        return rowsFragment(node);
-      case "LOGICAL_PROJECTION":
-        return this.#projection(node);
-      case "LOGICAL_FILTER":
-        return this.#filter(node);
-      case "LOGICAL_UNNEST":
-        return this.#unnest(node);
-      case "LOGICAL_AGGREGATE_AND_GROUP_BY":
-        return aggregateFragment(node, this);
-      case "LOGICAL_DISTINCT":
-        return distinctFragment(node, this);
-      case "LOGICAL_COMPARISON_JOIN":
-      case "LOGICAL_ANY_JOIN":
-      case "LOGICAL_CROSS_PRODUCT":
-        return joinFragment(node, this);
-      case "LOGICAL_DELIM_JOIN":
-        return deliminatedFragment(node, this);
-      case "LOGICAL_DELIM_GET":
-        return this.#delimGet();
-      case "LOGICAL_WINDOW":
-        return windowFragment(node, this);
-      case "LOGICAL_ORDER_BY":
-        return orderFragment(node, this);
-      case "LOGICAL_TOP_N":
-        return topFragment(node, this);
-      case "LOGICAL_LIMIT":
-        return limitFragment(node, this);
-      case "LOGICAL_UNION":
-        return unionFragment(node, this);
-      case "LOGICAL_EXCEPT":
-      case "LOGICAL_INTERSECT":
-        return setFragment(node, this);
-      case "LOGICAL_MATERIALIZED_CTE":
-        return this.#cte(node);
-      case "LOGICAL_CTE_REF":
-        return this.#cteReference(node);
-      default:
-        throw new Unsplittable(`the operator ${node.type.replace("LOGICAL_", "").toLowerCase().replaceAll("_", " ")}`);
-    }
+  setCte(index: number, rows: Cut): void {
+    this.#ctes.set(index, rows);
   }
 
-  #projection(node: PlanNode): Cut {
-    const below = this.only(node);
-    if (!below) return undefined;
-    const list = node.expressions ?? [];
-    return projected(below, list);
-  }
-
-  #filter(node: PlanNode): Cut {
-    const below = this.only(node);
-    if (!below) return undefined;
-    const kept = node.projection_map ?? indices(below.types.length);
-    const where = (node.expressions ?? []).map((one) => expressionSql(one)).join(" and ");
-    const columns = kept.map((from, to) => `c${from} as c${to}`).join(", ") || "1 as c0";
-    return mapped(below, (from) => `select ${columns} from ${from}${where === "" ? "" : ` where ${where}`}`, {
-      types: kept.map((one) => typeAt(below, one)),
-      spread: movedSpread(below.spread, kept),
-      bytes: below.bytes / 3,
-    });
-  }
-
-  #unnest(node: PlanNode): Cut {
-    const below = this.only(node);
-    if (!below) return undefined;
-    const count = below.types.length;
-    const lists = (node.expressions ?? []).map((one) => {
-      if (one.expression_class !== "BOUND_UNNEST" || !one.child) throw new Unsplittable(`unnest of ${one.type}`);
-      return { sql: `unnest(${expressionSql(one.child)})`, type: typeOf(one) };
-    });
-    const columns = [
-      ...indices(count).map(columnName),
-      ...lists.map(({ sql }, i) => `${sql} as ${columnName(count + i)}`),
-    ];
-    return mapped(below, (from) => `select ${columns.join(", ")} from ${from}`, {
-      types: [...below.types, ...lists.map(({ type }) => type)],
-      bytes: below.bytes * 2,
-    });
-  }
-
-  #cte(node: PlanNode): Cut {
-    const index = node.table_index ?? 0;
-    const made = this.only(node);
-    const gathered = made && this.gather(made, "a common table", true);
-    this.#ctes.set(index, gathered);
-    // Looked at even where the common table is not there yet: the rest may need other stages as well.
-    return this.cut(childOf(node, 1));
-  }
-
-  #cteReference({ cte_index: index = 0 }: PlanNode): Cut {
+  cte(index: number): Cut {
     if (!this.#ctes.has(index)) throw new Unsplittable("a recursive table");
     return this.#ctes.get(index);
   }
@@ -201,7 +105,7 @@ export class Cutter {
     }
   }
 
-  #delimGet(): Cut {
+  delim(): Cut {
     if (this.#delims.length === 0) throw new Unsplittable("a correlated query that is not within another");
     return this.#delims.at(-1);
   }

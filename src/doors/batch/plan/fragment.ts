@@ -32,7 +32,9 @@ export function mapped(
 }
 
 export const mergeInputs = (...lists: readonly (readonly Input[])[]): readonly Input[] =>
-  [...new Map(lists.flat().map((input) => [input.name, input])).values()].toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  [...new Map(lists.flat().map((input) => [input.name, input])).values()].toSorted((a, b) =>
+    a.name < b.name ? -1 : 1,
+  );
 
 /** What a column is called in the fragment above, where it is handed on under another number. */
 export function movedKeys(keys: readonly string[], from: readonly (number | undefined)[]): readonly string[] {

@@ -27,7 +27,7 @@ export function literal({ type, is_null: isNull, value }: PlanValue): string {
       return interval(value);
     case "FLOAT":
     case "DOUBLE":
-      return `cast('${typeof value === "number" && Object.is(value, -0) ? "-0.0" : String(value)}' as ${as})`;
+      return `cast('${floating(value)}' as ${as})`;
     case "LIST":
       return listLiteral(value, type, as);
     case "STRUCT":
@@ -35,6 +35,12 @@ export function literal({ type, is_null: isNull, value }: PlanValue): string {
     default:
       return `cast(${integer(value)} as ${as})`;
   }
+}
+
+function floating(value: unknown): string {
+  if (typeof value === "number") return Object.is(value, -0) ? "-0.0" : String(value);
+  if (typeof value === "string" || typeof value === "bigint") return String(value);
+  throw new Unsplittable("a floating number of another kind");
 }
 
 function textLiteral(value: unknown): string {

@@ -141,5 +141,4 @@ export function parsePlan(text: string): PlanNode {
   return plan;
 }
 
-const asBigInt = (source: string, value: number): bigint | number =>
-  /^-?\d+$/.test(source) ? BigInt(source) : value;
+const asBigInt = (source: string, value: number): bigint | number => (/^-?\d+$/.test(source) ? BigInt(source) : value);

@@ -6,8 +6,12 @@ import { quoteText } from "./quoting.ts";
 
 const oracle = await openOracle();
 
+async function ask(query: string): Promise<string> {
+  const text = (await oracle.runAndReadAll(query)).getRowsJson()[0]?.[0];
+  return typeof text === "string" ? text : "";
+}
+
 async function found(sql: string) {
-  const ask = async (query: string): Promise<string> => String((await oracle.runAndReadAll(query)).getRowsJson()[0]?.[0]);
   const { sources, rewritten } = findSources(await ask(`select json_serialize_sql(${quoteText(sql)})`));
   return { sources, sql: await ask(`select json_deserialize_sql(${quoteText(rewritten)}::JSON)`) };
 }
@@ -31,14 +35,18 @@ test("a file's table is called after the file, unless the query calls it otherwi
 });
 
 test("options of readers are kept as values", async () => {
-  const { sources } = await found("select * from read_csv(['a.csv', 'b.csv'], header=true, delim=';', skip=2, nullstr='it''s')");
+  const { sources } = await found(
+    "select * from read_csv(['a.csv', 'b.csv'], header=true, delim=';', skip=2, nullstr='it''s')",
+  );
   deepEqual(sources, [
     { format: "csv", patterns: ["a.csv", "b.csv"], options: ["header=true", "delim=';'", "skip=2", "nullstr='it''s'"] },
   ]);
 });
 
 test("numbers in a query keep all their digits", async () => {
-  const { sql } = await found("select 170141183460469231731687303715884105727 as a, 9007199254740993 as b from 'x.parquet'");
+  const { sql } = await found(
+    "select 170141183460469231731687303715884105727 as a, 9007199254740993 as b from 'x.parquet'",
+  );
   equal(sql.includes("170141183460469231731687303715884105727"), true, sql);
   equal(sql.includes("9007199254740993"), true, sql);
 });
@@ -52,6 +60,6 @@ test("what is no single SELECT is refused with a reason", async () => {
 });
 
 async function throwsOn(sql: string, why: RegExp): Promise<void> {
-  const tree = String((await oracle.runAndReadAll(`select json_serialize_sql(${quoteText(sql)})`)).getRowsJson()[0]?.[0]);
+  const tree = await ask(`select json_serialize_sql(${quoteText(sql)})`);
   throws(() => findSources(tree), why);
 }

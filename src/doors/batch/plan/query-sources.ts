@@ -105,7 +105,9 @@ function constantOf(node: Tree | undefined): unknown {
 
 function textsOf(node: Tree | undefined): readonly string[] {
   const list =
-    node?.["function_name"] === "list_value" ? ((node["children"] ?? []) as Tree[]).map(constantOf) : [constantOf(node)];
+    node?.["function_name"] === "list_value"
+      ? ((node["children"] ?? []) as Tree[]).map(constantOf)
+      : [constantOf(node)];
   if (list.length === 0 || !list.every((one) => typeof one === "string"))
     throw new Fault("invalid", "read query", { why: "name files by texts, such as 'data/*.parquet'" });
   return list;
@@ -119,7 +121,8 @@ function optionOf(node: Tree): string {
   if (node["type"] !== "COMPARE_EQUAL" || name === undefined || !/^[a-z_]{1,50}$/i.test(name) || value === undefined)
     throw new Fault("invalid", "read query", { why: "an option of a file is written like header=true or delim=';'" });
   if (isBoolean) return `${name}=${value === "t" || value === "true" ? "true" : "false"}`;
-  return `${name}=${typeof value === "string" ? `'${value.replaceAll("'", "''")}'` : String(value)}`;
+  if (typeof value === "string") return `${name}='${value.replaceAll("'", "''")}'`;
+  return `${name}=${writeExact(value)}`;
 }
 
 const depthMax = 2_000;

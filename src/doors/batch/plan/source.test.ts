@@ -56,21 +56,27 @@ const facts = (more: Partial<StageFacts>): ReadonlyMap<string, StageFacts> =>
 
 test("tasks take every partition once, small neighbours together", () => {
   fc.assert(
-    fc.property(fc.array(fc.nat(1_000), { minLength: 1, maxLength: 64 }), fc.integer({ min: 1, max: 3_000 }), (sizes, reduceBytes) => {
-      const input = { sources: [], settings: { ...cutDefaults, reduceBytes } };
-      const slices = tasksOf(stageOver("partition"), input, facts({ partitionBytes: sizes })).map(({ slice }) => slice);
-      const taken = slices.flatMap((slice) =>
-        slice.by === "partition" ? Array.from({ length: slice.to - slice.from }, (_, i) => slice.from + i) : [],
-      );
-      deepEqual(
-        taken,
-        sizes.map((_, i) => i),
-      );
-      for (const slice of slices) {
-        if (slice.by !== "partition" || slice.to - slice.from === 1) continue;
-        ok(sizes.slice(slice.from, slice.to).reduce((sum, size) => sum + size, 0) <= reduceBytes);
-      }
-    }),
+    fc.property(
+      fc.array(fc.nat(1_000), { minLength: 1, maxLength: 64 }),
+      fc.integer({ min: 1, max: 3_000 }),
+      (sizes, reduceBytes) => {
+        const input = { sources: [], settings: { ...cutDefaults, reduceBytes } };
+        const slices = tasksOf(stageOver("partition"), input, facts({ partitionBytes: sizes })).map(
+          ({ slice }) => slice,
+        );
+        const taken = slices.flatMap((slice) =>
+          slice.by === "partition" ? Array.from({ length: slice.to - slice.from }, (_, i) => slice.from + i) : [],
+        );
+        deepEqual(
+          taken,
+          sizes.map((_, i) => i),
+        );
+        for (const slice of slices) {
+          if (slice.by !== "partition" || slice.to - slice.from === 1) continue;
+          ok(sizes.slice(slice.from, slice.to).reduce((sum, size) => sum + size, 0) <= reduceBytes);
+        }
+      },
+    ),
     { numRuns: 100 },
   );
 });

@@ -47,7 +47,11 @@ export function taskSql(stage: Stage, { branch: index, slice }: TaskPart, places
     case "sorted":
       return {
         views,
-        copy: copySql(`select ${[...list, `${output.key} as k`].join(", ")} from ${branch.sql} order by k`, path, rowGroupRows),
+        copy: copySql(
+          `select ${[...list, `${output.key} as k`].join(", ")} from ${branch.sql} order by k`,
+          path,
+          rowGroupRows,
+        ),
         facts:
           `select 'rows' as kind, '' as key, count(*)::VARCHAR as value from read_parquet(${path}) union all ` +
           `select 'cut', n::VARCHAR, hex(k) from (select k, file_row_number as n, count(*) over () as total from ` +
@@ -70,11 +74,14 @@ function viewSql(input: Input, slice: Slice, places: TaskPlaces): string {
   if (input.from === "source") {
     const source = places.sources[input.source];
     if (!source) throw new Error(`there is no source ${input.source}`);
-    const split = input.take === "part" && slice.by === "source" ? slice.split : source.files.map((_, file) => ({ file }));
+    const split =
+      input.take === "part" && slice.by === "source" ? slice.split : source.files.map((_, file) => ({ file }));
     return `${view} ${sourceSql(source, split)}`;
   }
   const { types, paths } = places.packs.get(input.stage) ?? { types: [], paths: [] };
-  const columns = indices(types.length).map((i) => `${uncarry(columnName(i), types[i] ?? { id: "" })} as ${columnName(i)}`);
+  const columns = indices(types.length).map(
+    (i) => `${uncarry(columnName(i), types[i] ?? { id: "" })} as ${columnName(i)}`,
+  );
   const taken = input.take === "part" && slice.by === "pack" ? paths.slice(slice.from, slice.to) : paths;
   const where = input.take === "part" ? whereSql(slice) : "";
   return `${view} select ${columns.join(", ") || "1 as c0"} from read_parquet([${taken.map(quoteText).join(", ")}])${where}`;

@@ -35,7 +35,8 @@ async function listFiles(patterns: readonly string[], folder: string): Promise<r
       throw new Fault("invalid", "find files", { pattern, why: "only files of this node can be read so far" });
     const path = isAbsolute(pattern) ? pattern : resolve(folder, pattern);
     const found = /[*?[\]{}]/.test(pattern) ? await matching(path) : [path];
-    if (found.length === 0) throw new Fault("not-found", "find files", { pattern, folder, why: "no file has such a name" });
+    if (found.length === 0)
+      throw new Fault("not-found", "find files", { pattern, folder, why: "no file has such a name" });
     for (const one of found) files.push(await fileAt(one));
     if (files.length > filesMax) throw new Fault("exhausted", "find files", { pattern, filesMax });
   }
@@ -82,7 +83,9 @@ async function describeParquet(named: NamedSource, files: readonly SourceFile[],
       file: String(other[1]),
       why: `its columns are not those of ${String(shapes[0]?.[1])}; write read_parquet(..., union_by_name=true) to put them together`,
     });
-  const about = new Map(sizes.map(([name, rows, groups]) => [String(name), { rows: Number(rows), rowGroups: Number(groups) }]));
+  const about = new Map(
+    sizes.map(([name, rows, groups]) => [String(name), { rows: Number(rows), rowGroups: Number(groups) }]),
+  );
   return {
     format: "parquet",
     options: named.options,
@@ -103,7 +106,9 @@ async function describeText(
 ): Promise<Source> {
   const paths = files.map(({ path }) => path);
   const arguments_ = [listed(files), ...named.options].join(", ");
-  const [columns = []] = await ask(paths, [{ sql: `describe select * from ${reader}(${arguments_})`, rowsMax: 10_000 }]);
+  const [columns = []] = await ask(paths, [
+    { sql: `describe select * from ${reader}(${arguments_})`, rowsMax: 10_000 },
+  ]);
   const types = columnsOf(columns);
   const said = `columns={${types.map(({ name, type }) => `${quoteName(name)}: ${quoteText(type)}`).join(", ")}}`;
   if (reader === "read_json") return { format: "json", options: [...named.options, said], files, columns: types };
@@ -117,11 +122,18 @@ async function dialect(files: readonly SourceFile[], ask: Ask): Promise<readonly
   if (!first || first.bytes === 0) return [];
   const [rows = []] = await ask(
     [first.path],
-    [{ sql: `select Delimiter, Quote, Escape, HasHeader, SkipRows from sniff_csv(${quoteText(first.path)})`, rowsMax: 1 }],
+    [
+      {
+        sql: `select Delimiter, Quote, Escape, HasHeader, SkipRows from sniff_csv(${quoteText(first.path)})`,
+        rowsMax: 1,
+      },
+    ],
   );
   const [delimiter, quote, escape, header, skip] = rows[0] ?? [];
   const text = (name: string, value: unknown): readonly string[] =>
-    typeof value === "string" && !/^\(?empty\)?$/i.test(value) ? [`${name}=${quoteText(value === "\\0" ? "" : value)}`] : [];
+    typeof value === "string" && !/^\(?empty\)?$/i.test(value)
+      ? [`${name}=${quoteText(value === "\\0" ? "" : value)}`]
+      : [];
   return [
     ...text("delim", delimiter),
     ...text("quote", quote),

@@ -67,7 +67,13 @@ async function run(request: EngineRequest): Promise<EngineAnswer> {
 }
 
 /** One thread: then the same task writes the same bytes, and costs less in all. */
-async function open({ paths, spillFolder, memoryBytes, spillBytes, settings }: EngineRequest): Promise<DuckDBConnection> {
+async function open({
+  paths,
+  spillFolder,
+  memoryBytes,
+  spillBytes,
+  settings,
+}: EngineRequest): Promise<DuckDBConnection> {
   await mkdir(spillFolder, { recursive: true, mode: 0o700 });
   const instance = await DuckDBInstance.create(":memory:", {
     threads: "1",
@@ -104,10 +110,12 @@ async function read(connection: DuckDBConnection, sql: string, rowsMax: number):
 }
 
 /** What planning and facts ask for: texts, numbers and truth. Whatever else there is, as text. */
-const jsonValue = (value: unknown): unknown =>
-  value === null || typeof value === "boolean" || typeof value === "number" || typeof value === "string"
-    ? value
-    : String(value);
+function jsonValue(value: unknown): unknown {
+  if (typeof value === "bigint") return String(value);
+  const isPlain =
+    value === null || typeof value === "boolean" || typeof value === "number" || typeof value === "string";
+  return isPlain ? value : (value as { toString(): string }).toString();
+}
 
 async function digestFile(path: string): Promise<string> {
   const hash = createHash("sha256");

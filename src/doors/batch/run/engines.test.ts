@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { realClock } from "#doors/batch/testing/real-clock.ts";
+import { realClock } from "#testing/real-clock.ts";
 import { until } from "#testing/until.ts";
 import { EngineError, Engines, type EngineWork } from "./engines.ts";
 
@@ -69,7 +69,10 @@ describe("an engine", () => {
     "select getenv('HOME')",
   ])
     test(`refuses: ${sql}`, async () => {
-      await rejects(engines.run(work(sql.replaceAll("FOLDER", folder)), never), (error) => error instanceof EngineError);
+      await rejects(
+        engines.run(work(sql.replaceAll("FOLDER", folder)), never),
+        (error) => error instanceof EngineError,
+      );
     });
 
   test("sees nothing of the request before it", async () => {

@@ -44,14 +44,13 @@ const disabledOptimizers = [
 ];
 
 export async function prepareQuery({ sql, folder, settings }: Query, ports: PreparePorts): Promise<PlanDocument> {
-  if (sql.length > sqlLengthMax) throw new Fault("invalid", "read query", { lengthMax: sqlLengthMax, why: "it is longer" });
+  if (sql.length > sqlLengthMax)
+    throw new Fault("invalid", "read query", { lengthMax: sqlLengthMax, why: "it is longer" });
   const [tree] = await ask(ports, [], [one(`select json_serialize_sql(${quoteText(sql)})`)]);
   const { sources: named, rewritten } = findSources(textOf(tree));
   const sources: Source[] = [];
   for (const source of named)
-    sources.push(
-      await describeSource(source, folder, (paths, statements) => ask(ports, paths, statements)),
-    );
+    sources.push(await describeSource(source, folder, (paths, statements) => ask(ports, paths, statements)));
   const paths = sources.flatMap(({ files }) => files.map(({ path }) => path));
   const tables = sources.flatMap((source, i) => standIn(source, i));
   const [plain] = await ask(ports, [], [one(`select json_deserialize_sql(${quoteText(rewritten)}::JSON)`)]);

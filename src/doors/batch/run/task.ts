@@ -66,5 +66,11 @@ function sharesOf(told: readonly (readonly [string, string, string])[], partitio
   const counts = Array.from({ length: partitions }, () => 0);
   for (const [, partition, count] of told) counts[Number(partition)] = Number(count);
   const most = Math.max(1, ...counts);
-  return counts.map((count) => Math.ceil((count * 255) / most).toString(16).padStart(2, "0")).join("");
+  return counts
+    .map((count) =>
+      Math.ceil((count * 255) / most)
+        .toString(16)
+        .padStart(2, "0"),
+    )
+    .join("");
 }

@@ -1,6 +1,6 @@
 /** Runs generated queries in stages and compares every answer. */
 import type { Random } from "#base/random.ts";
-import { realClock } from "./real-clock.ts";
+import { realClock } from "#testing/real-clock.ts";
 import { LocalRuns } from "./local-run.ts";
 import { compare, openOracle, writeOracleTables } from "./oracle.ts";
 import { QueryGenerator } from "./query-generator.ts";
@@ -57,7 +57,9 @@ export async function judgeQueries({
           const found = await compare(oracle, sql, answer, isOrdered);
           if (found.isSame) continue;
           report.wrong += 1;
-          log(`WRONG ${sql}\n  ${JSON.stringify(settings)}\n  want ${found.want.slice(0, 6).join(" ")} (${found.want.length})`);
+          log(
+            `WRONG ${sql}\n  ${JSON.stringify(settings)}\n  want ${found.want.slice(0, 6).join(" ")} (${found.want.length})`,
+          );
           log(`  got  ${found.got.slice(0, 6).join(" ")} (${found.got.length})`);
         } catch (error) {
           if (single !== undefined) {

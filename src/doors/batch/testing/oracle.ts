@@ -39,7 +39,11 @@ export async function writeOracleTables(
   return tables;
 }
 
-export type Comparison = { readonly isSame: boolean; readonly want: readonly string[]; readonly got: readonly string[] };
+export type Comparison = {
+  readonly isSame: boolean;
+  readonly want: readonly string[];
+  readonly got: readonly string[];
+};
 
 /** Same: the same rows, in the same order where there is one. */
 export async function compare(

@@ -65,7 +65,9 @@ export class QueryGenerator {
 
   #setOperation(depth: number): { readonly sql: string; readonly kinds: readonly Kind[] } {
     const random = this.#random;
-    const kinds = Array.from({ length: random.between(1, 3) }, () => random.pick<Kind>(["int", "text", "decimal", "date"]));
+    const kinds = Array.from({ length: random.between(1, 3) }, () =>
+      random.pick<Kind>(["int", "text", "decimal", "date"]),
+    );
     const side = (): string => {
       const relation = this.#relation(depth - 1);
       const list = kinds.map((kind, i) => `${this.#value(relation, kind)} as x${i}`).join(", ");
@@ -94,7 +96,16 @@ export class QueryGenerator {
   #joined(depth: number): Relation {
     const random = this.#random;
     const [left, right] = [this.#relation(depth - 1), this.#relation(0)];
-    const kind = random.pick(["join", "left join", "right join", "full join", "semi join", "anti join", "join", "left join"]);
+    const kind = random.pick([
+      "join",
+      "left join",
+      "right join",
+      "full join",
+      "semi join",
+      "anti join",
+      "join",
+      "left join",
+    ]);
     const on = this.#joinCondition(left, right);
     const columns = kind === "semi join" || kind === "anti join" ? left.columns : [...left.columns, ...right.columns];
     return { from: `${left.from} ${kind} ${right.from} on ${on}`, columns };
@@ -105,7 +116,8 @@ export class QueryGenerator {
     const random = this.#random;
     const kinds = (["int", "text", "date", "decimal"] as const).filter((kind) => columnsOf(left, kind).length > 0);
     const kind = kinds.length === 0 ? undefined : random.pick(kinds);
-    if (kind === undefined) return `${random.pick(left.columns).sql} is null and ${random.pick(columnsOf(right, "int")).sql} = 3`;
+    if (kind === undefined)
+      return `${random.pick(left.columns).sql} is null and ${random.pick(columnsOf(right, "int")).sql} = 3`;
     const equal = `${random.pick(columnsOf(left, kind)).sql} = ${random.pick(narrowOf(right, kind)).sql}`;
     const [a] = columnsOf(left, "int");
     const [b] = columnsOf(right, "int");
@@ -140,10 +152,13 @@ export class QueryGenerator {
       { sql: `stddev_samp(${this.#value(relation, "int")})`, kind: "double" },
       { sql: `bool_or(${this.#simple(relation)})`, kind: "bool" },
       { sql: `median(${this.#value(relation, "int")})`, kind: "double" },
-      { sql: `string_agg(distinct ${this.#value(relation, "text")}, '-' order by ${this.#value(relation, "text")})`.replace(
+      {
+        sql: `string_agg(distinct ${this.#value(relation, "text")}, '-' order by ${this.#value(relation, "text")})`.replace(
           /string_agg\(distinct (.*), '-' order by .*\)$/,
           "string_agg(distinct $1, '-' order by $1)",
-        ), kind: "text" },
+        ),
+        kind: "text",
+      },
     ]);
   }
 
@@ -152,7 +167,11 @@ export class QueryGenerator {
     const keys = random.chance(0.8) ? ` partition by ${this.#list(relation, 1)[0]?.sql ?? "1"}` : "";
     // Rows that the order does not tell apart are the same in all columns.
     const order = relation.columns.map(({ sql }) => `${sql}${this.#direction()}`).join(", ");
-    const frame = random.pick(["", " rows between 2 preceding and current row", " rows between unbounded preceding and 1 following"]);
+    const frame = random.pick([
+      "",
+      " rows between 2 preceding and current row",
+      " rows between unbounded preceding and 1 following",
+    ]);
     const value = this.#value(relation, random.pick<Kind>(["int", "decimal"]));
     const call = random.pick<Column>([
       { sql: `row_number() over (${keys} order by ${order})`, kind: "int" },
@@ -188,9 +207,19 @@ export class QueryGenerator {
     if (plain !== undefined) return plain;
     switch (kind) {
       case "int":
-        return random.pick([`(${base} % 5)`, `(${base} + 1)`, `coalesce(${base}, -1)`, `case when ${other.sql} is null then 1 else 2 end`]);
+        return random.pick([
+          `(${base} % 5)`,
+          `(${base} + 1)`,
+          `coalesce(${base}, -1)`,
+          `case when ${other.sql} is null then 1 else 2 end`,
+        ]);
       case "text":
-        return random.pick([`upper(${base})`, `coalesce(${base}, 'none')`, `substr(${base}, 1, 2)`, `concat(${base}, '!')`]);
+        return random.pick([
+          `upper(${base})`,
+          `coalesce(${base}, 'none')`,
+          `substr(${base}, 1, 2)`,
+          `concat(${base}, '!')`,
+        ]);
       case "decimal":
         return random.pick([`(${base} * 2)`, `coalesce(${base}, 0)`, `abs(${base})`]);
       case "double":
@@ -209,9 +238,19 @@ export class QueryGenerator {
     const { sql, kind } = random.pick(relation.columns);
     switch (kind) {
       case "int":
-        return random.pick([`${sql} > ${random.below(50)}`, `${sql} % 3 = 1`, `${sql} in (1, 2, 5, 8)`, `${sql} between 3 and 40`]);
+        return random.pick([
+          `${sql} > ${random.below(50)}`,
+          `${sql} % 3 = 1`,
+          `${sql} in (1, 2, 5, 8)`,
+          `${sql} between 3 and 40`,
+        ]);
       case "text":
-        return random.pick([`${sql} like '%a%'`, `${sql} <> 'ab'`, `length(${sql}) > 1`, `${sql} in ('a', 'b', 'it''s')`]);
+        return random.pick([
+          `${sql} like '%a%'`,
+          `${sql} <> 'ab'`,
+          `length(${sql}) > 1`,
+          `${sql} in ('a', 'b', 'it''s')`,
+        ]);
       case "decimal":
         return `${sql} <= ${random.below(60)}.5`;
       case "double":

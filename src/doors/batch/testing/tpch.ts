@@ -1,7 +1,7 @@
 /** All 22 queries in stages, each compared with what one process answers. */
 import { LocalRuns } from "./local-run.ts";
 import { compare, openOracle } from "./oracle.ts";
-import { realClock } from "./real-clock.ts";
+import { realClock } from "#testing/real-clock.ts";
 import { tpchQueries } from "./tpch-queries.ts";
 import { writeTpchTables } from "./tpch-tables.ts";
 
@@ -29,7 +29,9 @@ export async function judgeTpch(scale: number, log: (line: string) => void): Pro
       const isStaged = answer.plan.how.kind === "stages";
       const stages = answer.stages.map(({ stage, parts }) => `${stage.about}[${parts.length}]`).join(", ");
       rows.push({ query: i + 1, isEqual: isSame, isStaged, rows: want.length });
-      log(`Q${i + 1} ${isSame ? "equal" : "DIFFERS"} ${want.length} rows ${Math.round(performance.now() - startedMs)} ms: ${stages}`);
+      log(
+        `Q${i + 1} ${isSame ? "equal" : "DIFFERS"} ${want.length} rows ${Math.round(performance.now() - startedMs)} ms: ${stages}`,
+      );
       if (!isSame) log(`  want ${want.slice(0, 3).join(" ")}\n  got  ${got.slice(0, 3).join(" ")} (${got.length})`);
     } catch (error) {
       rows.push({ query: i + 1, isEqual: false, isStaged: false, rows: 0 });
