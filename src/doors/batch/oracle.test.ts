@@ -1,4 +1,4 @@
-/** A few of the generated queries; all of them by `node bin/node.js src/doors/batch/testing/oracle-main.ts`. */
+/** A few of the generated queries; all of them by `npm run batch:judge`. */
 import { equal, ok } from "node:assert/strict";
 import { test } from "node:test";
 import { Random } from "#base/random.ts";

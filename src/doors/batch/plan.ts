@@ -1,4 +1,4 @@
-/** Pure: a query becomes a job. What its stages are is found out on the way, from what the stages before have written. */
+/** Pure: a query becomes a job. What its stages are is found out on the way, from what those before have written. */
 import { createHash } from "node:crypto";
 import { Fault } from "#base/fault.ts";
 import type { PlanSpec, StageSpec, TaskTemplate } from "#kernel/model/model.ts";

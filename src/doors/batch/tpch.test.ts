@@ -1,4 +1,4 @@
-/** All 22 queries, small; larger by `node bin/node.js src/doors/batch/testing/tpch-main.ts SCALE`. */
+/** All 22 queries, small; larger by `npm run batch:judge -- tpch SCALE`. */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { test } from "node:test";
 import { judgeTpch } from "./testing/tpch.ts";

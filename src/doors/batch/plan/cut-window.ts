@@ -73,7 +73,7 @@ function windowSql(e: PlanExpression): string {
   return `${call}${filter} over (${parts.filter((one) => one !== "").join(" ")})`;
 }
 
-/** Functions without a frame ignore it; where there is no order, a frame of rows up to the current one makes no sense. */
+/** Functions without a frame ignore it. */
 function frameSql(e: PlanExpression): string {
   const hasFrame = ["WINDOW_AGGREGATE", "WINDOW_FIRST_VALUE", "WINDOW_LAST_VALUE", "WINDOW_NTH_VALUE"].includes(e.type);
   if (!hasFrame) return "";

@@ -82,7 +82,8 @@ describe("a query", () => {
 
   test("runs what occurs twice once", async () => {
     const { about } = await run(
-      "with c as materialized (select b, count(*) as n from 't.parquet' group by b) select * from c x join c y using (n)",
+      "with c as materialized (select b, count(*) as n from 't.parquet' group by b) " +
+        "select * from c x join c y using (n)",
     );
     equal(about.filter((one) => one === "partial groups").length, 1);
   });

@@ -18,7 +18,8 @@ async function found(sql: string) {
 
 test("files become tables, wherever they are named", async () => {
   const { sources, sql } = await found(
-    "with c as (select * from 'a/*.parquet') select * from c, 'b.csv' x where i in (select j from read_json('c.json')) and k in (select k from 'b.csv')",
+    "with c as (select * from 'a/*.parquet') select * from c, 'b.csv' x " +
+      "where i in (select j from read_json('c.json')) and k in (select k from 'b.csv')",
   );
   deepEqual(sources, [
     { format: "parquet", patterns: ["a/*.parquet"], options: [] },

@@ -1,4 +1,4 @@
-/** The statements of one task, once it is known where its inputs lie. Pure, so that they can be shown as well as run. */
+/** The statements of one task, once it is known where its inputs lie. Pure: they can be shown as well as run. */
 import { carry, uncarry } from "./column-types.ts";
 import { partitionSql } from "./partitioner.ts";
 import type { PlanType } from "./plan-json.ts";

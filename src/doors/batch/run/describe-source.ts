@@ -71,7 +71,8 @@ async function describeParquet(named: NamedSource, files: readonly SourceFile[],
     { sql: `select file_name, num_rows, num_row_groups from parquet_file_metadata(${list})`, rowsMax: filesMax },
     {
       sql:
-        `select shape, min(file_name), count(*) from (select file_name, string_agg(name || ' ' || coalesce(type, '') || ` +
+        `select shape, min(file_name), count(*) from (select file_name, ` +
+        `string_agg(name || ' ' || coalesce(type, '') || ` +
         `' ' || coalesce(logical_type, '') || coalesce(num_children::VARCHAR, ''), ',') as shape ` +
         `from parquet_schema(${list}) group by file_name) group by shape order by count(*) desc, 2`,
       rowsMax: filesMax,

@@ -1,7 +1,8 @@
 /** The 22 questions of TPC-H, written for the tables of tpch-tables.ts. `$name$` stands for a table's file. */
 export const tpchQueries: readonly string[] = [
   `select l_returnflag, l_linestatus, sum(l_quantity) as sum_qty, sum(l_extendedprice) as sum_base,
-     sum(l_extendedprice * (1 - l_discount)) as sum_disc, sum(l_extendedprice * (1 - l_discount) * (1 + l_tax)) as sum_charge,
+     sum(l_extendedprice * (1 - l_discount)) as sum_disc,
+     sum(l_extendedprice * (1 - l_discount) * (1 + l_tax)) as sum_charge,
      avg(l_quantity) as avg_qty, avg(l_extendedprice) as avg_price, avg(l_discount) as avg_disc, count(*) as orders
    from $lineitem$ where l_shipdate <= date '1998-12-01' - interval 90 day
    group by l_returnflag, l_linestatus order by l_returnflag, l_linestatus`,
@@ -55,7 +56,8 @@ export const tpchQueries: readonly string[] = [
      where s_suppkey = l_suppkey and ps_suppkey = l_suppkey and ps_partkey = l_partkey and p_partkey = l_partkey
        and o_orderkey = l_orderkey and s_nationkey = n_nationkey and p_name like '%green%') profits
    group by nation, o_year order by nation, o_year desc`,
-  `select c_custkey, c_name, sum(l_extendedprice * (1 - l_discount)) as revenue, c_acctbal, n_name, c_address, c_phone, c_comment
+  `select c_custkey, c_name, sum(l_extendedprice * (1 - l_discount)) as revenue, c_acctbal, n_name, c_address,
+     c_phone, c_comment
    from $customer$, $orders$, $lineitem$, $nation$
    where c_custkey = o_custkey and l_orderkey = o_orderkey and o_orderdate >= date '1993-10-01'
      and o_orderdate < date '1994-01-01' and l_returnflag = 'R' and c_nationkey = n_nationkey
