@@ -20,13 +20,18 @@ export type Batch = {
   close(): Promise<void>;
 };
 
-export type BatchParts = { readonly store: Store; readonly clock: Clock; readonly log: (line: string) => void };
+export type BatchParts = {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly invalidate: (taskId: string, generation: number, reason: string) => Promise<void>;
+  readonly log: (line: string) => void;
+};
 
 const MiB = 1024 * 1024;
 
 /** Undefined, with a word in the log, where queries cannot be run. */
 export async function openBatch(config: Config, folder: DataFolder, parts: BatchParts): Promise<Batch | undefined> {
-  const { store, clock, log } = parts;
+  const { store, clock, invalidate, log } = parts;
   const { slots, inputsMax } = config.worker;
   if (!config.worker.enabled) return undefined;
   // Elsewhere what a job's result names and what a tenant's cache holds are kept apart.
@@ -54,6 +59,7 @@ export async function openBatch(config: Config, folder: DataFolder, parts: Batch
     memoryBytes: Math.max(256 * MiB, Math.floor(memoryBytesMax / Math.max(1, slots))),
     memoryBytesMax,
     spillBytes: inputsMax,
+    invalidate,
   };
   return {
     runners: batchRunners(ports),

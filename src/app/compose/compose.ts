@@ -207,7 +207,13 @@ async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
   const acting = { name, ...counted, trees, deskFor, clock, watch, configFile, log };
   const actions = await openActions(config, folder, acting);
   if (actions) undo.defer(() => actions.close());
-  const batch = await openBatch(config, folder, { store: counted.store, clock, log });
+  const batch = await openBatch(config, folder, {
+    store: counted.store,
+    clock,
+    // Asked when there is work, and by then there is a client.
+    invalidate: (taskId, generation, reason) => joined.client.invalidate(taskId, generation, reason),
+    log,
+  });
   if (batch) undo.defer(() => batch.close());
   let worker: Worker | undefined; // shown in the node's facts, which are told before there is one
   const common = { config, name, journal, stored, tcp, clock, random, memory, observers };

@@ -30,9 +30,18 @@ export type StageDocument = {
   readonly stage: Stage;
   readonly sources: readonly Source[];
   /** The manifests of the stages that it reads, by their ids. */
-  readonly inputs: Readonly<Record<string, { readonly manifest: Digest; readonly types: readonly PlanType[] }>>;
+  readonly inputs: Readonly<Record<string, StageInput>>;
   readonly parts: readonly TaskPart[];
 };
+
+export type StageInput = {
+  readonly manifest: Digest;
+  readonly types: readonly PlanType[];
+  /** Who wrote the packs of the manifest, in the same order: asked to write them again where they are lost. */
+  readonly producers: readonly Producer[];
+};
+
+export type Producer = { readonly task: string; readonly generation: number };
 
 /** Exactly the packs that a consumer reads: of no other attempt, and of no other generation. */
 export type Manifest = {
@@ -58,6 +67,7 @@ export type TaskResult = {
   readonly shares: string;
   readonly cuts: readonly string[];
   readonly cpuMs: number;
+  readonly by: Producer;
 };
 
 export const planOf = ({ how }: PlanDocument): PlanNode | undefined =>

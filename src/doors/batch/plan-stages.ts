@@ -48,7 +48,7 @@ function documentOf(stage: Stage, plan: PlanDocument, facts: Facts, used: Readon
     stage,
     sources: usedSources(stage, sources),
     inputs: Object.fromEntries(
-      stagesNeeded(stage).map((id) => [id, { manifest: "", types: used.get(id)?.types ?? [] }]),
+      stagesNeeded(stage).map((id) => [id, { manifest: "", types: used.get(id)?.types ?? [], producers: [] }]),
     ),
     parts: tasksOf(stage, { sources, settings }, facts),
   };

@@ -9,7 +9,7 @@ import { sha256Digest } from "#blobs/sha256.ts";
 import type { BlobStore } from "#blobs/store.ts";
 import type { Plan, TaskPlan } from "#kernel/model/model.ts";
 import type { PlanInputs } from "#kernel/read/query.ts";
-import { encodeDocument, type StageDocument, type TaskResult, type TaskSpec } from "./documents.ts";
+import { encodeDocument, type StageDocument, type StageInput, type TaskResult, type TaskSpec } from "./documents.ts";
 import { kinds, planStage, readJob, template, wavesMax } from "./plan.ts";
 import { nextStages } from "./plan-stages.ts";
 import type { Documents } from "./run/documents-cache.ts";
@@ -56,10 +56,11 @@ async function tasksOf(
   results: ReadonlyMap<string, readonly TaskResult[]>,
   { blobs }: WavePorts,
 ): Promise<readonly TaskPlan[]> {
-  const inputs: Record<string, StageDocument["inputs"][string]> = {};
+  const inputs: Record<string, StageInput> = {};
   for (const [id, { types }] of Object.entries(planned.inputs)) {
-    const manifest = await write(encodeDocument(manifestOf(id, results.get(id) ?? [])), blobs);
-    inputs[id] = { manifest, types };
+    const made = results.get(id) ?? [];
+    const manifest = await write(encodeDocument(manifestOf(id, made)), blobs);
+    inputs[id] = { manifest, types, producers: made.map(({ by }) => by) };
   }
   const stage = await write(encodeDocument({ ...planned, inputs }), blobs);
   return planned.parts.map((_, part) => {

@@ -9,10 +9,10 @@ import type { BlobStore, Store } from "#blobs/store.ts";
 import type { FailReason } from "#kernel/model/model.ts";
 import type { Planners, RunContext, RunOutcome, Runners } from "#worker/runner.ts";
 import type { LinkCache } from "#worker/stage/link-cache.ts";
-import { encodeDocument, type StageDocument, type TaskSpec } from "./documents.ts";
+import { encodeDocument, type StageDocument, type StageInput, type TaskResult, type TaskSpec } from "./documents.ts";
 import { kinds, readJob } from "./plan.ts";
 import { planWave, type PlanResult } from "./plan-wave.ts";
-import { Documents } from "./run/documents-cache.ts";
+import { Documents, type ReadBy } from "./run/documents-cache.ts";
 import { EngineError, type Engines } from "./run/engines.ts";
 import { prepareQuery } from "./run/prepare.ts";
 import { packIn, runPart, type TaskFiles, type TaskLimits } from "./run/task.ts";
@@ -30,6 +30,8 @@ export type BatchPorts = {
   /** What a task gets at most, however often it ran out. */
   readonly memoryBytesMax: number;
   readonly spillBytes: number;
+  /** Has a task done again whose pack is lost. */
+  readonly invalidate: (taskId: string, generation: number, reason: string) => Promise<void>;
 };
 
 export function batchRunners(ports: BatchPorts, documents = new Documents()): Runners {
@@ -66,13 +68,7 @@ async function runTask({ task, signal }: RunContext, ports: BatchPorts, document
   const document = await documents.stage(digest, by);
   await checkSources(document, part);
   const named = await packsOf(document, documents, by);
-  const wanted = [...new Set([...named.values()].flatMap(({ digests }) => digests))];
-  const missing = await by.blobs.missing(wanted);
-  if (missing.length > 0) throw new Fault("not-found", "read packs", { digest: missing[0], missing: missing.length });
-  using _held = await ports.files.hold(
-    wanted.map((one) => ({ digest: one, executable: false })),
-    by.blobs,
-  );
+  using _held = await heldPacks(named, by.blobs, ports);
   const packs: TaskFiles["packs"] = new Map(
     [...named].map(([id, { types, digests }]) => [
       id,
@@ -88,7 +84,8 @@ async function runTask({ task, signal }: RunContext, ports: BatchPorts, document
     { engines: ports.engines, limits, signal },
   );
   await by.blobs.write(result.pack, createReadStream(packIn(scratch.path), { highWaterMark: 1024 * 1024 }));
-  return { kind: "done", payload: JSON.stringify(result), digests: [result.pack] };
+  const done: TaskResult = { ...result, by: { task: task.taskId, generation: task.generation } };
+  return { kind: "done", payload: JSON.stringify(done), digests: [result.pack] };
 }
 
 /** Doubled each time that it was not enough. */
@@ -97,14 +94,41 @@ const limitsFor = (outOfMemory: number, { memoryBytes, memoryBytesMax, spillByte
   spillBytes,
 });
 
-async function packsOf(document: StageDocument, documents: Documents, by: { tenant: string; blobs: BlobStore }) {
-  const found = new Map<string, { types: StageDocument["inputs"][string]["types"]; digests: readonly Digest[] }>();
-  for (const [id, { manifest, types }] of Object.entries(document.inputs)) {
+type Packs = ReadonlyMap<string, Pick<StageInput, "types" | "producers"> & { readonly digests: readonly Digest[] }>;
+
+async function packsOf(document: StageDocument, documents: Documents, by: ReadBy): Promise<Packs> {
+  const found = new Map<string, Pick<StageInput, "types" | "producers"> & { readonly digests: readonly Digest[] }>();
+  for (const [id, { manifest, types, producers }] of Object.entries(document.inputs)) {
     const { packs } = await documents.manifest(manifest, by);
-    found.set(id, { types, digests: packs.map(({ digest }) => digest) });
+    found.set(id, { types, producers, digests: packs.map(({ digest }) => digest) });
   }
   return found;
 }
+
+/** Has all packs here as files. Those that are lost or damaged are asked for again, from exactly who wrote them. */
+async function heldPacks(packs: Packs, blobs: BlobStore, { files, invalidate }: BatchPorts): Promise<Disposable> {
+  const wanted = [...new Set([...packs.values()].flatMap(({ digests }) => digests))];
+  const lost = new Set(await blobs.missing(wanted));
+  try {
+    if (lost.size === 0)
+      return await files.hold(
+        wanted.map((digest) => ({ digest, executable: false })),
+        blobs,
+      );
+  } catch (error) {
+    const digest = isFault(error) ? error.facts["digest"] : undefined;
+    if (typeof digest !== "string" || !wanted.includes(digest)) throw error;
+    lost.add(digest);
+  }
+  for (const { digests, producers } of packs.values())
+    for (const [i, digest] of digests.entries()) {
+      const by = producers[i];
+      if (by && lost.has(digest)) await invalidate(by.task, by.generation, `its pack ${digest} is lost`);
+    }
+  throw new Fault("not-found", readPacks, { digest: [...lost][0], lost: lost.size });
+}
+
+const readPacks = "read packs";
 
 /** Every attempt reads what was there when the job began, or none does. */
 async function checkSources({ stage, sources, parts }: StageDocument, part: number): Promise<void> {
@@ -138,7 +162,7 @@ async function orFailed({ signal }: RunContext, run: () => Promise<RunOutcome>):
     signal.throwIfAborted();
     const message = error instanceof Error ? error.message : String(error);
     if (error instanceof EngineError) return { kind: "failed", reason: reasons[error.why], message };
-    if (isFault(error, "not-found") && error.doing === "read packs")
+    if (isFault(error, "not-found") && error.doing === readPacks)
       return { kind: "failed", reason: "input-lost", message };
     if (isFault(error, "invalid") || isFault(error, "stale") || isFault(error, "not-found"))
       return { kind: "failed", reason: "user-failure", message };

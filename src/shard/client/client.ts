@@ -61,6 +61,8 @@ export type WorkClient = ExecutorClient & {
   /** All attempts at the tasks of a job that has ended, in the order of their tokens; none while it lives. */
   attempts(jobId: string): Promise<readonly (AttemptRow & { readonly taskId: string })[]>;
   cancel(jobId: string, reason: string, options?: AskOptions): Promise<JobPhase>;
+  /** What the task has made is lost: it is done again, and who was to consume it is planned anew. */
+  invalidate(taskId: string, generation: number, reason: string, options?: AskOptions): Promise<void>;
   /** The stage by name. An id makes the signal count once however often it is sent. */
   signal(
     jobId: string,
@@ -132,6 +134,11 @@ export function createClient(ports: ClientPorts): WorkClient {
     async cancel(jobId, reason, options) {
       const ref = jobRef(jobId);
       return (await command(ref.shard, { kind: "cancel", job: ref.job, reason }, options)).phase;
+    },
+
+    async invalidate(taskId, generation, reason, options) {
+      const ref = taskRef(taskId);
+      await command(ref.shard, { kind: "invalidate", task: ref.task, generation, reason }, options);
     },
 
     async signal(jobId, stageName, { id, name, payload }, options) {

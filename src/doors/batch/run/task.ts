@@ -21,7 +21,7 @@ export async function runPart(
   part: number,
   { packs, folder }: TaskFiles,
   { engines, limits, signal }: { readonly engines: Engines; readonly limits: TaskLimits; readonly signal: AbortSignal },
-): Promise<TaskResult> {
+): Promise<Omit<TaskResult, "by">> {
   const what = parts[part];
   if (!what) throw new Error(`the stage ${stage.id} has no part ${part}`);
   const output = packIn(folder);

@@ -75,7 +75,7 @@ export class LocalRuns implements AsyncDisposable {
     const result = await runPart(document, part, { packs, folder }, { engines: this.engines, limits, signal });
     await rename(packIn(folder), this.#pack(result.pack));
     await rm(folder, { recursive: true, force: true });
-    return result;
+    return { ...result, by: { task: "", generation: 1 } };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
