@@ -45,7 +45,9 @@ describe("the worker's part of a query", () => {
     engines = new Engines({ clock: realClock, enginesMax: 1 });
     files = await LinkCache.open({ folder: join(folder, "packs"), bytesMax: 64 * 1024 * 1024 });
     const oracle = await openOracle();
-    await oracle.run(`copy (select range as a, range % 7 as b from range(10000)) to '${folder}/t.parquet' (row_group_size 2048)`);
+    await oracle.run(
+      `copy (select range as a, range % 7 as b from range(10000)) to '${folder}/t.parquet' (row_group_size 2048)`,
+    );
   });
   after(async () => {
     await engines[Symbol.asyncDispose]();
@@ -87,7 +89,15 @@ describe("the worker's part of a query", () => {
   const wave = async (number: number, results: Results): Promise<readonly TaskPlan[] | string> => {
     const planner = batchPlanners({ store })[kinds.wave];
     ok(planner);
-    const inputs = { spec: JSON.stringify(job), stage: "", generation: 1, needs: [], signals: [], results, next: undefined };
+    const inputs = {
+      spec: JSON.stringify(job),
+      stage: "",
+      generation: 1,
+      needs: [],
+      signals: [],
+      results,
+      next: undefined,
+    };
     const plan = await planner(inputs, { ...context(kinds.wave, "", "t0-9"), task: grantedTask({ stage: number }) });
     return plan.kind === "tasks" ? plan.set.tasks : plan.kind;
   };

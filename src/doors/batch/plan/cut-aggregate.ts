@@ -2,8 +2,9 @@
 import { typeSql } from "./column-types.ts";
 import { expressionSql, orderSql, typeOf } from "./expressions.ts";
 import { isOne, mapped, type Fragment, type Spread } from "./fragment.ts";
-import type { PlanExpression, PlanNode, PlanType } from "./plan-json.ts";
-import { columnName, columnNames, quoteName } from "./quoting.ts";
+import { literal } from "./literals.ts";
+import type { PlanExpression, PlanNode, PlanType, PlanValue } from "./plan-json.ts";
+import { columnName, columnNames, quoteName, quoteText } from "./quoting.ts";
 import { allKeys, keysOf, type Cut, type Cutter } from "./cutter.ts";
 import { Unsplittable } from "./unsplittable.ts";
 
@@ -45,6 +46,8 @@ export const knownAggregates: ReadonlySet<string> = new Set([
   "min_by",
   "mode",
   "product",
+  "quantile_cont",
+  "quantile_disc",
   "regr_avgx",
   "regr_avgy",
   "regr_count",
@@ -59,6 +62,7 @@ export const knownAggregates: ReadonlySet<string> = new Set([
   "stddev",
   "stddev_pop",
   "stddev_samp",
+  "string_agg",
   "sum",
   "sum_no_overflow",
   "var_pop",
@@ -107,10 +111,30 @@ function checkAggregate(e: PlanExpression): void {
   const { name = "", original_arguments: given, children = [] } = e;
   if (e.expression_class !== "BOUND_AGGREGATE" || !knownAggregates.has(name))
     throw new Unsplittable(`the aggregate ${name || e.expression_class}`);
-  if (given && given.length !== children.length) throw new Unsplittable(`the aggregate ${name} with constants`);
+  if (given && given.length !== children.length + constantsOf(e).length)
+    throw new Unsplittable(`the aggregate ${name} with constants`);
+  // Rows have another order once they have moved.
+  if (ordered.has(name) && (e.order_bys?.orders ?? []).length === 0)
+    throw new Unsplittable(`the aggregate ${name} without an order`);
 }
 
-const argumentsOf = (e: PlanExpression): string => (e.children ?? []).map((one) => expressionSql(one)).join(", ");
+const ordered: ReadonlySet<string> = new Set(["array_agg", "last", "list", "string_agg"]);
+
+/** Arguments that DuckDB has taken out of the list. */
+function constantsOf({ name, function_data: data, return_type: type }: PlanExpression): readonly string[] {
+  const { separator, quantiles, desc } = (data ?? {}) as {
+    readonly separator?: unknown;
+    readonly quantiles?: readonly PlanValue[];
+    readonly desc?: boolean;
+  };
+  if (name === "string_agg" && typeof separator === "string") return [quoteText(separator)];
+  const [only, ...others] = quantiles ?? [];
+  const isQuantile = (name === "quantile_cont" || name === "quantile_disc") && type?.id !== "LIST" && !desc;
+  return isQuantile && only && others.length === 0 ? [literal(only)] : [];
+}
+
+const argumentsOf = (e: PlanExpression): string =>
+  [...(e.children ?? []).map((one) => expressionSql(one)), ...constantsOf(e)].join(", ");
 const filterOf = ({ filter }: PlanExpression): string => (filter ? ` filter (where ${expressionSql(filter)})` : "");
 
 function callOf(e: PlanExpression): string {

@@ -173,8 +173,15 @@ export function filterSql(filter: PlanFilter, column: string): string {
   }
 }
 
+/** A bare text would be refused there, and a bare number taken for the place of a column. */
 export const orderSql = (orders: readonly PlanOrder[], reference?: Reference): string =>
-  orders.map((one) => `${expressionSql(one.expression, reference)} ${directionSql(one)}`).join(", ");
+  orders
+    .map((one) => {
+      const sql = expressionSql(one.expression, reference);
+      const isBare = one.expression.expression_class === "BOUND_CONSTANT";
+      return `${isBare ? `cast(${sql} as ${typeSql(typeOf(one.expression))})` : sql} ${directionSql(one)}`;
+    })
+    .join(", ");
 
 export function directionSql({ type, null_order: nulls }: PlanOrder): string {
   const direction = type === "DESCENDING" ? "desc" : "asc";

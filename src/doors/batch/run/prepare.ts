@@ -41,6 +41,8 @@ const disabledOptimizers = [
   "common_subplan",
   "build_side_probe_side",
   "reorder_filter",
+  "top_n_window_elimination",
+  "window_self_join",
 ];
 
 export async function prepareQuery({ sql, folder, settings }: Query, ports: PreparePorts): Promise<PlanDocument> {

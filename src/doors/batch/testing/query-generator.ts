@@ -140,6 +140,7 @@ export class QueryGenerator {
     const any = random.pick(relation.columns);
     const numeric = random.pick<Kind>(["int", "decimal", "double"]);
     const value = this.#value(relation, numeric);
+    const text = this.#value(relation, "text");
     const filter = random.chance(0.15) ? ` filter (where ${this.#simple(relation)})` : "";
     return random.pick<Column>([
       { sql: `count(*)${filter}`, kind: "int" },
@@ -152,13 +153,8 @@ export class QueryGenerator {
       { sql: `stddev_samp(${this.#value(relation, "int")})`, kind: "double" },
       { sql: `bool_or(${this.#simple(relation)})`, kind: "bool" },
       { sql: `median(${this.#value(relation, "int")})`, kind: "double" },
-      {
-        sql: `string_agg(distinct ${this.#value(relation, "text")}, '-' order by ${this.#value(relation, "text")})`.replace(
-          /string_agg\(distinct (.*), '-' order by .*\)$/,
-          "string_agg(distinct $1, '-' order by $1)",
-        ),
-        kind: "text",
-      },
+      { sql: `string_agg(distinct ${text}, '-' order by ${text})`, kind: "text" },
+      { sql: `quantile_disc(${this.#value(relation, "int")}, 0.25)`, kind: "int" },
     ]);
   }
 
