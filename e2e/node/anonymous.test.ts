@@ -19,7 +19,7 @@ import { Builds } from "#wire/generated/millrace/build/v1/builds.ts";
 import { encode } from "#wire/message.ts";
 import { resultPrinting } from "#doors/build/testing/build.ts";
 import { Bench, Lab, wireDigest } from "./execution-lab.ts";
-import { orderFromCommand } from "#app/shell-job.ts";
+import { orderFromCommand } from "#app/job-order.ts";
 import { systemClock as clock } from "#app/node/system-clock.ts";
 
 const skip = process.platform !== "linux" && "needs linux: actions";

@@ -11,7 +11,7 @@ import { startNode } from "#app/compose/compose.ts";
 import { Config } from "#app/config/config.ts";
 import { dataFolder } from "#app/node/data-folder.ts";
 import { connectTo } from "#app/remote.ts";
-import { orderFromCommand } from "#app/shell-job.ts";
+import { orderFromCommand } from "#app/job-order.ts";
 import { systemClock } from "#app/node/system-clock.ts";
 
 const kinds = [

@@ -3,7 +3,7 @@ import { globSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { until } from "#testing/until.ts";
 import { Bench, Lab } from "./execution-lab.ts";
-import { orderFromCommand } from "#app/shell-job.ts";
+import { orderFromCommand } from "#app/job-order.ts";
 
 const skip = process.platform !== "linux" && "needs linux: /proc";
 

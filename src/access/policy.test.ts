@@ -8,27 +8,30 @@ const as = (role: Role, tenant = role === "operator" ? allTenants : "acme") =>
 
 // The whole matrix, for a caller's own tenant. Whoever changes the policy changes this, too, and sees what it means.
 const matrix = `
-                     operator member builder executor cache-reader cache-writer action-cache-writer viewer nobody
-  health             yes      yes    yes     yes      yes          yes          yes                 yes    yes
-  service.describe   yes      yes    yes     yes      yes          yes          yes                 yes    -
-  cluster.map        yes      yes    -       yes      -            -            -                   yes    -
-  cluster.read       yes      -      -       -        -            -            -                   yes    -
-  cluster.admin      yes      -      -       -        -            -            -                   -      -
-  metrics.read       yes      -      -       -        -            -            -                   yes    -
-  login.link         yes      yes    -       -        -            -            -                   yes    -
-  work.submit        yes      yes    -       -        -            -            -                   -      -
-  work.read          yes      yes    -       -        -            -            -                   yes    -
-  work.signal        yes      yes    -       -        -            -            -                   -      -
-  work.cancel        yes      yes    -       -        -            -            -                   -      -
-  work.execute       yes      -      -       yes      -            -            -                   -      -
-  work.admin         yes      -      -       -        -            -            -                   -      -
-  build.execute      yes      yes    yes     -        -            -            -                   -      -
-  artifacts.read     yes      yes    -       yes      -            -            -                   yes    -
-  artifacts.write    yes      yes    -       yes      -            -            -                   -      -
-  cache.read         yes      yes    yes     yes      yes          yes          yes                 -      -
-  cache.write        yes      yes    yes     yes      -            yes          yes                 -      -
-  action-cache.read  yes      yes    yes     yes      yes          yes          yes                 -      -
-  action-cache.write yes      -      -       -        -            -            yes                 -      -
+                     operator member builder executor cache-reader cache-writer action-cache-writer viewer agent nobody
+  health             yes      yes    yes     yes      yes          yes          yes                 yes    yes   yes
+  service.describe   yes      yes    yes     yes      yes          yes          yes                 yes    yes   -
+  cluster.map        yes      yes    -       yes      -            -            -                   yes    -     -
+  cluster.read       yes      -      -       -        -            -            -                   yes    -     -
+  cluster.admin      yes      -      -       -        -            -            -                   -      -     -
+  metrics.read       yes      -      -       -        -            -            -                   yes    -     -
+  login.link         yes      yes    -       -        -            -            -                   yes    -     -
+  work.submit        yes      yes    -       -        -            -            -                   -      -     -
+  work.read          yes      yes    -       -        -            -            -                   yes    -     -
+  work.signal        yes      yes    -       -        -            -            -                   -      -     -
+  work.cancel        yes      yes    -       -        -            -            -                   -      -     -
+  work.execute       yes      -      -       yes      -            -            -                   -      -     -
+  work.admin         yes      -      -       -        -            -            -                   -      -     -
+  build.execute      yes      yes    yes     -        -            -            -                   -      -     -
+  artifacts.read     yes      yes    -       yes      -            -            -                   yes    -     -
+  artifacts.write    yes      yes    -       yes      -            -            -                   -      -     -
+  deploy.attach      yes      -      -       -        -            -            -                   -      yes   -
+  deploy.read        yes      yes    -       -        -            -            -                   yes    -     -
+  deploy.release     yes      -      -       -        -            -            -                   -      -     -
+  cache.read         yes      yes    yes     yes      yes          yes          yes                 -      -     -
+  cache.write        yes      yes    yes     yes      -            yes          yes                 -      -     -
+  action-cache.read  yes      yes    yes     yes      yes          yes          yes                 -      -     -
+  action-cache.write yes      -      -       -        -            -            yes                 -      -     -
 `;
 
 const rows = matrix
@@ -54,7 +57,7 @@ describe("the policy", () => {
   });
 
   test("lets everyone but operators act in their own tenant only", () => {
-    const clusterWide = actions.filter((action) => !/^(work|build|artifacts|cache|action-cache)\./.test(action));
+    const clusterWide = actions.filter((action) => !/^(work|build|artifacts|deploy|cache|action-cache)\./.test(action));
     for (const role of roles)
       for (const action of actions) {
         const own = authorize(as(role), action, "acme");

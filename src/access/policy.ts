@@ -31,6 +31,11 @@ export const policy = {
   "artifacts.read": { of: "tenant", for: ["operator", "member", "executor", "viewer"] },
   "artifacts.write": { of: "tenant", for: ["operator", "member", "executor"] },
 
+  // Goals, manifests and segments for machines, and their reports.
+  "deploy.attach": { of: "tenant", for: ["operator", "agent"] },
+  "deploy.read": { of: "tenant", for: ["operator", "member", "viewer"] },
+  "deploy.release": { of: "tenant", for: ["operator"] },
+
   "cache.read": {
     of: "tenant",
     for: ["operator", "member", "builder", "executor", "cache-reader", "cache-writer", "action-cache-writer"],

@@ -10,6 +10,7 @@ export const roles = [
   "cache-writer",
   "action-cache-writer",
   "viewer",
+  "agent",
 ] as const;
 
 export type Role = (typeof roles)[number];
@@ -22,6 +23,7 @@ export const roleMeanings = {
   "cache-reader": "reads cached results and blobs",
   "cache-writer": "also uploads blobs",
   "action-cache-writer": "also says what an action's result is: others will trust it",
+  agent: "looks after the services of a machine: reads goals and releases, and reports",
   viewer: "looks at work and metrics, and changes nothing",
 } as const satisfies Record<Role, string>;
 

@@ -1,10 +1,16 @@
-/** Which doors this program has, and whose each kind of work is. */
-import { batchDoorKinds } from "#doors/batch/kinds.ts";
-import { buildKinds } from "#doors/build/kinds.ts";
-import { shellDoorKinds } from "#doors/shell/kinds.ts";
+/** Which door each kind of work belongs to. */
+import type { Door } from "#door/door.ts";
 import { KindTable } from "#shard/door-kinds.ts";
+import { doors, reservedNames } from "./doors.ts";
 
-/** Names of doors to come, and our own. */
-export const reservedDoors = ["ci", "console", "deploy", "millrace"] as const;
+export const kindTableOf = (of: readonly Door[]): KindTable =>
+  new KindTable(
+    of.flatMap(({ kinds }) => kinds),
+    reservedNames,
+  );
 
-export const kindTable = new KindTable([shellDoorKinds, batchDoorKinds, ...buildKinds], reservedDoors);
+export const kindTable = kindTableOf(doors);
+
+/** The door whose jobs carry this name; undefined: work of a kind that callers made up. */
+export const doorOfJob = (name: string, of: readonly Door[] = doors): Door | undefined =>
+  of.find(({ kinds }) => kinds.some(({ door }) => door === name));

@@ -36,6 +36,7 @@ async function scene(answers: readonly (DrainView | number)[]) {
       out: (line) => out.push(line),
       note: (line) => notes.push(line),
       progress: () => {},
+      http: () => Promise.reject(new Error("not asked over HTTP")),
       connect: () => Promise.reject(new Error("not asked")),
     };
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;

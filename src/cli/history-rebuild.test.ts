@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { startNode } from "#app/compose/compose.ts";
 import { Config } from "#app/config/config.ts";
 import { dataFolder } from "#app/node/data-folder.ts";
-import { orderFromCommand } from "#app/shell-job.ts";
+import { orderFromCommand } from "#app/job-order.ts";
 import { until } from "#testing/until.ts";
 import type { World } from "#door/command.ts";
 import { runLine } from "./line.ts";
@@ -19,6 +19,7 @@ async function run(data: string, ...args: string[]) {
     out: (line) => said.out.push(line),
     note: (line) => said.notes.push(line),
     progress: (line) => said.progress.push(line),
+    http: () => Promise.reject(new Error("not asked over HTTP")),
     connect: () => Promise.reject(new Error("it asks no node")),
   };
   return { code: await runLine(["history", "rebuild", ...args], world), ...said };

@@ -38,7 +38,7 @@ export const jobSubmit = command({
       world.note(`job submit: --priority is a whole number from -100 to 100, not ${JSON.stringify(values.priority)}`);
       return 2;
     }
-    const { orderFromCommand, orderFromFile } = await import("#app/shell-job.ts");
+    const { orderFromCommand, orderFromFile } = await import("#app/job-order.ts");
     const { name, key, merge, tenant = "default" } = values;
     const wishes = {
       tenant,

@@ -24,6 +24,7 @@ async function scene() {
       out: (line) => out.push(line),
       note: (line) => notes.push(line),
       progress: () => {},
+      http: () => Promise.reject(new Error("not asked over HTTP")),
       connect: async () => remote,
     };
     return { code: await runLine(args, world), out, notes };
@@ -103,6 +104,7 @@ describe("the commands", () => {
       out: () => {},
       note: (line) => notes.push(line),
       progress: () => {},
+      http: () => Promise.reject(new Error("not asked over HTTP")),
       connect: () =>
         Promise.reject(new Fault("unavailable", "find node", { data: "/d", why: "no node is running there" })),
     };

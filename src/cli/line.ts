@@ -1,11 +1,17 @@
 import { parseLine } from "./parse.ts";
-import type { ExitCode, World } from "#door/command.ts";
-import { table } from "./table.ts";
+import type { Command, ExitCode, World } from "#door/command.ts";
+import { tableFor } from "./table.ts";
 
-/** Runs one command line. The world is given, so that tests can look at what was said. */
-export async function runLine(args: readonly string[], world: World): Promise<ExitCode> {
+/** A world in which the way to a node over HTTP is not known yet. */
+export type Terminal = Omit<World, "http">;
+
+/** Runs one command line. The terminal is given, so that tests can look at what was said. */
+export async function runLine(args: readonly string[], terminal: Terminal): Promise<ExitCode> {
+  const http: World["http"] = async (values) => (await import("./server.ts")).httpOf(values, terminal.env);
+  const world: World = { ...terminal, http };
+  const table = await tableFor(args);
   const line = args[0] === "version" ? ["--version"] : args;
-  const parsed = args[0] === "help" ? helpOn(args.slice(1)) : parseLine(line, table);
+  const parsed = args[0] === "help" ? helpOn(args.slice(1), table) : parseLine(line, table);
   switch (parsed.kind) {
     case "version":
       world.out((await import("#app/version.ts")).version);
@@ -37,12 +43,12 @@ export async function runLine(args: readonly string[], world: World): Promise<Ex
   }
 }
 
-function helpOn(topic: readonly string[]): ReturnType<typeof parseLine> {
+function helpOn(topic: readonly string[], table: readonly Command[]): ReturnType<typeof parseLine> {
   return topic.length === 0 ? { kind: "help", topic: undefined } : parseLine([...topic, "--help"], table);
 }
 
 /** The terminal, or whatever stands in its place. */
-export function processWorld(): World {
+export function processTerminal(): Terminal {
   const isTerminal = process.stderr.isTTY;
   let drawn = "";
   const clear = (): void => {

@@ -1,6 +1,6 @@
 import { formatDuration } from "#base/units.ts";
-import { command } from "#door/command.ts";
-import { askServer, serverFlags, serverOf } from "./server.ts";
+import { command, serverFlags } from "#door/command.ts";
+import { askServer, serverOf } from "./server.ts";
 
 export const login = command({
   name: "login",

@@ -10,5 +10,5 @@ enableCompileCache(join(process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache
 // A reader that has seen enough (`| head`) is no error.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
 
-const { processWorld, runLine } = await import("./line.ts");
-process.exitCode = await runLine(process.argv.slice(2), processWorld());
+const { processTerminal, runLine } = await import("./line.ts");
+process.exitCode = await runLine(process.argv.slice(2), processTerminal());

@@ -1,7 +1,9 @@
 import { deepEqual, equal } from "node:assert/strict";
 import { describe, test } from "node:test";
 import { parseLine } from "./parse.ts";
-import { table } from "./table.ts";
+import { wholeTable } from "./table.ts";
+
+const table = await wholeTable();
 
 const parse = (line: string) => parseLine(line.split(" "), table);
 const said = (line: string): string => {

@@ -1,8 +1,8 @@
 import type { PeersView } from "#app/compose/mesh.ts";
 import type { PeerView } from "#app/peers/mesh-tags.ts";
 import { formatDuration } from "#base/units.ts";
-import { command } from "#door/command.ts";
-import { askServer, serverFlags, serverOf } from "./server.ts";
+import { command, serverFlags } from "#door/command.ts";
+import { askServer, serverOf } from "./server.ts";
 
 export const peers = command({
   name: "peers",

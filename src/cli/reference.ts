@@ -1,10 +1,11 @@
 /** docs/reference/{cli,config,errors,limits}.md: `npm run generate` makes them from the program's own tables. */
+import { doors } from "#app/doors.ts";
 import { faultCodes } from "#app/record/fault-codes.ts";
 import { configReference } from "#app/config/config-reference.ts";
 import { limitsReference } from "#app/config/limits-reference.ts";
 import { rejections } from "#shard/work/rejected.ts";
 import { flagText, helpAll } from "./help.ts";
-import { table } from "./table.ts";
+import { tableOf } from "./table.ts";
 
 export type Page = { readonly path: string; readonly content: string };
 
@@ -16,6 +17,7 @@ export const referencePages = (): readonly Page[] => [
 ];
 
 function cliPage(): string {
+  const table = tableOf(doors);
   const commands = table.flatMap(({ name, about, words, flags, examples }) => [
     `## millrace ${name}`,
     "",

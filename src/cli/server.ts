@@ -4,31 +4,8 @@ import { readFileSync } from "node:fs";
 import { dataFolder, defaultDataPath, publishedEdge, type DataFolder } from "#app/node/data-folder.ts";
 import { ownerTokenFor } from "#app/node/owner-token.ts";
 import { Fault, isFault, type FaultCode } from "#base/fault.ts";
-import { jsonFlag, type Flags } from "#door/command.ts";
+import type { NodeHttp, ServerFlagValues } from "#door/command.ts";
 import type { Trust } from "./server-tls.ts";
-
-export const serverFlags = {
-  ...jsonFlag,
-  server: { type: "string", value: "URL", about: "the node to ask, such as http://host:8980 ($MILLRACE_SERVER)" },
-  ca: {
-    type: "string",
-    value: "FILE",
-    about: "who signs certificates there, as PEM; left out: whom this machine trusts ($MILLRACE_CA)",
-  },
-  token: {
-    type: "string",
-    value: "TOKEN",
-    about: "who asks; better said by $MILLRACE_TOKEN, which others cannot see; left out: the data folder's own",
-  },
-  data: { type: "string", value: "FOLDER", about: "the data folder of the node to ask ($MILLRACE_DATA, ~/.millrace)" },
-} as const satisfies Flags;
-
-export type ServerFlagValues = {
-  readonly server?: string;
-  readonly ca?: string;
-  readonly token?: string;
-  readonly data?: string;
-};
 
 export type Server = {
   readonly base: string;
@@ -103,6 +80,15 @@ export async function askServer(
   const isUnknown = (response.status === 401 || response.status === 403) && !("authorization" in server.headers);
   const wants = isUnknown ? "$MILLRACE_TOKEN, or --data FOLDER for the token of a node of yours" : undefined;
   throw new Fault(codes[response.status] ?? "internal", doing, { status: response.status, why: title, wants });
+}
+
+/** The same as a door's commands are given it. */
+export function httpOf(values: ServerFlagValues, env: NodeJS.ProcessEnv): NodeHttp {
+  const server = serverOf(values, env);
+  return {
+    reach: (path, init) => reachServer(server, path, init),
+    ask: (path, asking, init) => askServer(server, path, asking, init),
+  };
 }
 
 /** Whether nobody listens there any more: not one that is too slow, unknown by name, or says that it cannot answer. */

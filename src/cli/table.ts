@@ -1,14 +1,6 @@
-import { batch } from "./batch.ts";
 import { bench } from "./bench.ts";
-import { buildCancel, buildGet, buildList, buildShow, buildWatch } from "./build-look.ts";
-import { buildSubmit } from "./build-submit.ts";
-import { cacheGet, cachePut } from "./cache-blob.ts";
-import { cacheList } from "./cache-list.ts";
-import { cacheRevoke } from "./cache-revoke.ts";
-import { cacheStat } from "./cache-stat.ts";
-import { cacheGc, cacheVerify } from "./cache-upkeep.ts";
-import { cacheWhy } from "./cache-why.ts";
 import type { Command } from "#door/command.ts";
+import type { Door } from "#door/door.ts";
 import { drain } from "./drain.ts";
 import { historyRebuild } from "./history-rebuild.ts";
 import { jobCancel } from "./job-cancel.ts";
@@ -26,38 +18,24 @@ import { tenantSet } from "./tenant-set.ts";
 import { up } from "./up.ts";
 import { why } from "./why.ts";
 
-/** Every command but `help` and `version`, which are about this table. */
-export const table: readonly Command[] = [
-  up,
-  jobSubmit,
-  jobList,
-  jobShow,
-  jobWatch,
-  jobCancel,
-  jobWhy,
-  jobSignal,
-  buildSubmit,
-  buildList,
-  buildShow,
-  buildWatch,
-  buildGet,
-  buildCancel,
-  ...batch,
-  why,
-  tenantSet,
-  cacheStat,
-  cacheList,
-  cacheGet,
-  cachePut,
-  cacheWhy,
-  cacheRevoke,
-  cacheGc,
-  cacheVerify,
-  nodes,
-  login,
-  peers,
-  shards,
-  drain,
-  historyRebuild,
-  bench,
+/** Before the commands of doors, and behind them; `help` and `version` are about the whole table. */
+const first: readonly Command[] = [up, jobSubmit, jobList, jobShow, jobWatch, jobCancel, jobWhy, jobSignal];
+const last: readonly Command[] = [why, tenantSet, nodes, login, peers, shards, drain, historyRebuild, bench];
+
+/** Every command of a program with these doors. */
+export const tableOf = (of: readonly Door[]): readonly Command[] => [
+  ...first,
+  ...of.flatMap(({ commands }) => commands),
+  ...last,
 ];
+
+/** The commands that this line may mean: doors are not even loaded for a command that is not theirs. */
+export async function tableFor(args: readonly string[]): Promise<readonly Command[]> {
+  const own = [...first, ...last];
+  const isOwn = own.some(({ name }) => name.split(" ").every((word, i) => args[i] === word));
+  return isOwn || isVersion(args[0]) ? own : await wholeTable();
+}
+
+const isVersion = (word: string | undefined): boolean => word !== undefined && /^(version|--version|-v)$/.test(word);
+
+export const wholeTable = async (): Promise<readonly Command[]> => tableOf((await import("#app/doors.ts")).doors);

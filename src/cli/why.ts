@@ -1,5 +1,5 @@
-import { command } from "#door/command.ts";
-import { askServer, serverFlags, serverOf } from "./server.ts";
+import { command, serverFlags } from "#door/command.ts";
+import { askServer, serverOf } from "./server.ts";
 
 export const why = command({
   name: "why",

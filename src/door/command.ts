@@ -38,6 +38,15 @@ export type World = {
   readonly isTerminal: boolean;
   /** The node that the flags and the environment point to. */
   readonly connect: (values: NodeFlagValues) => Promise<RemoteClient>;
+  /** The HTTP API of the node that the flags and the environment point to. */
+  readonly http: (values: ServerFlagValues) => Promise<NodeHttp>;
+};
+
+export type NodeHttp = {
+  /** Any answer, whatever its status. */
+  reach(path: string, init?: RequestInit): Promise<Response>;
+  /** A successful answer, or a Fault that says what the node said; its message begins with `doing`. */
+  ask(path: string, doing: string, init?: RequestInit): Promise<Response>;
 };
 
 export type NodeFlagValues = { readonly node?: string; readonly data?: string };
@@ -74,3 +83,27 @@ export const nodeFlags = {
   node: { type: "string", value: "ADDRESS", about: "the node to ask: unix:/path or tcp:host:port ($MILLRACE_NODE)" },
   data: { type: "string", value: "FOLDER", about: "the data folder of the node to ask ($MILLRACE_DATA, ~/.millrace)" },
 } as const satisfies Flags;
+
+/** For commands that ask a node over HTTP. */
+export const serverFlags = {
+  ...jsonFlag,
+  server: { type: "string", value: "URL", about: "the node to ask, such as http://host:8980 ($MILLRACE_SERVER)" },
+  ca: {
+    type: "string",
+    value: "FILE",
+    about: "who signs certificates there, as PEM; left out: whom this machine trusts ($MILLRACE_CA)",
+  },
+  token: {
+    type: "string",
+    value: "TOKEN",
+    about: "who asks; better said by $MILLRACE_TOKEN, which others cannot see; left out: the data folder's own",
+  },
+  data: { type: "string", value: "FOLDER", about: "the data folder of the node to ask ($MILLRACE_DATA, ~/.millrace)" },
+} as const satisfies Flags;
+
+export type ServerFlagValues = {
+  readonly server?: string;
+  readonly ca?: string;
+  readonly token?: string;
+  readonly data?: string;
+};

@@ -31,7 +31,7 @@ import { resultPrinting } from "#doors/build/testing/build.ts";
 import { encode, type Method } from "#wire/message.ts";
 import { lastingFolder } from "./user-folder.ts";
 import { Bench, executing, Lab } from "#e2e/node/execution-lab.ts";
-import { orderFromCommand } from "#app/shell-job.ts";
+import { orderFromCommand } from "#app/job-order.ts";
 import type { AttackPlan } from "./task-attack-program.ts";
 import { bwrapMissing } from "#testing/bubblewrap.ts";
 

@@ -17,12 +17,12 @@ export const httpRouteNames = (): readonly string[] => {
   const own = httpRoutes({ admission: none, login: none, registry: none, notReady: () => [] });
   return [
     ...own.routes.filter(({ method }) => method !== "ALL").map(({ path }) => `edge ${path}`),
-    ...mounts.filter((mount) => !(mount in below)).map((mount) => `mount ${mount}`),
+    ...mounts.filter((mount) => mount !== "doors" && !(mount in below)).map((mount) => `mount ${mount}`),
     ...Object.entries(below).flatMap(([mount, routes]) => routes.map((route) => `${mount} ${route}`)),
   ];
 };
 
-/** What is below a mount. */
+/** What is below a mount; the last three are what doors serve. */
 const below: Readonly<Record<string, readonly string[]>> = {
   api: apiEndpoints.map(({ name }) => name),
   "cache-admin": Object.keys(adminRoutes),
@@ -120,6 +120,33 @@ export const httpRows: Readonly<Record<string, readonly Case<HttpCaller>[]>> = {
       ...clusterOnly("known"),
       run: async (as) => ({ status: (await as.http("GET", "/v1/openapi.json")).status }),
     },
+  ],
+  "api GET /v1/deploy/keys": [ask("GET", () => "/v1/deploy/keys", { alike: "it names nothing" })],
+  "api GET /v1/deploy/machines/{machine}/goals": [
+    ask("GET", ({ key }) => `/v1/deploy/machines/${key}/goals?region=eu`, { alike: "any name is a machine's" }),
+  ],
+  "api POST /v1/deploy/machines/{machine}/reports": [
+    ask("POST", ({ key }) => `/v1/deploy/machines/${key}/reports?region=eu`, {
+      ...json({ service: "web", goalVersion: 0, state: "idle", running: null, why: "" }),
+      alike: "any name is a machine's",
+    }),
+  ],
+  "api GET /v1/deploy/blobs/{digest+}": [ask("GET", (named) => `/v1/deploy/blobs/${digest(named)}`)],
+  "api POST /v1/deploy/releases": [
+    ask("POST", () => "/v1/deploy/releases", { ...json({}), alike: "it names nothing" }),
+  ],
+  "api GET /v1/deploy/machines": [ask("GET", () => "/v1/deploy/machines", { alike: "it names nothing" })],
+  "api GET /v1/deploy/services/{service}": [
+    ask("GET", () => "/v1/deploy/services/web?regions=eu", { alike: "neither has such a service" }),
+  ],
+  "api POST /v1/deploy/services/{service}/rollback": [
+    ask("POST", () => "/v1/deploy/services/web/rollback", { ...json({}), alike: "neither has such a service" }),
+  ],
+  "api POST /v1/deploy/services/{service}/halt": [
+    ask("POST", () => "/v1/deploy/services/web/halt", { ...json({}), alike: "neither has such a service" }),
+  ],
+  "api POST /v1/deploy/releases/{job}/approve": [
+    ask("POST", ({ jobId }) => `/v1/deploy/releases/${jobId}/approve`, json({ wave: 1 })),
   ],
   "mount peers": [ask("GET", () => "/peers", clusterOnly("cluster.read"))],
   "mount drain": [

@@ -10,7 +10,7 @@ import { showSession } from "#api/session.ts";
 import { startNode } from "#app/compose/compose.ts";
 import { Config } from "#app/config/config.ts";
 import { dataFolder } from "#app/node/data-folder.ts";
-import { orderFromCommand, orderFromFile } from "#app/shell-job.ts";
+import { orderFromCommand, orderFromFile } from "#app/job-order.ts";
 import { isFault } from "#base/fault.ts";
 import { tokenSha256 } from "#edge/identity/bearer.ts";
 import { callEndpoint, type Fetch } from "#http/client.ts";

@@ -9,17 +9,19 @@ import type { Admission } from "#edge/port/admission.ts";
 import type { Log } from "#edge/log/log.ts";
 import type { MetricsRegistry } from "#edge/metrics/registry.ts";
 import type { ServeElsewhere } from "#edge/port/routes.ts";
+import type { Door } from "#door/door.ts";
 import type { Endpoint } from "#http/endpoint.ts";
 import { KeptAnswersInMemory } from "#http/kept-answers-memory.ts";
 import { openApiDocument } from "#http/openapi.ts";
-import { route } from "#http/route.ts";
-import { serveRoutes, type Identify } from "#http/serve.ts";
+import { route, type Route } from "#http/route.ts";
+import { serveRoutes } from "#http/serve.ts";
 import type { WorkClient } from "#shard/client/client.ts";
 import { clusterRoutes } from "#app/api/cluster.ts";
 import { openConsole } from "#app/api/console-files.ts";
 import { jobsRoutes } from "#app/api/jobs.ts";
 import { rejectionProblem } from "#app/api/rejection-problem.ts";
-import { authorizationOf } from "./http-caches.ts";
+import { identifyBy } from "./identify.ts";
+import { doors } from "#app/doors.ts";
 import { version } from "#app/version.ts";
 
 export type ApiParts = {
@@ -27,13 +29,24 @@ export type ApiParts = {
   readonly work: WorkClient;
   readonly clock: Clock;
   readonly log: Log;
+  /** What doors serve besides, and the doors that declare it. */
+  readonly routes?: readonly Route[] | undefined;
+  readonly doors?: readonly Door[] | undefined;
 };
 
 /** Every endpoint that this node serves from the route table, for the OpenAPI document and the reference. */
-export const apiEndpoints: readonly Endpoint[] = [...jobsEndpoints, ...clusterEndpoints, showSession, showOpenApi];
+export const apiEndpointsOf = (of: readonly Door[]): readonly Endpoint[] => [
+  ...jobsEndpoints,
+  ...clusterEndpoints,
+  ...of.flatMap(({ endpoints }) => endpoints),
+  showSession,
+  showOpenApi,
+];
 
-export const apiDocument = (): object =>
-  openApiDocument(apiEndpoints, {
+export const apiEndpoints = apiEndpointsOf(doors);
+
+export const apiDocument = (of: readonly Door[] = doors): object =>
+  openApiDocument(apiEndpointsOf(of), {
     title: "Millrace",
     version,
     description: "Jobs, their stages and tasks, and the cluster that runs them.",
@@ -45,11 +58,13 @@ const keptMax = 10_000;
 
 const consoleFolder = fileURLToPath(new URL("../../console/dist", import.meta.url));
 
-export async function composeApi({ name, work, clock, log }: ApiParts): Promise<ComposedApi> {
-  const document = apiDocument();
+export async function composeApi(parts: ApiParts): Promise<ComposedApi> {
+  const { name, work, clock, log } = parts;
+  const document = apiDocument(parts.doors);
   const routes = [
     ...jobsRoutes({ work, clock }),
     ...clusterRoutes({ name, work }),
+    ...(parts.routes ?? []),
     route(showSession, ({ caller: { principal } }) => {
       const { name: caller, tenant, roles, proof } = principal;
       return { body: { name: caller, tenant, roles: [...roles], proof } };
@@ -72,12 +87,8 @@ export async function composeApi({ name, work, clock, log }: ApiParts): Promise<
       ended: ({ endpoint, status }) => requests.with(endpoint, String(status)).add(),
     });
     return (request, peer) => {
-      const identify: Identify = async ({ headers }) => {
-        const known = await admission.identifyRequest(peer, headers, authorizationOf(headers));
-        return known.ok ? { ok: true, caller: { principal: known.principal, address: peer.address } } : known;
-      };
       const page = pages(request);
-      return page ? Promise.resolve(page) : serve(request, identify);
+      return page ? Promise.resolve(page) : serve(request, identifyBy(admission, peer));
     };
   };
 }

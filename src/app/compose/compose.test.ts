@@ -9,7 +9,7 @@ import { Config } from "#app/config/config.ts";
 import { dataFolder } from "#app/node/data-folder.ts";
 import { followJob, showJob } from "#app/job-view.ts";
 import { connectTo } from "#app/remote.ts";
-import { orderFromCommand } from "#app/shell-job.ts";
+import { orderFromCommand } from "#app/job-order.ts";
 import { clearAway } from "#testing/clear-away.ts";
 import { sharedPostgres } from "#testing/shared-postgres.ts";
 import { until } from "#testing/until.ts";

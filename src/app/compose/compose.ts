@@ -6,13 +6,11 @@ import { join } from "node:path";
 import type { Clock } from "#base/clock.ts";
 import { Fault } from "#base/fault.ts";
 import { Random } from "#base/random.ts";
-import { planLabel as buildPlanLabel } from "#doors/build/builds/plan-build.ts";
-import { FlightDesk } from "#doors/build/execute/flight-desk.ts";
-import { taskLabel as actionLabel } from "#doors/build/plan.ts";
-import { TenantTrees } from "#doors/build/cache/tenant-trees.ts";
-import { Seen } from "#doors/build/why/seen.ts";
-import { planLabel, taskLabel } from "#doors/shell/plan.ts";
+import type { Door } from "#door/door.ts";
+import type { DoorPorts } from "#door/ports.ts";
+import { isThisMachineOnly } from "#edge/identity/identity-config.ts";
 import type { LoginLink } from "#edge/identity/login.ts";
+import { Log } from "#edge/log/log.ts";
 import type { MetricsRegistry } from "#edge/metrics/registry.ts";
 import type { Cluster, Journal } from "#journal/journal.ts";
 import { Memory } from "#kernel/memory/memory.ts";
@@ -22,21 +20,21 @@ import { parseAddress } from "#shard/transport/tcp-address.ts";
 import { createTcpTransport } from "#shard/transport/tcp.ts";
 import type { SandboxAbout } from "#worker/sandbox/sandbox.ts";
 import type { Worker } from "#worker/worker.ts";
-import { openActions } from "./actions.ts";
-import { openBatch } from "./batch.ts";
-import { executionPorts } from "./build.ts";
+import { openDoors, type OpenDoors } from "./doors.ts";
 import { composeEdge, type ServedEdge } from "./edge.ts";
 import { joinNode } from "./node.ts";
 import { startMesh, type PeersView, type RunningMesh } from "./mesh.ts";
+import { openPlace, type Place } from "./place.ts";
 import { openWatching } from "./watching.ts";
 import { openStore } from "./store.ts";
 import { startWorker } from "./worker.ts";
 import { shardsOf, type Config } from "#app/config/config.ts";
+import { doorOfJob, kindTableOf } from "#app/door-kinds.ts";
+import { doors as allDoors } from "#app/doors.ts";
 import { clusterSecret } from "#app/node/cluster-secret.ts";
 import { folderLost, lockFolder, nodeName, publishAddress, watchLock, type DataFolder } from "#app/node/data-folder.ts";
 import { Drain, type DrainPorts } from "#app/node/drain.ts";
 import { tellWhereEdgeIs } from "#app/node/edge-notice.ts";
-import { desks } from "#app/peers/flight-calls.ts";
 import { checkAlone, whyAlone } from "#app/config/join-check.ts";
 import { watchJournal } from "#app/node/journal-watch.ts";
 import { factsFor } from "#app/peers/mesh-facts.ts";
@@ -78,27 +76,28 @@ export type ComposePorts = {
   readonly log: (line: string) => void;
   /** Where the configuration came from, if from a file: it may hold secrets. */
   readonly configFile?: string | undefined;
+  /** Left out: all doors of this program. */
+  readonly doors?: readonly Door[];
 };
+
+type StartPorts = ComposePorts & Required<Pick<ComposePorts, "clock" | "doors">>;
 
 export async function startNode(
   config: Config,
   folder: DataFolder,
-  { clock = systemClock, log, configFile }: ComposePorts,
+  { clock = systemClock, doors = allDoors, ...ports }: ComposePorts,
 ): Promise<Running> {
   try {
-    return await started(config, folder, { clock, log, configFile });
+    return await started(config, folder, { ...ports, clock, doors });
   } catch (error) {
     throw asSystemFault(error, "start the node");
   }
 }
 
-async function started(
-  config: Config,
-  folder: DataFolder,
-  { clock, log, configFile }: ComposePorts & { readonly clock: Clock },
-): Promise<Running> {
+async function started(config: Config, folder: DataFolder, ports: StartPorts): Promise<Running> {
+  const { clock, log } = ports;
   await using undo = new AsyncDisposableStack();
-  const ground = await openGround(config, folder, { clock, log, configFile }, undo);
+  const ground = await openGround(config, folder, ports, undo);
   const working = await startWorking(ground, undo);
   const { node, client, worker, labels } = working;
   const drain = drainOf(node, { clock, worker: () => worker, log });
@@ -138,7 +137,7 @@ type Working = Awaited<ReturnType<typeof startWorking>>;
 async function openGround(
   config: Config,
   folder: DataFolder,
-  { clock, log, configFile }: ComposePorts & { readonly clock: Clock },
+  { clock, log, configFile, doors }: StartPorts,
   undo: AsyncDisposableStack,
 ) {
   const listenOn = config.node.listen.map((address) => (address === "unix" ? `unix:${folder.socket}` : address));
@@ -163,10 +162,9 @@ async function openGround(
   const tcp = createTcpTransport({ clock, listenOn, secret, advertise: config.node.advertise });
   undo.defer(() => tcp.close());
   const memory = new Memory(config.node.workMemoryMax ?? workBytesMax(processMemory()));
-  const watching = await openWatching(config, { name, clock, random, memory, log });
+  const traceIn = (door: string, spec: string): string | undefined => doorOfJob(door, doors)?.traceIn?.(spec);
+  const watching = await openWatching(config, { name, clock, random, memory, traceIn, log });
   undo.defer(() => watching.close());
-  const trees = new TenantTrees();
-  const seen = new Seen({ index: stored.index, wallMs: () => clock.wallMs() });
   return {
     config,
     folder,
@@ -185,59 +183,36 @@ async function openGround(
     tcp,
     memory,
     watching,
-    trees,
-    seen,
+    doors,
+    leaving: new AbortController(),
   };
 }
 
-/** The node in its cluster, and its worker. */
+/** The node in its cluster, its doors, and its worker. */
 async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
-  const { config, folder, clock, log, name, random, journal, stored, tcp, watching, trees, seen } = ground;
-  const { configFile, memory } = ground;
-  const { metrics, watch, observers } = watching;
-  const counted = {
-    store: metrics.stored.store(stored.store, "worker"),
-    index: stored.index,
-    streams: stored.streams,
-    seen,
-  };
-  const desk = new FlightDesk(clock);
-  // Asked when there is work, and by then there is a node.
-  const deskFor = desks({ name, desk }, () => joined.node.keeper.nodes, tcp);
-  const acting = { name, ...counted, trees, deskFor, clock, watch, configFile, log };
-  const actions = await openActions(config, folder, acting);
-  if (actions) undo.defer(() => actions.close());
-  const batch = await openBatch(config, folder, {
-    store: counted.store,
-    clock,
-    // Asked when there is work, and by then there is a client.
-    invalidate: (taskId, generation, reason) => joined.client.invalidate(taskId, generation, reason),
-    log,
-  });
-  if (batch) undo.defer(() => batch.close());
-  let worker: Worker | undefined; // shown in the node's facts, which are told before there is one
-  const common = { config, name, journal, stored, tcp, clock, random, memory, observers };
-  const parts = { ...common, metrics: metrics.work, desk, log };
-  const sandbox = actions?.about.kind;
-  const warning = checkSeparation(config, actions?.about);
+  const { config, folder, clock, log, name, random, journal, stored, tcp, watching, configFile, memory } = ground;
+  const place = await openPlace(config, folder, { clock, streams: stored.streams, configFile, log });
+  if (place) undo.defer(() => place.close());
+  const about = place?.boxed?.sandbox.about;
+  const warning = checkSeparation(config, about);
   if (warning !== undefined) log(warning);
-  const joined = joinNode(parts, () => ({ ...worker?.status(), actions: actions ? 1 : 0, sandbox }));
+  let worker: Worker | undefined; // shown in the node's facts, which are told before there is one
+  const { observers } = watching;
+  const common = { config, name, journal, stored, tcp, clock, random, memory, observers, log };
+  const joined = joinNode({ ...common, doors: () => opened }, () => ({ ...worker?.status(), sandbox: about?.kind }));
   const { node, client } = joined;
+  const opened: OpenDoors = await openDoors(ground.doors, config, await doorPorts(ground, joined, place, undo), undo);
+  await place?.keepOnly(opened.found);
   await checkOthers(ground);
   await node.start();
   undo.defer(() => node.stop());
   checkCluster(config, node.cluster, log);
-  const labels = [...labelsOf(config, name, sandbox), ...(batch?.labels ?? [])];
-  if (config.worker.enabled) {
-    const { runners = {}, planners = {}, resumes = [], processes } = actions ?? {};
-    const work = { client, shards: node.cluster.shards, sources: workSources(node, tcp), blobs: stored.blobs };
-    const what = {
-      runners: { ...runners, ...batch?.runners },
-      planners: { ...planners, ...batch?.planners },
-      resumes,
-      processes,
-    };
-    const started = await startWorker(config, folder, { name, ...work, ...what, clock, random, labels, log });
+  const labels = labelsOf(config, name, opened.labels, about?.kind);
+  const kinds = kindTableOf(ground.doors);
+  if (place) {
+    const sources = workSources(node, tcp);
+    const where = { name, client, shards: node.cluster.shards, sources, slots: place.slots, blobs: stored.blobs };
+    const started = startWorker({ ...where, doors: opened, kinds, clock, random, labels, log });
     undo.defer(() => started.drain(0));
     worker = started;
   }
@@ -245,37 +220,58 @@ async function startWorking(ground: Ground, undo: AsyncDisposableStack) {
     ...joined,
     worker,
     labels,
-    runsActions: actions !== undefined,
-    sandbox,
-    tools: actions?.tools,
-    callers: actions?.callers,
+    doors: opened,
+    kinds,
+    sandbox: about?.kind,
+    callers: place?.boxed?.sandbox.callers,
+  };
+}
+
+/** What doors are opened with. The client and the peers answer once the node has started. */
+async function doorPorts(
+  { config, folder, clock, log, name, random, stored, tcp, watching, leaving }: Ground,
+  { node, client }: Pick<ReturnType<typeof joinNode>, "node" | "client">,
+  place: Place | undefined,
+  undo: AsyncDisposableStack,
+): Promise<DoorPorts> {
+  const { metrics, calls, watch } = watching;
+  const doorLog = undo.use(new Log((line) => log(line.trimEnd()), clock));
+  const { blobs, store, index, upkeep, streams } = stored;
+  return {
+    node: name,
+    clock,
+    random: random.fork("doors"),
+    log,
+    warn: (event, fields) => doorLog.warn(event, fields),
+    client,
+    peers: {
+      nodes: () => node.keeper.nodes,
+      call: (address, method, body, signal) => tcp.call(address, method, body, signal),
+    },
+    stored: { blobs, store, index, upkeep, streams, counted: (door) => metrics.countedFor({ store, index }, door) },
+    dataFolder: folder.path,
+    spool: { folder: await spoolFolder(folder), bytesMax: spoolBytesMax(config) },
+    live: liveSource({ name, streams }, node, tcp),
+    place,
+    labels: config.worker.labels,
+    traces: calls,
+    watch,
+    counts: {
+      looked: (door, tenant, outcome) => metrics.stored.looked(door, tenant, outcome),
+      publicationRefused: (door) => metrics.work.publicationRefused(door),
+    },
+    isThisMachineOnly: isThisMachineOnly(config.edge.identity),
+    leaving: leaving.signal,
   };
 }
 
 async function serveEdge(ground: Ground, working: Working, drain: Drain, undo: AsyncDisposableStack) {
-  const { config, folder, clock, log, name, owner, journal, stored, tcp, watching, trees, seen, peers } = ground;
-  const { node, client, routed, worker, labels, runsActions, tools, callers } = working;
-  const { metrics } = watching;
-  const live = liveSource({ name, streams: stored.streams }, node, tcp);
-  const execution = executionPorts(config, {
-    client,
-    trees,
-    journal,
-    clock,
-    live,
-    here: runsActions ? name : undefined,
-  });
-  const traced = execution && { ...execution, traces: watching.calls };
-  const cache = {
-    ...stored,
-    seen,
-    spoolFolder: await spoolFolder(folder),
-    spoolBytesMax: spoolBytesMax(config),
-    execution: traced,
+  const { config, folder, clock, log, name, owner, journal, stored, watching, peers, leaving } = ground;
+  const { node, client, routed, worker, labels, doors, kinds, callers } = working;
+  const show = (registry: MetricsRegistry): void => {
+    stored.observe?.(registry);
+    watching.show(registry, { node, worker: () => worker, labels, upkeep: stored.upkeep });
   };
-  const show = (registry: MetricsRegistry): void =>
-    watching.show(registry, { node, worker: () => worker, labels, upkeep: stored.upkeep, tools });
-  const shown = { show, stored: metrics.stored, countedFor: metrics.countedFor.bind(metrics) };
   const readiness = undo.use(await readinessOf(ground, node));
   let isLost = false;
   void ground.lost.then(() => (isLost = true));
@@ -283,9 +279,9 @@ async function serveEdge(ground: Ground, working: Working, drain: Drain, undo: A
     ...readiness.notReady(),
     ...(isLost ? ["data folder: it was removed or replaced"] : []),
   ];
-  const asked = { clock, node, routed, journal, cache, notReady, peers, drain };
-  const parts = { ...asked, metrics: shown, api: { name, work: client }, owner, callers, log };
-  const edge = await composeEdge(config, parts);
+  const asked = { clock, node, routed, journal, doors, kinds, leaving, notReady, peers, drain };
+  const api = { name, work: client, doors: ground.doors };
+  const edge = await composeEdge(config, { ...asked, show, api, owner, callers, log });
   if (!edge) return undefined;
   undo.defer(() => edge.close());
   undo.use(await tellWhereEdgeIs(folder, edge, { isTls: config.edge.tls !== undefined, log }));
@@ -323,20 +319,16 @@ const drainOf = (node: Node, ports: Omit<DrainPorts, "node">): Drain =>
     node: { leave: () => node.leave(), resume: () => node.resume(), shards: () => node.keeper.held.size },
   });
 
-/** What this machine is, what it can do and how well apart, and what else it is said to offer. */
+/** What this machine is, what its doors can do and how well apart, and what else it is said to offer. */
 function labelsOf(
   { worker: { labels } }: Config,
   name: string,
+  ofDoors: readonly string[],
   sandbox: SandboxAbout["kind"] | undefined,
 ): readonly string[] {
   const isPooled = labels.some((label) => label.startsWith("pool="));
-  const doors = [
-    taskLabel,
-    planLabel,
-    ...(sandbox ? [actionLabel, buildPlanLabel, `sandbox=${sandbox}`] : []),
-    ...(isPooled ? [] : ["pool=default"]),
-  ];
-  return [`os=${platform()}`, `arch=${arch()}`, `node=${name}`, ...doors, ...labels];
+  const more = [...(sandbox ? [`sandbox=${sandbox}`] : []), ...(isPooled ? [] : ["pool=default"])];
+  return [`os=${platform()}`, `arch=${arch()}`, `node=${name}`, ...ofDoors, ...more, ...labels];
 }
 
 /** For uploads whose digest is not known yet; nothing in it outlives the process. */

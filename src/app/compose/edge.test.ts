@@ -22,7 +22,7 @@ import { startNode, type Running } from "./compose.ts";
 import { Config } from "#app/config/config.ts";
 import { dataFolder } from "#app/node/data-folder.ts";
 import { edgeAddressDefault, parseEdgeAddress } from "#app/config/edge-config.ts";
-import { orderFromCommand } from "#app/shell-job.ts";
+import { orderFromCommand } from "#app/job-order.ts";
 import { systemClock as clock } from "#app/node/system-clock.ts";
 import { clearAway } from "#testing/clear-away.ts";
 

@@ -1,10 +1,6 @@
 /** The port that serves everything: gRPC, HTTP/2 and HTTP/1.1. */
 import type { Clock } from "#base/clock.ts";
 import { Fault, isFault } from "#base/fault.ts";
-import type { ExecutionPorts } from "#doors/build/execute/execution-ports.ts";
-import { idleMsDefault } from "#doors/build/http/body.ts";
-import { buildSettingsDefault } from "#doors/build/settings.ts";
-import type { Seen } from "#doors/build/why/seen.ts";
 import { tokenSha256 } from "#edge/identity/bearer.ts";
 import { startEdge, type Edge } from "#edge/edge.ts";
 import { Log } from "#edge/log/log.ts";
@@ -12,25 +8,23 @@ import type { MetricsRegistry } from "#edge/metrics/registry.ts";
 import type { Action } from "#access/policy.ts";
 import type { ServeElsewhere } from "#edge/port/routes.ts";
 import type { Journal } from "#journal/journal.ts";
+import type { KindTable } from "#shard/door-kinds.ts";
 import { serveWork } from "#shard/transport/grpc-serve.ts";
 import type { Node } from "#shard/node.ts";
 import type { ShardService } from "#shard/transport/protocol.ts";
 import { workCalls } from "#shard/work/calls.ts";
 import { Work } from "#wire/generated/millrace/work/v1/work.ts";
 import type { TaskCallers } from "#worker/sandbox/task-callers.ts";
-import { buildSettings, composeBuild, type BuildParts } from "./build.ts";
-import { composeHttpBuilds } from "./builds.ts";
-import { composeCacheAdmin } from "./cache-admin.ts";
-import { composeHttpCaches } from "./http-caches.ts";
+import { identifyBy } from "./identify.ts";
+import { noDoors, type OpenDoors } from "./doors.ts";
 import type { PeersView } from "./mesh.ts";
 import { composeApi, type ApiParts } from "./api.ts";
-import type { ComposedStore } from "./store.ts";
 import type { Config } from "#app/config/config.ts";
+import { kindTable } from "#app/door-kinds.ts";
 import { placeLimitsOf } from "#app/config/connections-config.ts";
 import type { Drain } from "#app/node/drain.ts";
 import { drainRoute } from "#app/node/drain-routes.ts";
 import { untilLeaving } from "#app/peers/held-calls.ts";
-import type { NodeMetrics } from "#app/record/node-metrics.ts";
 import { edgeAddressDefault, parseEdgeAddress } from "#app/config/edge-config.ts";
 import { meshMetrics } from "#app/record/mesh-metrics.ts";
 import { peersRoute } from "#app/peers/mesh-routes.ts";
@@ -42,34 +36,27 @@ export type EdgeParts = {
   readonly node: Node;
   readonly routed: ShardService;
   readonly journal: Journal;
-  /** What the build cache is kept in; left out: there is none. */
-  readonly cache?:
-    | (Pick<BuildParts, "store" | "index" | "execution"> &
-        Pick<ComposedStore, "observe" | "upkeep"> & {
-          readonly spoolFolder: string;
-          readonly spoolBytesMax: number;
-          readonly seen: Seen;
-        })
-    | undefined;
+  /** Left out: there are none. */
+  readonly doors?: OpenDoors | undefined;
+  /** Which work may be submitted; left out: of this program's doors. */
+  readonly kinds?: KindTable | undefined;
+  /** Aborted when the edge closes: calls that are held are let go. */
+  readonly leaving?: AbortController | undefined;
   /** What keeps the node from taking work. */
   readonly notReady: () => readonly string[];
   /** Who is in the mesh; undefined when there is none. */
   readonly peers?: (() => PeersView | undefined) | undefined;
   /** Takes the node out of service; left out: it cannot be asked to. */
   readonly drain?: Drain | undefined;
-  /** What the node counts of its work; left out: only what the edge counts is shown. */
-  readonly metrics?: EdgeMetricsPart | undefined;
+  /** Shows what the node counts of its work; left out: only what the edge counts is shown. */
+  readonly show?: ((registry: MetricsRegistry) => void) | undefined;
   /** What the HTTP API under /v1 asks; left out: there is none. */
-  readonly api?: Pick<ApiParts, "name" | "work"> | undefined;
+  readonly api?: Pick<ApiParts, "name" | "work" | "doors"> | undefined;
   /** The token of the data folder; left out: none is known. */
   readonly owner?: string | undefined;
   /** Knows which callers on this machine are tasks of this node; left out: there are no tasks. */
   readonly callers?: TaskCallers | undefined;
   readonly log: (line: string) => void;
-};
-
-export type EdgeMetricsPart = Pick<NodeMetrics, "countedFor" | "stored"> & {
-  show(registry: MetricsRegistry): void;
 };
 
 /** Whoever calls must be known; what they may ask of which tenant is judged when the request has been read. */
@@ -102,25 +89,11 @@ export async function composeEdge(config: Config, parts: EdgeParts): Promise<Ser
   return served;
 }
 
-async function serve({ edge, build, work }: Config, listen: readonly string[], parts: EdgeParts): Promise<ServedEdge> {
-  const { clock, node, routed, journal, cache, peers = () => undefined, log } = parts;
-  const leaving = new AbortController();
+async function serve({ edge, work }: Config, listen: readonly string[], parts: EdgeParts): Promise<ServedEdge> {
+  const { clock, node, routed, journal, peers = () => undefined, doors = noDoors, kinds = kindTable, log } = parts;
+  const { leaving = new AbortController(), owner, callers } = parts;
   const edgeLog = new Log((line) => log(line.trimEnd()), clock);
-  const seen = cache?.seen;
-  const trouble = (doing: string, error: unknown): void =>
-    edgeLog.warn("build-cache-trouble", { reason: doing, error });
-  const { metrics, owner, callers } = parts;
-  const looked =
-    metrics && ((tenant: string, outcome: "hit" | "miss") => metrics.stored.looked("build", tenant, outcome));
-  const settings = {
-    ...buildSettings(build, edge.identity),
-    ...(seen && { seen }),
-    ...(looked && { looked }),
-    clock,
-    report: trouble,
-  };
-  const counted = (door: string) => (cache && metrics ? metrics.countedFor(cache, door) : cache);
-  const api = parts.api && (await composeApi({ ...parts.api, clock, log: edgeLog }));
+  const api = parts.api && (await composeApi({ ...parts.api, clock, log: edgeLog, routes: doors.routes }));
   const opened = await startEdge({
     clock,
     listen: listen.map(parseEdgeAddress),
@@ -137,48 +110,24 @@ async function serve({ edge, build, work }: Config, listen: readonly string[], p
       serveWork(server, {
         service: untilLeaving(node, leaving.signal),
         routed: untilLeaving(routed, leaving.signal),
-        narrow: workPolicy(admission, work),
+        narrow: workPolicy(admission, { bounds: work, kinds }),
         async map() {
           const [ownerships, nodes] = await Promise.all([journal.ownerships(), journal.nodes()]);
           return { cluster: node.cluster, ownerships, nodes };
         },
       });
-      return new Map([
-        ...workActions,
-        ...(cache
-          ? composeBuild(server, {
-              ...cache,
-              store: counted("build")?.store ?? cache.store,
-              ...settings,
-              execution: until(cache.execution, leaving.signal),
-            })
-          : []),
-      ]);
+      return new Map([...workActions, ...doors.services(server)]);
     },
     http(admission, registry) {
-      cache?.observe?.(registry);
-      metrics?.show(registry);
-      const always = {
+      parts.show?.(registry);
+      doors.metrics(registry);
+      meshMetrics(registry, peers);
+      return mounted({
         peers: peersRoute(admission, peers),
         drain: parts.drain && drainRoute(admission, parts.drain),
         api: api?.(admission, registry),
-      };
-      meshMetrics(registry, peers);
-      if (!cache) return mounted({ ...always, "cache-admin": undefined, builds: undefined, caches: undefined });
-      const limits = { bytesMax: build.blobMax, idleMs: idleMsDefault, spoolBytesMax: cache.spoolBytesMax };
-      const report = (error: unknown): void => trouble("serve an HTTP cache", error);
-      const cachesServed = composeHttpCaches(
-        { ...cache, ...counted("http"), clock, report, limits },
-        admission,
-        registry,
-      );
-      const { upkeep } = cache;
-      const adminServed =
-        upkeep && seen ? composeCacheAdmin({ ...cache, upkeep, seen, clock, report, limits }, admission) : undefined;
-      const execution = until(cache.execution, leaving.signal);
-      const buildPorts = { ...cache, clock, report, settings: { ...buildSettingsDefault, ...settings.settings } };
-      const buildsServed = execution && composeHttpBuilds({ ...buildPorts, execution, seen }, admission);
-      return mounted({ ...always, "cache-admin": adminServed, builds: buildsServed, caches: cachesServed });
+        doors: (request, peer) => doors.http(request, identifyBy(admission, peer)),
+      });
     },
   });
   return {
@@ -192,7 +141,7 @@ async function serve({ edge, build, work }: Config, listen: readonly string[], p
 }
 
 /** All that a node serves over plain HTTP besides the edge's own; each is asked in this order. */
-export const mounts = ["peers", "drain", "api", "cache-admin", "builds", "caches"] as const;
+export const mounts = ["peers", "drain", "api", "doors"] as const;
 
 type Mounted = Readonly<Record<(typeof mounts)[number], ServeElsewhere | undefined>>;
 
@@ -205,6 +154,3 @@ function mounted(served: Mounted): ServeElsewhere {
     return undefined;
   };
 }
-
-const until = (execution: ExecutionPorts | undefined, leaving: AbortSignal): ExecutionPorts | undefined =>
-  execution && { ...execution, leaving };

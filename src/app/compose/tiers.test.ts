@@ -19,11 +19,11 @@ import { startEdge } from "#edge/edge.ts";
 import { Identity } from "#edge/identity/identity-config.ts";
 import { Log } from "#edge/log/log.ts";
 import { MetricsRegistry } from "#edge/metrics/registry.ts";
-import { composeBuild } from "./build.ts";
 import type { ComposedStore } from "./store.ts";
 import { composeTiers } from "./tiers.ts";
 import { Config, withoutSecrets } from "#app/config/config.ts";
 import { systemClock as clock } from "#app/node/system-clock.ts";
+import { addBuildServices } from "#app/testing/build-services.ts";
 import { TierConfig } from "#app/config/tier-config.ts";
 
 const MiB = 1024 * 1024;
@@ -107,8 +107,7 @@ test("B5: another Millrace, where each tenant has its token; without tokens it i
     clock,
     listen: [{ host: "127.0.0.1", port: 0 }],
     identity: Identity.parse({ tokens }),
-    services: (server) =>
-      composeBuild(server, { store, index: createMemoryIndex(), clock, spoolFolder: folder, report: () => {} }),
+    services: (server) => addBuildServices(server, { store, clock, folder }),
     notReady: () => [],
     log: new Log(() => {}, clock),
     h2: { drainMs: 100 },

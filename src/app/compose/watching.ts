@@ -1,12 +1,12 @@
 /** What a node records of its own work: metrics always, traces where a collector is named. */
 import type { Clock } from "#base/clock.ts";
 import type { Random } from "#base/random.ts";
-import type { CallTraces } from "#doors/build/execute/execution-ports.ts";
-import type { ActionWatch } from "#doors/build/run.ts";
+import type { CallTraces } from "#door/ports.ts";
 import { Log } from "#edge/log/log.ts";
 import type { Memory } from "#kernel/memory/memory.ts";
 import type { MetricsRegistry } from "#edge/metrics/registry.ts";
 import type { ShardObserver } from "#shard/host/observer.ts";
+import type { AttemptWatch } from "#worker/attempt-watch.ts";
 import type { Config } from "#app/config/config.ts";
 import { ExhaustedTasks } from "#app/record/exhausted-tasks.ts";
 import { NodeMetrics, type MetricSources } from "#app/record/node-metrics.ts";
@@ -15,8 +15,8 @@ import type { Traces } from "#app/record/traces.ts";
 
 export type Watching = {
   readonly metrics: NodeMetrics;
-  /** Follows actions that this node runs. */
-  readonly watch: ActionWatch;
+  /** Follows attempts that this node runs. */
+  readonly watch: AttemptWatch;
   /** Follow the shards that it owns. */
   readonly observers: readonly ShardObserver[];
   /** Follows calls; undefined without traces. */
@@ -32,6 +32,8 @@ export type WatchingPorts = {
   readonly random: Random;
   /** What the work of all shards here may take. */
   readonly memory: Memory;
+  /** The trace that a job of this door belongs to, from its spec. */
+  readonly traceIn: (door: string, spec: string) => string | undefined;
   readonly log: (line: string) => void;
 };
 
@@ -74,7 +76,7 @@ async function withTraces(
   return {
     ...alone,
     watch: new WorkerTraces(tracer, ports.clock, ports.name, alone.watch),
-    observers: [...alone.observers, new ShardTraces(tracer)],
+    observers: [...alone.observers, new ShardTraces(tracer, ports.traceIn)],
     calls: callTraces(traces),
     show(registry, sources) {
       alone.show(registry, sources);

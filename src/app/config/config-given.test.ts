@@ -8,7 +8,7 @@ import { isFault } from "#base/fault.ts";
 import { Config, readConfig, type ConfigSources } from "./config.ts";
 import { settingsOf, variableOf } from "./config-settings.ts";
 import { checkJoin } from "./join-check.ts";
-import { checkText } from "./yaml-file.ts";
+import { checkText } from "#door/yaml-file.ts";
 
 const settings = settingsOf(Config);
 

@@ -1,7 +1,8 @@
 /** docs/reference/config.md, from the schema itself. */
 import { availableParallelism } from "node:os";
 import { Config } from "./config.ts";
-import { schemaOf, variableOf, type JsonSchema } from "./config-settings.ts";
+import { schemaOf, type JsonSchema } from "#door/json-schema.ts";
+import { variableOf } from "./config-settings.ts";
 
 export function configReference(): string {
   const schema = schemaOf(Config);

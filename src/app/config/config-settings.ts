@@ -2,21 +2,8 @@
  * Every setting by its path, from the schema alone: what it is called in a file, behind `--set` and in the environment,
  * and what its text becomes.
  */
-import { z } from "zod";
-
-export type JsonSchema = {
-  readonly type?: string;
-  readonly const?: unknown;
-  readonly default?: unknown;
-  readonly description?: string;
-  readonly pattern?: string;
-  readonly minimum?: number;
-  readonly maximum?: number;
-  readonly items?: JsonSchema;
-  readonly properties?: Readonly<Record<string, JsonSchema>>;
-  readonly oneOf?: readonly JsonSchema[];
-  readonly anyOf?: readonly JsonSchema[];
-};
+import type { z } from "zod";
+import { schemaOf, variantsOf, type JsonSchema } from "#door/json-schema.ts";
 
 export type Setting = {
   /** `worker.slots`: in a file, and behind `--set`. */
@@ -30,16 +17,6 @@ export type Setting = {
   /** What a part that is left out is taken to be, so that one of its settings can be given alone. */
   readonly fallback: Readonly<Record<string, unknown>> | undefined;
 };
-
-export const schemaOf = (schema: z.ZodType): JsonSchema =>
-  z.toJSONSchema(schema, { io: "input", unrepresentable: "any" }) as JsonSchema;
-
-/** A part that is one of several kinds has the settings of all of them. */
-export const variantsOf = (place: JsonSchema): readonly JsonSchema[] => [
-  place,
-  ...(place.oneOf ?? []).flatMap(variantsOf),
-  ...(place.anyOf ?? []).flatMap(variantsOf),
-];
 
 export const variableOf = (path: string): string =>
   `MILLRACE_${path

@@ -5,11 +5,12 @@
  */
 import { availableParallelism } from "node:os";
 import { z } from "zod";
+import type { Door } from "#door/door.ts";
+import { Duration, File, Size } from "#base/config-words.ts";
 import { Fault, isFault } from "#base/fault.ts";
-import { Duration, File, Size } from "#edge/config-words.ts";
 import { defaultLimits } from "#kernel/model/limits.ts";
 import { isLoopback, parseAddress } from "#shard/transport/tcp-address.ts";
-import { BuildConfig } from "./build-config.ts";
+import { doors } from "#app/doors.ts";
 import { namePattern } from "#app/node/data-folder.ts";
 import { EdgeConfig } from "./edge-config.ts";
 import { MeshConfig } from "./mesh-config.ts";
@@ -187,7 +188,8 @@ const Worker = z.strictObject({
     .describe("How long a tool stays that nobody asks for anything."),
 });
 
-const Sections = z.strictObject({
+/** Before the sections of doors, and behind them. */
+const sections = {
   cluster: Cluster.prefault({}).describe("The same on all nodes."),
   node: Node.prefault({}).describe("This node."),
   edge: EdgeConfig.prefault({}).describe("The port for everybody: other tools, workers in any language, other nodes."),
@@ -196,7 +198,9 @@ const Sections = z.strictObject({
   ),
   journal: Journal.prefault({ kind: "sqlite" }).describe("Where work is recorded."),
   blobs: BlobsConfig.prefault({ kind: "disk" }).describe("Where bytes are kept."),
-  build: BuildConfig.prefault({}).describe("The cache for build tools."),
+};
+
+const sectionsBehind = {
   history: History.prefault({}).describe(
     "What is known of ended jobs. The owner of a shard applies its own setting: give all nodes the same.",
   ),
@@ -208,22 +212,38 @@ const Sections = z.strictObject({
   traces: TracesConfig.optional().describe(
     "Traces of actions through edge, shard, worker and store, for OpenTelemetry. Left out: none.",
   ),
-});
+};
 
-export const Config = Sections.superRefine(({ cluster, node }, context) => {
-  if (cluster.secretFile !== undefined) return;
-  for (const [i, address] of node.listen.entries())
-    if (address !== "unix" && !isLoopback(parseAddress(address)))
-      context.addIssue({
-        code: "custom",
-        path: ["node", "listen", i],
-        message:
-          "without authentication only this machine may call: use 127.0.0.1, ::1 or a Unix socket, " +
-          "or set cluster.secretFile",
-      });
-});
+/** A section for each door that has one, under its name. What it becomes, only the door knows: see `sectionOf`. */
+const doorSections = (of: readonly Door[]): object =>
+  Object.fromEntries(
+    of.flatMap(({ name, section }) => (section ? [[name, section.schema.prefault({}).describe(section.about)]] : [])),
+  );
+
+/** The configuration of a program with these doors. */
+export const configOf = (of: readonly Door[]) =>
+  z
+    .strictObject({ ...sections, ...(doorSections(of) as Record<never, never>), ...sectionsBehind })
+    .superRefine(({ cluster, node }, context) => {
+      if (cluster.secretFile !== undefined) return;
+      for (const [i, address] of node.listen.entries())
+        if (address !== "unix" && !isLoopback(parseAddress(address)))
+          context.addIssue({
+            code: "custom",
+            path: ["node", "listen", i],
+            message:
+              "without authentication only this machine may call: use 127.0.0.1, ::1 or a Unix socket, " +
+              "or set cluster.secretFile",
+          });
+    });
+
+export const Config = configOf(doors);
 
 export type Config = z.output<typeof Config>;
+
+/** What the door's own section says; undefined for a door without one. */
+export const sectionOf = (config: Config, { name }: Pick<Door, "name">): unknown =>
+  (config as Readonly<Record<string, unknown>>)[name];
 
 /** How many shards a new journal gets. */
 export const shardsOf = ({ cluster, journal }: Config): number =>
@@ -264,23 +284,25 @@ export type ConfigSources = {
   readonly env?: NodeJS.ProcessEnv | undefined;
   /** Each `path=value`. */
   readonly set?: readonly string[] | undefined;
+  /** Left out: of this program's doors. */
+  readonly schema?: typeof Config;
 };
 
 /** A configuration as given, checked; Fault "invalid" names each place, and the line, the variable or the flag. */
-export async function readConfig({ file, env = {}, set = [] }: ConfigSources = {}): Promise<Config> {
+export async function readConfig({ file, env = {}, set = [], schema = Config }: ConfigSources = {}): Promise<Config> {
   const doing = "read configuration";
   const isGiven = set.length > 0 || Object.keys(env).some((name) => name.startsWith("MILLRACE_"));
-  if (file === undefined && !isGiven) return Config.parse({});
+  if (file === undefined && !isGiven) return schema.parse({});
   const [{ readChecked, checkText }, { settingsOf }, { givenByEnvironment, givenByFlags, whereGiven, withGiven }] =
-    await Promise.all([import("./yaml-file.ts"), import("./config-settings.ts"), import("./config-given.ts")]);
-  const settings = settingsOf(Config);
+    await Promise.all([import("#door/yaml-file.ts"), import("./config-settings.ts"), import("./config-given.ts")]);
+  const settings = settingsOf(schema);
   const given = [...givenByEnvironment(env, settings), ...givenByFlags(set, settings)];
   const overlay = {
     put: (value: unknown) => (given.length === 0 ? value : withGiven(value, given, settings)),
     where: (path: readonly PropertyKey[]) => whereGiven(path, given),
   };
   const config =
-    file === undefined ? checkText("", Config, { doing, overlay }) : await readChecked(file, Config, doing, overlay);
+    file === undefined ? checkText("", schema, { doing, overlay }) : await readChecked(file, schema, doing, overlay);
   if (config.journal.kind === "postgres" && config.blobs.kind === "memory")
     throw new Fault("invalid", doing, { file, why: "a journal that outlives the node needs blobs that do, too" });
   return config;

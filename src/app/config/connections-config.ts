@@ -1,7 +1,7 @@
 /** How many connections the edge holds, from whom, and for how long. */
 import { readFileSync } from "node:fs";
 import { z } from "zod";
-import { Duration } from "#edge/config-words.ts";
+import { Duration } from "#base/config-words.ts";
 import { placeLimitsDefault, type PlaceLimits } from "#edge/port/places.ts";
 
 export const ConnectionsConfig = z.strictObject({

@@ -1,7 +1,7 @@
 /** What a connection may ask of the edge: the limits of h2/connection/limits.ts, each with its default, as settings. */
 import { z } from "zod";
 import { formatDuration, formatSize } from "#base/units.ts";
-import { Duration, Size } from "#edge/config-words.ts";
+import { Duration, Size } from "#base/config-words.ts";
 import { h2LimitsDefault, type H2Limits, type Rate } from "#h2/connection/limits.ts";
 
 const AnyDuration = Duration({ min: "1ms" });

@@ -1,6 +1,6 @@
 /** The mesh's part of the configuration. Left out, and without `up --join`, there is no mesh. */
 import { z } from "zod";
-import { File } from "#edge/config-words.ts";
+import { File } from "#base/config-words.ts";
 import { isLoopbackHost } from "#edge/identity/loopback.ts";
 import { profileNames } from "#mesh/machine/profile.ts";
 import { parseEdgeAddress } from "./edge-config.ts";

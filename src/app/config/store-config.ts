@@ -1,6 +1,6 @@
 /** Where bytes are kept, as settings. */
 import { z } from "zod";
-import { Duration, Size } from "#edge/config-words.ts";
+import { Duration, Size } from "#base/config-words.ts";
 import { uploadSharesDefault } from "#blobs/upload-limits.ts";
 import { TierConfig } from "./tier-config.ts";
 

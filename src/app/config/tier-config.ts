@@ -1,6 +1,6 @@
 /** The tier that all nodes reach, as settings. Secrets are in files or in the environment, never in it. */
 import { z } from "zod";
-import { Duration, File, Size } from "#edge/config-words.ts";
+import { Duration, File, Size } from "#base/config-words.ts";
 import { PostgresSchema, PostgresUrl } from "#app/postgres-words.ts";
 
 const WhenDead = z

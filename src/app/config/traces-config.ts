@@ -1,6 +1,6 @@
 /** Traces, as settings. */
 import { z } from "zod";
-import { File } from "#edge/config-words.ts";
+import { File } from "#base/config-words.ts";
 
 export const TracesConfig = z.strictObject({
   endpoint: z

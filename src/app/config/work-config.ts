@@ -1,7 +1,7 @@
 /** What callers other than operators may ask for when they submit work of their own kinds. */
 import { z } from "zod";
 import { formatDuration } from "#base/units.ts";
-import { Duration } from "#edge/config-words.ts";
+import { Duration } from "#base/config-words.ts";
 import type { PlanSpec, StageSpec, TaskSet } from "#kernel/model/model.ts";
 import type { Submit } from "#kernel/model/command.ts";
 

@@ -1,7 +1,7 @@
 import { deepEqual } from "node:assert/strict";
 import { test } from "node:test";
 import { Config } from "#app/config/config.ts";
-import { schemaOf, variantsOf, type JsonSchema } from "#app/config/config-settings.ts";
+import { schemaOf, variantsOf, type JsonSchema } from "#door/json-schema.ts";
 import { dataFolder } from "./data-folder.ts";
 import { hiddenPaths } from "./hidden-paths.ts";
 

@@ -14,7 +14,7 @@ import { openJournal, startNode } from "#app/compose/compose.ts";
 import { Config } from "#app/config/config.ts";
 import { dataFolder, type DataFolder } from "./data-folder.ts";
 import { rebuildHistories, type RebuildOutcome } from "./rebuild.ts";
-import { orderFromCommand } from "#app/shell-job.ts";
+import { orderFromCommand } from "#app/job-order.ts";
 import { systemClock } from "./system-clock.ts";
 
 const log = (): void => {};

@@ -2,9 +2,9 @@
 import { z } from "zod";
 import { Fault } from "#base/fault.ts";
 import type { StreamKey, Streams } from "#blobs/streams.ts";
-import type { LiveSource, PullOptions } from "#doors/build/execute/live.ts";
 import type { Node } from "#shard/node.ts";
 import type { TcpTransport } from "#shard/transport/tcp.ts";
+import type { LiveSource, PullOptions } from "#worker/live-source.ts";
 
 const Question = z.object({
   tenant: z.string().max(300),

@@ -20,6 +20,7 @@ async function bench(): Promise<Bench> {
     name: "a",
     clock: rig.clock,
     random,
+    traceIn: () => undefined,
     memory: new Memory(1024 ** 3),
     log,
   });

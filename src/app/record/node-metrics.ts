@@ -5,9 +5,7 @@ import type { Upkeep } from "#blobs/upkeep.ts";
 import type { MetricsRegistry } from "#edge/metrics/registry.ts";
 import type { Node } from "#shard/node.ts";
 import type { Worker } from "#worker/worker.ts";
-import type { ToolCounts } from "#worker/tool/tools.ts";
 import { StoreMetrics } from "./store-metrics.ts";
-import { bindTools } from "./tool-metrics.ts";
 import { WorkMetrics } from "./work-metrics.ts";
 import { WorkerMetrics } from "./worker-metrics.ts";
 
@@ -17,8 +15,6 @@ export type MetricSources = {
   /** What the worker offers. */
   readonly labels: readonly string[];
   readonly upkeep: Pick<Upkeep, "figures"> | undefined;
-  /** Of tools that stay. */
-  readonly tools?: (() => ToolCounts | undefined) | undefined;
 };
 
 export class NodeMetrics {
@@ -26,12 +22,11 @@ export class NodeMetrics {
   readonly worker = new WorkerMetrics();
   readonly stored = new StoreMetrics();
 
-  bind(registry: MetricsRegistry, { node, worker, labels, upkeep, tools }: MetricSources): void {
+  bind(registry: MetricsRegistry, { node, worker, labels, upkeep }: MetricSources): void {
     const pools = labels.filter((label) => label.startsWith("pool=")).map((label) => label.slice("pool=".length));
     this.work.bind(registry, () => node.host.shards.values());
     this.worker.bind(registry, pools.join(",") || "default", () => worker()?.status());
     this.stored.bind(registry, upkeep && (() => upkeep.figures()));
-    if (tools?.()) bindTools(registry, tools);
   }
 
   /** A door's part of what the node keeps. */

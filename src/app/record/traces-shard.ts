@@ -4,7 +4,6 @@
  */
 import type { Event } from "#kernel/model/event.ts";
 import { formatJob } from "#base/ids.ts";
-import { readSpec } from "#doors/build/plan.ts";
 import type { SealedBatch } from "#shard/host/batch.ts";
 import type { ShardObserver } from "#shard/host/observer.ts";
 import type { HostedShard } from "#shard/host/shard.ts";
@@ -24,12 +23,15 @@ type Followed = {
 
 export class ShardTraces implements ShardObserver {
   readonly #tracer: Tracer;
+  readonly #traceIn: (door: string, spec: string) => string | undefined;
   /** By job; jobs of a shard that went elsewhere go with it. */
   readonly #followed = new WeakMap<HostedShard, Map<number, Followed>>();
   #count = 0;
 
-  constructor(tracer: Tracer) {
+  /** `traceIn` finds the trace of a job that was submitted without one of its own. */
+  constructor(tracer: Tracer, traceIn: (door: string, spec: string) => string | undefined) {
     this.#tracer = tracer;
+    this.#traceIn = traceIn;
   }
 
   gone(shard: HostedShard): void {
@@ -45,9 +47,9 @@ export class ShardTraces implements ShardObserver {
     }
   }
 
-  #submitted(shard: HostedShard, { job, spec, firstTask, at }: Extract<Event, { kind: "job-submitted" }>): void {
-    if (!spec.includes('"trace":') || this.#count >= followedMax) return;
-    const trace = parseTraceparent(readSpec(spec)?.trace);
+  #submitted(shard: HostedShard, { job, door, spec, firstTask, at }: Extract<Event, { kind: "job-submitted" }>): void {
+    if (this.#count >= followedMax) return;
+    const trace = parseTraceparent(this.#traceIn(door, spec));
     if (!trace?.sampled) return;
     let followed = this.#followed.get(shard);
     if (!followed) this.#followed.set(shard, (followed = new Map()));

@@ -3,34 +3,31 @@ import type { Digest } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
 import type { Clock } from "#base/clock.ts";
 import type { BlobStore } from "#blobs/store.ts";
-import type { ActionWatch, WatchedAction } from "#doors/build/run.ts";
-import type { ActionSpec } from "#doors/build/plan.ts";
 import type { Granted } from "#shard/client/executor.ts";
+import type { AttemptWatch, Moments, WatchedAttempt } from "#worker/attempt-watch.ts";
 import type { Tracer } from "./traces.ts";
 import { newSpanId, parseTraceparent, type TraceContext } from "./traces-context.ts";
 
 /** Of one attempt; an action of ten thousand inputs needs no ten thousand spans. */
 const storeSpansMax = 50;
 
-type Moments = Parameters<WatchedAction["ended"]>[0];
-
-export class WorkerTraces implements ActionWatch {
+export class WorkerTraces implements AttemptWatch {
   readonly #tracer: Tracer;
   readonly #clock: Clock;
   readonly #worker: string;
-  readonly #next: ActionWatch;
+  readonly #next: AttemptWatch;
 
   /** `next` follows all actions, traced or not. */
-  constructor(tracer: Tracer, clock: Clock, worker: string, next: ActionWatch) {
+  constructor(tracer: Tracer, clock: Clock, worker: string, next: AttemptWatch) {
     this.#tracer = tracer;
     this.#clock = clock;
     this.#worker = worker;
     this.#next = next;
   }
 
-  begin(task: Granted, spec: ActionSpec, blobs: BlobStore): WatchedAction {
-    const watched = this.#next.begin(task, spec, blobs);
-    const trace = parseTraceparent(spec.trace);
+  begin(task: Granted, traceparent: string | undefined, blobs: BlobStore): WatchedAttempt {
+    const watched = this.#next.begin(task, traceparent, blobs);
+    const trace = parseTraceparent(traceparent);
     if (!trace?.sampled) return watched;
     // What the store does is part of what the worker does, which is told when it is over.
     const own: TraceContext = { ...trace, spanId: newSpanId() };

@@ -1,8 +1,8 @@
 /** This node's worker in /metrics: how much of it is in use, and what it adds around the commands that it runs. */
 import type { BlobStore } from "#blobs/store.ts";
-import type { ActionWatch, WatchedAction } from "#doors/build/run.ts";
 import type { Histogram } from "#edge/metrics/series.ts";
 import type { MetricsRegistry } from "#edge/metrics/registry.ts";
+import type { AttemptWatch, Moments, WatchedAttempt } from "#worker/attempt-watch.ts";
 import type { WorkerStatus } from "#worker/worker.ts";
 
 /** One action's time here, in milliseconds; a part that it never came to is left out. */
@@ -18,7 +18,7 @@ const bounds = [0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5
 
 type Bound = { readonly overhead: Histogram; readonly byPhase: Readonly<Record<string, Histogram>> };
 
-export class WorkerMetrics implements ActionWatch {
+export class WorkerMetrics implements AttemptWatch {
   #bound: Bound | undefined;
 
   /** Counts from now on. `pool` is what its labels say. */
@@ -53,7 +53,7 @@ export class WorkerMetrics implements ActionWatch {
     this.#bound = { overhead, byPhase: Object.fromEntries(phases.map((phase) => [phase, seconds.with(phase)])) };
   }
 
-  begin(_task: unknown, _spec: unknown, blobs: BlobStore): WatchedAction {
+  begin(_task: unknown, _trace: unknown, blobs: BlobStore): WatchedAttempt {
     return { blobs, ended: (moments) => this.#ended(timesOf(moments)) };
   }
 
@@ -65,8 +65,6 @@ export class WorkerMetrics implements ActionWatch {
     if (runMs !== undefined) overhead.observe(Math.max(0, totalMs - runMs) / 1_000);
   }
 }
-
-type Moments = Parameters<WatchedAction["ended"]>[0];
 
 function timesOf(at: Moments): ActionTimes {
   const between = (from: keyof Moments, to: keyof Moments): number | undefined => {

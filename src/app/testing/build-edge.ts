@@ -1,20 +1,17 @@
 /** A build cache on a port of its own, over whatever store a test brings. */
-import { tmpdir } from "node:os";
-import { createMemoryIndex } from "#blobs/memory/memory-index.ts";
 import type { Store } from "#blobs/store.ts";
 import { startEdge, type Edge } from "#edge/edge.ts";
 import { Identity } from "#edge/identity/identity-config.ts";
 import { Log } from "#edge/log/log.ts";
-import { composeBuild } from "#app/compose/build.ts";
 import { systemClock as clock } from "#app/node/system-clock.ts";
+import { addBuildServices } from "./build-services.ts";
 
 export const startBuildEdge = (store: Store): Promise<Edge> =>
   startEdge({
     clock,
     listen: [{ host: "127.0.0.1", port: 0 }],
     identity: Identity.parse({}),
-    services: (server) =>
-      composeBuild(server, { store, index: createMemoryIndex(), clock, spoolFolder: tmpdir(), report: () => {} }),
+    services: (server) => addBuildServices(server, { store, clock }),
     notReady: () => [],
     log: new Log(() => {}, clock),
     h2: { drainMs: 100 },

@@ -2,7 +2,7 @@
 import { ok } from "node:assert/strict";
 import { isFault } from "#base/fault.ts";
 import { Config } from "#app/config/config.ts";
-import { checkText } from "#app/config/yaml-file.ts";
+import { checkText } from "#door/yaml-file.ts";
 
 export const check = (text: string): Config => checkText(text, Config, { doing: "read configuration", file: "c.yaml" });
 

@@ -4,14 +4,17 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ActionIndex } from "#blobs/action-index.ts";
 import { createMemoryIndex } from "#blobs/memory/memory-index.ts";
+import { createMemoryBlobs } from "#blobs/memory/memory.ts";
 import { createMemoryStore } from "#blobs/memory/memory-store.ts";
 import type { Store } from "#blobs/store.ts";
-import type { HttpCachesOptions } from "#doors/build/http/http-caches.ts";
+import { openHttp } from "#doors/build/open/http.ts";
+import { buildSettingsDefault } from "#doors/build/settings.ts";
+import { Seen } from "#doors/build/why/seen.ts";
 import { tokenSha256 } from "#edge/identity/bearer.ts";
 import { startEdge } from "#edge/edge.ts";
 import { Identity } from "#edge/identity/identity-config.ts";
 import { Log } from "#edge/log/log.ts";
-import { composeHttpCaches } from "#app/compose/http-caches.ts";
+import { identifyBy } from "#app/compose/identify.ts";
 import { systemClock as clock } from "#app/node/system-clock.ts";
 
 const who = {
@@ -33,7 +36,10 @@ export type Rig = AsyncDisposable & {
   readonly reported: readonly unknown[];
 };
 
-export async function startRig(limits: HttpCachesOptions["limits"] = {}): Promise<Rig> {
+/** As small as a test wants them. */
+type Limits = { readonly bytesMax?: number; readonly idleMs?: number; readonly spoolBytesMax?: number };
+
+export async function startRig(limits: Limits = {}): Promise<Rig> {
   const folder = await mkdtemp(join(tmpdir(), "millrace-http-caches-"));
   const store = createMemoryStore({ clock, sizeBytesMax: 64 * 1024 * 1024 });
   const index = createMemoryIndex();
@@ -43,17 +49,34 @@ export async function startRig(limits: HttpCachesOptions["limits"] = {}): Promis
     ...grant,
     sha256: tokenSha256(tokenOf(name as Who)),
   }));
+  const served = openHttp(
+    {
+      clock,
+      stored: {
+        blobs: createMemoryBlobs({ clock, sizeBytesMax: 1024 }),
+        store,
+        index,
+        counted: () => ({ store, index }),
+      },
+      spool: { folder, bytesMax: limits.spoolBytesMax ?? 32 * 1024 ** 3 },
+      warn: (_event, { error }) => void reported.push(error),
+    },
+    {
+      settings: { ...buildSettingsDefault, blobBytesMax: limits.bytesMax ?? 4 * 1024 ** 3 },
+      execution: undefined,
+      seen: new Seen({ index, wallMs: () => clock.wallMs() }),
+      idleMs: limits.idleMs,
+    },
+  );
   const edge = await startEdge({
     clock,
     listen: [{ host: "127.0.0.1", port: 0 }],
     identity: Identity.parse({ tokens }),
     services: () => new Map(),
-    http: (admission, registry) =>
-      composeHttpCaches(
-        { store, index, clock, spoolFolder: folder, limits, report: (error) => reported.push(error) },
-        admission,
-        registry,
-      ),
+    http(admission, registry) {
+      served.metrics(registry);
+      return (request, peer) => served.http(request, identifyBy(admission, peer));
+    },
     notReady: () => [],
     log: new Log((line) => reported.push(line), clock),
     h2: { drainMs: 500 },

@@ -4,7 +4,7 @@
  * executor's own word.
  */
 import type { Principal } from "#access/principal.ts";
-import { kindTable } from "#app/door-kinds.ts";
+import type { KindTable } from "#shard/door-kinds.ts";
 
 /** By the name before the "=": offered only where the grant says so. */
 const guarded: ReadonlySet<string> = new Set(["node", "pool", "sandbox", "tenant"]);
@@ -13,10 +13,14 @@ const guarded: ReadonlySet<string> = new Set(["node", "pool", "sandbox", "tenant
 const poolDefault = "pool=default";
 
 /** Why this principal may not offer one of these labels, or undefined. Operators, and nodes, offer any. */
-export function refusedLabel(principal: Principal, offers: readonly string[]): string | undefined {
+export function refusedLabel(
+  principal: Principal,
+  offers: readonly string[],
+  kinds: Pick<KindTable, "isNodeLabel">,
+): string | undefined {
   if (principal.roles.has("operator")) return undefined;
   for (const label of offers) {
-    if (kindTable.isNodeLabel(label)) return `${label} is for nodes to offer, and for nobody else`;
+    if (kinds.isNodeLabel(label)) return `${label} is for nodes to offer, and for nobody else`;
     if (!mayOffer(principal, label))
       return `${principal.name} was not given the label ${label}: an operator lists it in its grant (edge.identity)`;
   }

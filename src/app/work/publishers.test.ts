@@ -24,14 +24,20 @@ describe("results are published by their door", () => {
       asked.push(publish);
       return "later";
     };
-    const publish = publisherOf({ build }, (line) => asked.push(line));
+    const publish = publisherOf(
+      () => ({ build }),
+      (line) => asked.push(line),
+    );
     equal(await publish(publication, signal), "later");
     deepEqual(asked, ["p"]);
   });
 
   test("one that has nobody for it is done with, and that is said", async () => {
     const lines: string[] = [];
-    const publish = publisherOf({}, (line) => lines.push(line));
+    const publish = publisherOf(
+      () => ({}),
+      (line) => lines.push(line),
+    );
     equal(await publish(publication, signal), "done");
     equal(await publish({ ...publication, door: "toString" }, signal), "done");
     deepEqual(lines, [

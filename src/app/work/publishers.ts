@@ -6,9 +6,10 @@ export type Publishers = Readonly<Record<string, Publisher>>;
 
 /** Each result is published by its job's door. Where that has nobody for it, that is said, and it is done with. */
 export const publisherOf =
-  (publishers: Publishers, log: (line: string) => void): Publisher =>
+  (of: () => Publishers, log: (line: string) => void): Publisher =>
   async (publication, signal) => {
     const { door, shard, task } = publication;
+    const publishers = of();
     const publisher = Object.hasOwn(publishers, door) ? publishers[door] : undefined;
     if (publisher) return publisher(publication, signal);
     log(

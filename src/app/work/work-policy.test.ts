@@ -20,7 +20,7 @@ const admission = new Admission({
   clock: new ManualClock(),
   refused: () => {},
 });
-const policy = workPolicy(admission, WorkConfig.parse({}));
+const policy = workPolicy(admission, { bounds: WorkConfig.parse({}), kinds: kindTable });
 
 const operator = principal({ name: "ops", tenant: allTenants, roles: ["operator"] }, "token");
 const worker = (tenant: string): Principal => principal({ name: "runner", tenant, roles: ["executor"] }, "token");
@@ -205,7 +205,10 @@ describe("a kind of work belongs to its door", () => {
   });
 
   test("times and priorities are bounded by the node for everybody but operators", () => {
-    const bounded = workPolicy(admission, { deadlineMax: 1_000, attemptMax: 100, priorityMax: 5 });
+    const bounded = workPolicy(admission, {
+      bounds: { deadlineMax: 1_000, attemptMax: 100, priorityMax: 5 },
+      kinds: kindTable,
+    });
     const fitting = tasksOf("python.call", { queueMs: 1_000, attemptMs: 100 });
     const fits = submit("own", { tasks: fitting }, { deadlineMs: 1_000, priority: 5 });
     const outside = [

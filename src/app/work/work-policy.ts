@@ -9,10 +9,9 @@ import { allTenants } from "#access/principal.ts";
 import type { Command, CommandKind } from "#kernel/model/command.ts";
 import type { JobView, Query } from "#kernel/read/query.ts";
 import { grpcCode, GrpcError } from "#grpc/status.ts";
-import type { Submitter } from "#shard/door-kinds.ts";
+import type { KindTable, Submitter } from "#shard/door-kinds.ts";
 import type { First, Narrow } from "#shard/transport/grpc-serve.ts";
 import { isInternal, type internalKinds, type ShardRequest } from "#shard/transport/protocol.ts";
-import { kindTable } from "#app/door-kinds.ts";
 import { refusedLabel } from "./executor-labels.ts";
 import { outOfBounds, outOfTaskBounds, type WorkBounds } from "#app/config/work-config.ts";
 
@@ -63,7 +62,10 @@ const narrowed: ReadonlySet<CommandKind> = new Set([
   "invalidate",
 ]);
 
-export function workPolicy(admission: Admission, bounds: WorkBounds): Narrow<Admitted> {
+/** What was submitted is judged by these. */
+type WorkRules = { readonly bounds: WorkBounds; readonly kinds: KindTable };
+
+export function workPolicy(admission: Admission, rules: WorkRules): Narrow<Admitted> {
   const names = new OwnNames();
 
   function command(principal: Admitted, asked: Command): Command {
@@ -71,7 +73,7 @@ export function workPolicy(admission: Admission, bounds: WorkBounds): Narrow<Adm
     if (isInternal(kind) || !Object.hasOwn(commandActions, kind)) return asked; // for the host to refuse
     const tenant = tenantOf(principal, "tenant" in asked ? asked.tenant : undefined);
     admission.require(principal, commandActions[kind as AskedKind], tenant);
-    checkWork(principal, asked, bounds);
+    checkWork(principal, asked, rules);
     const executor = "executor" in asked ? names.of(principal, asked.executor) : undefined;
     return withCaller(attributed(principal, asked), executor, narrowed.has(kind) ? tenant : undefined);
   }
@@ -117,9 +119,9 @@ export function workPolicy(admission: Admission, bounds: WorkBounds): Narrow<Adm
     },
     first: (principal, { shard, ...request }) =>
       request.kind === "command"
-        ? signalled(principal, shard, [request.command])
+        ? signalled(principal, shard, [request.command], rules.kinds)
         : request.kind === "commands"
-          ? signalled(principal, shard, request.commands)
+          ? signalled(principal, shard, request.commands, rules.kinds)
           : nothing,
     watch(principal, request) {
       const tenant = tenantOf(principal, request.tenant);
@@ -158,23 +160,23 @@ const submitterOf = (principal: Admitted): Submitter => ({
 });
 
 /** Throws for work that its door does not take from this caller, and for labels that are not the caller's to offer. */
-function checkWork(principal: Admitted, asked: Command, bounds: WorkBounds): void {
+function checkWork(principal: Admitted, asked: Command, { bounds, kinds }: WorkRules): void {
   switch (asked.kind) {
     case "submit": {
       const by = submitterOf(principal);
-      refuse(grpcCode.permissionDenied, kindTable.refuseJob(asked, by));
+      refuse(grpcCode.permissionDenied, kinds.refuseJob(asked, by));
       if (!by.isOperator) refuse(grpcCode.invalidArgument, outOfBounds(asked, bounds));
       return;
     }
     case "record-plan": {
       if (asked.plan.kind !== "tasks") return;
       const by = submitterOf(principal);
-      refuse(grpcCode.permissionDenied, kindTable.refusePlanned(asked.plan.set, by));
+      refuse(grpcCode.permissionDenied, kinds.refusePlanned(asked.plan.set, by));
       if (!by.isOperator) refuse(grpcCode.invalidArgument, outOfTaskBounds(asked.plan.set, bounds));
       return;
     }
     case "reserve":
-      if (principal) refuse(grpcCode.permissionDenied, refusedLabel(principal, asked.offers));
+      if (principal) refuse(grpcCode.permissionDenied, refusedLabel(principal, asked.offers, kinds));
       return;
     default:
   }
@@ -187,7 +189,7 @@ function refuse(code: number, why: string | undefined): void {
 const nothing: readonly First[] = [];
 
 /** A signal is judged by the door of the job that it is for, so the job is looked up first. */
-function signalled(principal: Admitted, shard: number, asked: readonly Command[]): readonly First[] {
+function signalled(principal: Admitted, shard: number, asked: readonly Command[], kinds: KindTable): readonly First[] {
   let firsts: First[] | undefined;
   for (const one of asked) {
     if (one.kind !== "signal") continue;
@@ -198,7 +200,7 @@ function signalled(principal: Admitted, shard: number, asked: readonly Command[]
       request: { kind: "query", shard, query },
       check: (answer) => {
         const { door } = answer as JobView;
-        refuse(grpcCode.permissionDenied, kindTable.refuseSignal(door, signal, submitterOf(principal)));
+        refuse(grpcCode.permissionDenied, kinds.refuseSignal(door, signal, submitterOf(principal)));
       },
     });
   }

@@ -55,11 +55,11 @@ describe("the worker's part of a query", () => {
   });
 
   const ports = () => ({
+    blobs: store.forTenant("all").blobs,
     store,
     engines,
     files,
     scratch: (name: string) => ScratchDir.create(join(folder, "tasks"), name),
-    clock: realClock,
     memoryBytes: 256 * 1024 * 1024,
     memoryBytesMax: 1024 ** 3,
     spillBytes: 1024 ** 3,
@@ -87,7 +87,7 @@ describe("the worker's part of a query", () => {
   };
   type Results = PlanInputs["results"][number][];
   const wave = async (number: number, results: Results): Promise<readonly TaskPlan[] | string> => {
-    const planner = batchPlanners({ store })[kinds.wave];
+    const planner = batchPlanners({ blobs: store.forTenant("all").blobs })[kinds.wave];
     ok(planner);
     const inputs = {
       spec: JSON.stringify(job),

@@ -1,7 +1,6 @@
 /** What a worker does for this door: plans a query, plans a wave of stages, runs one part of a stage. */
 import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
-import type { Clock } from "#base/clock.ts";
 import type { Digest } from "#base/digest.ts";
 import { Fault, isFault } from "#base/fault.ts";
 import { sha256Digest } from "#blobs/sha256.ts";
@@ -18,13 +17,15 @@ import { prepareQuery } from "./run/prepare.ts";
 import { packIn, runPart, type TaskFiles, type TaskLimits } from "./run/task.ts";
 
 export type BatchPorts = {
+  /** The node's own: what one task writes, others of the job read, wherever they run. */
+  readonly blobs: BlobStore;
+  /** What a tenant may fetch: plans and results. */
   readonly store: Pick<Store, "forTenant">;
   readonly engines: Engines;
   /** Packs as files. */
   readonly files: LinkCache;
   /** A fresh folder for one attempt, gone with it. */
   readonly scratch: (name: string) => Promise<AsyncDisposable & { readonly path: string }>;
-  readonly clock: Clock;
   /** Of one task, before any ran out of it. */
   readonly memoryBytes: number;
   /** What a task gets at most, however often it ran out. */
@@ -41,14 +42,11 @@ export function batchRunners(ports: BatchPorts, documents = new Documents()): Ru
   };
 }
 
-export function batchPlanners({ store }: Pick<BatchPorts, "store">, documents = new Documents()): Planners {
+export function batchPlanners({ blobs }: Pick<BatchPorts, "blobs">, documents = new Documents()): Planners {
   return {
-    [kinds.wave]: (inputs, { task }) =>
-      planWave(inputs, task.stage, { blobs: blobsOf(store, task.tenant), documents, tenant: task.tenant }),
+    [kinds.wave]: (inputs, { task }) => planWave(inputs, task.stage, { blobs, documents, tenant: task.tenant }),
   };
 }
-
-const blobsOf = (store: Pick<Store, "forTenant">, tenant: string): BlobStore => store.forTenant(tenant).blobs;
 
 async function planQuery({ task, signal }: RunContext, ports: BatchPorts): Promise<RunOutcome> {
   const job = readJob(task.spec);
@@ -57,14 +55,15 @@ async function planQuery({ task, signal }: RunContext, ports: BatchPorts): Promi
   const document = await prepareQuery(job, { engines: ports.engines, signal, scratch: scratch.path });
   const bytes = encodeDocument(document);
   const plan = sha256Digest(bytes);
-  await blobsOf(ports.store, task.tenant).write(plan, bytes);
+  await ports.blobs.write(plan, bytes);
+  await ports.store.forTenant(task.tenant).blobs.write(plan, bytes);
   const result: PlanResult = { plan };
   return { kind: "done", payload: JSON.stringify(result), digests: [plan] };
 }
 
 async function runTask({ task, signal }: RunContext, ports: BatchPorts, documents: Documents): Promise<RunOutcome> {
   const { stage: digest, part } = JSON.parse(task.spec) as TaskSpec;
-  const by = { tenant: task.tenant, blobs: blobsOf(ports.store, task.tenant) };
+  const by = { tenant: task.tenant, blobs: ports.blobs };
   const document = await documents.stage(digest, by);
   await checkSources(document, part);
   const named = await packsOf(document, documents, by);
@@ -83,7 +82,9 @@ async function runTask({ task, signal }: RunContext, ports: BatchPorts, document
     { packs, folder: scratch.path },
     { engines: ports.engines, limits, signal },
   );
-  await by.blobs.write(result.pack, createReadStream(packIn(scratch.path), { highWaterMark: 1024 * 1024 }));
+  const bytes = () => createReadStream(packIn(scratch.path), { highWaterMark: 1024 * 1024 });
+  await ports.blobs.write(result.pack, bytes());
+  if (result.isResult) await ports.store.forTenant(task.tenant).blobs.write(result.pack, bytes());
   const done: TaskResult = { ...result, by: { task: task.taskId, generation: task.generation } };
   return { kind: "done", payload: JSON.stringify(done), digests: [result.pack] };
 }

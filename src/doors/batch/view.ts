@@ -1,5 +1,6 @@
 /** Pure: what a batch job has come to, from the kernel's view of it. */
 import type { Digest } from "#base/digest.ts";
+import { formatSize } from "#base/units.ts";
 import type { JobView } from "#kernel/read/query.ts";
 import type { TaskResult } from "./documents.ts";
 import type { PlanResult } from "./plan-wave.ts";
@@ -57,3 +58,10 @@ function lineOf(id: string, parts: readonly (TaskResult & { readonly wave: numbe
     cpuMs: sum(({ cpuMs }) => cpuMs),
   };
 }
+
+/** A line for each stage that has written anything. */
+export const stagesOf = (view: JobView): readonly string[] =>
+  viewBatch(view).stages.map(({ wave, about, tasks, rows, bytes, cpuMs }) => {
+    const count = `${tasks} ${tasks === 1 ? "task" : "tasks"}`;
+    return `  wave ${wave}: ${about}: ${count}, ${rows} rows, ${formatSize(bytes)}, ${cpuMs} ms of CPU`;
+  });

@@ -215,3 +215,7 @@ export function readSpec(text: string): ActionSpec | undefined {
     return undefined;
   }
 }
+
+/** Jobs that were recorded before submissions named their trace have it in here. */
+export const traceIn = (spec: string): string | undefined =>
+  spec.includes('"trace":') ? readSpec(spec)?.trace : undefined;

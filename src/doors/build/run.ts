@@ -7,6 +7,7 @@ import type { BlobStore, Store } from "#blobs/store.ts";
 import type { Streams } from "#blobs/streams.ts";
 import type { Granted } from "#shard/client/executor.ts";
 import type { Command } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
+import type { AttemptWatch, WatchedAttempt } from "#worker/attempt-watch.ts";
 import { leasesOf } from "#worker/holding.ts";
 import { LiveOutput } from "#worker/live-output.ts";
 import { wantedOutputs } from "#worker/outputs/collect.ts";
@@ -27,7 +28,7 @@ import { storeAnswer, type Made } from "./run/answer.ts";
 import { collectAll } from "./run/collect.ts";
 import { refusalOf } from "./run/refusal.ts";
 import { keptText, type Resumable, type Resumed } from "./run/resume.ts";
-import { Times, type Moment } from "./run/times.ts";
+import { Times } from "./run/times.ts";
 import { runByTool, type ToolNote } from "./run/tool.ts";
 import { usageOf } from "./run/usage.ts";
 import type { TenantTrees } from "./cache/tenant-trees.ts";
@@ -47,7 +48,7 @@ export type ActionPorts = {
   readonly pidsMax: number;
   /** Tools that stay for more than one action, where they can be kept. */
   readonly tools?: Tools | undefined;
-  readonly watch?: ActionWatch | undefined;
+  readonly watch?: AttemptWatch | undefined;
   /** What an earlier life of this node began. */
   readonly resumable?: Resumable | undefined;
   /** Where what actions print can be read while they run; left out: nowhere. */
@@ -77,26 +78,13 @@ export type StageInto = Pick<Attempt, "folder" | "lane">;
 /** Inputs of earlier actions: kept, and in the root already. */
 type Reused = Pick<ActionPorts, "kept"> & Partial<Pick<Attempt, "left">>;
 
-/** Follows actions, for metrics and traces. */
-export type ActionWatch = {
-  /** Asked at the start of each attempt. */
-  begin(task: Granted, spec: ActionSpec, blobs: BlobStore): WatchedAction;
-};
-
-export type WatchedAction = {
-  /** The store as the attempt is to use it. */
-  readonly blobs: BlobStore;
-  /** Nothing of the attempt runs any more; when what happened to it, in wall-clock milliseconds. */
-  ended(moments: Readonly<Partial<Record<Moment, number>>>): void;
-};
-
 class ActionRun {
   readonly #context: RunContext;
   readonly #ports: ActionPorts;
   readonly #spec: ActionSpec;
   readonly #blobs: BlobStore;
   readonly #times: Times;
-  readonly #watched: WatchedAction | undefined;
+  readonly #watched: WatchedAttempt | undefined;
   /** Why it is run without the tool that it names. */
   #withoutTool: ToolNote | undefined;
 
@@ -107,7 +95,7 @@ class ActionRun {
     this.#ports = ports;
     this.#spec = spec;
     const { blobs } = ports.store.forTenant(context.task.tenant);
-    this.#watched = ports.watch?.begin(context.task, spec, blobs);
+    this.#watched = ports.watch?.begin(context.task, spec.trace, blobs);
     this.#blobs = withEmpty(this.#watched?.blobs ?? blobs);
     this.#times = new Times(context.clock, spec.queuedAtMs);
   }

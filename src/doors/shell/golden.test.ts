@@ -15,7 +15,8 @@ import { createWorker } from "#worker/worker.ts";
 import { planLabel, planSubmit, taskLabel } from "./plan.ts";
 import { ShellJob } from "./request.ts";
 import { shellPlanners, shellRunners } from "./run.ts";
-import { JobFollower, viewJob } from "./view.ts";
+import { lastLineOf } from "./result.ts";
+import { JobFollower, viewJob } from "#door/view.ts";
 
 const folder = join(import.meta.dirname, "golden");
 const wishes = { tenant: "default", unique: "unique" };
@@ -68,7 +69,7 @@ async function play(name: string, job: ShellJob): Promise<readonly string[]> {
     options: { slots: 4 },
   });
   const { jobId } = await client.submit(planSubmit(job, wishes));
-  const follower = new JobFollower(jobId);
+  const follower = new JobFollower(jobId, (_door, payload) => lastLineOf(payload));
   const lines = [
     ...follower.lines({ kind: "snapshot", stamp: { epoch: 1, seq: 0 }, view: (await client.job(jobId)).view }),
   ];

@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import { isFault } from "#base/fault.ts";
 import { commandJob, planGate, planSubmit } from "./plan.ts";
 import { ShellJob } from "./request.ts";
-import { viewWhy } from "./view.ts";
+import { viewWhy } from "#door/view.ts";
 
 const wishes = { tenant: "t", unique: "u" };
 const job = (more: object = {}, stage: object = {}): ShellJob =>

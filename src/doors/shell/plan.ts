@@ -14,9 +14,9 @@ export const planLabel = "plan=shell/1";
 /** What is said beside the job file. */
 export type Wishes = {
   readonly tenant: string;
-  readonly priority?: number;
-  readonly key?: string;
-  readonly merge?: string;
+  readonly priority?: number | undefined;
+  readonly key?: string | undefined;
+  readonly merge?: string | undefined;
   /** Chosen by the caller when nothing ties the job to others; spreads jobs over shards. */
   readonly unique: string;
 };
@@ -130,8 +130,8 @@ export function planGate({ spec, stage: name, signals }: PlanInputs): Plan {
 }
 
 /** A plain command line as a job. */
-export const commandJob = (command: readonly string[], name?: string): unknown => ({
-  name: name ?? plainName(command.join(" ")),
+export const commandJob = (command: readonly string[]): unknown => ({
+  name: plainName(command.join(" ")),
   stages: [{ name: "run", run: [...command] }],
 });
 

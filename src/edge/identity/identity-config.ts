@@ -5,7 +5,7 @@
  */
 import { z } from "zod";
 import { certificatePatternProblem } from "./certificate-pattern.ts";
-import { Duration, File, PrincipalName, Size } from "#edge/config-words.ts";
+import { Duration, File, PrincipalName, Size } from "#base/config-words.ts";
 import { jwtAlgorithms } from "./jwt/algorithms.ts";
 import { isLoopbackHost } from "./loopback.ts";
 import { allTenants, anonymousGrant, grantProblem, roles, tenantPattern, type Role } from "#access/principal.ts";

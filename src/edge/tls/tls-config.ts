@@ -1,6 +1,6 @@
 /** The settings of TLS: files, and how client certificates are treated. */
 import { z } from "zod";
-import { Duration, File } from "#edge/config-words.ts";
+import { Duration, File } from "#base/config-words.ts";
 
 export const Tls = z
   .strictObject({

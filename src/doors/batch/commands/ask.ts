@@ -1,18 +1,11 @@
 /** What the commands of this door share: a job is followed to its end, and read. */
-import type { Digest } from "#base/digest.ts";
 import { Fault } from "#base/fault.ts";
-import { nodeFlags, type Flags, type World } from "#door/command.ts";
+import { nodeFlags, type Flags, type ServerFlagValues, type World } from "#door/command.ts";
 import type { JobView } from "#kernel/read/query.ts";
 import type { WorkClient } from "#shard/client/client.ts";
 import { door } from "#doors/batch/plan.ts";
 import { viewBatch, type BatchView } from "#doors/batch/view.ts";
-
-/** Of the node that the flags name. */
-export type BlobReader = (
-  digest: Digest,
-  values: { readonly data?: string; readonly server?: string; readonly token?: string; readonly ca?: string },
-  env: NodeJS.ProcessEnv,
-) => Promise<AsyncIterable<Uint8Array>>;
+import type { ReadBlob } from "./results.ts";
 
 export const batchFlags = {
   ...nodeFlags,
@@ -23,6 +16,17 @@ export const batchFlags = {
   },
   token: { type: "string", value: "TOKEN", about: "who fetches; better said by $MILLRACE_TOKEN" },
 } as const satisfies Flags;
+
+/** Plans and results are fetched from the node's cache, over HTTP. */
+export const blobsFrom =
+  (values: ServerFlagValues, world: Pick<World, "http">): ReadBlob =>
+  async (digest) => {
+    const http = await world.http(values);
+    const { body } = await http.ask(`/api/cache/blobs/${digest}`, "fetch result");
+    return body ?? nothing();
+  };
+
+async function* nothing(): AsyncGenerator<Uint8Array> {}
 
 export const tasksMax = 100_000;
 

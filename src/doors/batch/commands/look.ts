@@ -1,6 +1,5 @@
 import { command, nodeFlags, type World } from "#door/command.ts";
-import { formatSize } from "#base/units.ts";
-import { batchFlags, batchJob, followToEnd, type BlobReader } from "./ask.ts";
+import { batchFlags, batchJob, blobsFrom, followToEnd } from "./ask.ts";
 
 const named = (what: string, [jobId]: readonly string[], world: World): string | undefined => {
   if (jobId === undefined) world.note(`${what}: name the job, for example: millrace ${what} j0-1`);
@@ -41,76 +40,71 @@ export const batchShow = command({
     if (jobId === undefined) return 2;
     await using remote = await world.connect(values);
     const view = await batchJob(remote.work, jobId);
-    const { viewBatch } = await import("#doors/batch/view.ts");
+    const { stagesOf, viewBatch } = await import("#doors/batch/view.ts");
     const batch = viewBatch(view);
     if (values.json) {
       world.out(JSON.stringify({ jobId, name: view.name, ...batch }));
       return 0;
     }
     world.out(`${jobId}  ${batch.phase}  ${view.name}`);
-    for (const { wave, about, tasks, rows, bytes, cpuMs } of batch.stages)
-      world.out(
-        `  wave ${wave}: ${about}: ${tasks} ${tasks === 1 ? "task" : "tasks"}, ${rows} rows, ${formatSize(bytes)}, ${cpuMs} ms of CPU`,
-      );
+    for (const line of stagesOf(view)) world.out(line);
     if (batch.failure !== undefined && batch.phase === "FAILED") world.out(`  ${batch.failure}`);
     return 0;
   },
 });
 
-export const batchGet = (readBlob: BlobReader) =>
-  command({
-    name: "batch get",
-    about: "Wait for a query and show its result, as `millrace sql` does.",
-    words: "<job>",
-    positionalsMax: 1,
-    takesRest: false,
-    flags: {
-      ...batchFlags,
-      out: { type: "string", value: "FILE", about: "write the result there: .parquet, .csv or .json by its name" },
-      rows: { type: "string", value: "NUMBER", about: "how many rows to show (100)" },
-    },
-    examples: ["millrace batch get j0-1"],
-    async run({ positionals, values }, world) {
-      const jobId = named("batch get", positionals, world);
-      if (jobId === undefined) return 2;
-      await using remote = await world.connect(values);
-      const ended = await followToEnd(remote.work, jobId, world);
-      if (!ended) return 0;
-      const { showEnded } = await import("./show-ended.ts");
-      return await showEnded(jobId, ended, values, {
-        readBlob: (digest) => readBlob(digest, values, world.env),
-        world,
-      });
-    },
-  });
+export const batchGet = command({
+  name: "batch get",
+  about: "Wait for a query and show its result, as `millrace sql` does.",
+  words: "<job>",
+  positionalsMax: 1,
+  takesRest: false,
+  flags: {
+    ...batchFlags,
+    out: { type: "string", value: "FILE", about: "write the result there: .parquet, .csv or .json by its name" },
+    rows: { type: "string", value: "NUMBER", about: "how many rows to show (100)" },
+  },
+  examples: ["millrace batch get j0-1"],
+  async run({ positionals, values }, world) {
+    const jobId = named("batch get", positionals, world);
+    if (jobId === undefined) return 2;
+    await using remote = await world.connect(values);
+    const ended = await followToEnd(remote.work, jobId, world);
+    if (!ended) return 0;
+    const { showEnded } = await import("./show-ended.ts");
+    return await showEnded(jobId, ended, values, {
+      readBlob: blobsFrom(values, world),
+      world,
+    });
+  },
+});
 
-export const batchExplain = (readBlob: BlobReader) =>
-  command({
-    name: "batch explain",
-    about: "Show how a query was planned: its sources, stages and what they read and write.",
-    words: "<job>",
-    positionalsMax: 1,
-    takesRest: false,
-    flags: { ...batchFlags, verbose: { type: "boolean", about: "the SQL of every stage as well" } },
-    examples: ["millrace batch explain j0-1"],
-    async run({ positionals, values }, world) {
-      const jobId = named("batch explain", positionals, world);
-      if (jobId === undefined) return 2;
-      await using remote = await world.connect(values);
-      const [{ viewBatch }, { readDocument }, { explainPlan }] = await Promise.all([
-        import("#doors/batch/view.ts"),
-        import("./results.ts"),
-        import("#doors/batch/explain.ts"),
-      ]);
-      const { plan, failure } = viewBatch(await batchJob(remote.work, jobId));
-      if (plan === undefined) {
-        world.note(`${jobId} has no plan${failure === undefined ? "" : `: ${failure}`}`);
-        return 1;
-      }
-      const document = await readDocument(plan, (digest) => readBlob(digest, values, world.env));
-      const lines = explainPlan(document, { withSql: values.verbose === true });
-      if (values.json) world.out(JSON.stringify({ jobId, plan, columns: document.columns, lines }));
-      else for (const line of lines) world.out(line);
-      return 0;
-    },
-  });
+export const batchExplain = command({
+  name: "batch explain",
+  about: "Show how a query was planned: its sources, stages and what they read and write.",
+  words: "<job>",
+  positionalsMax: 1,
+  takesRest: false,
+  flags: { ...batchFlags, verbose: { type: "boolean", about: "the SQL of every stage as well" } },
+  examples: ["millrace batch explain j0-1"],
+  async run({ positionals, values }, world) {
+    const jobId = named("batch explain", positionals, world);
+    if (jobId === undefined) return 2;
+    await using remote = await world.connect(values);
+    const [{ viewBatch }, { readDocument }, { explainPlan }] = await Promise.all([
+      import("#doors/batch/view.ts"),
+      import("./results.ts"),
+      import("#doors/batch/explain.ts"),
+    ]);
+    const { plan, failure } = viewBatch(await batchJob(remote.work, jobId));
+    if (plan === undefined) {
+      world.note(`${jobId} has no plan${failure === undefined ? "" : `: ${failure}`}`);
+      return 1;
+    }
+    const document = await readDocument(plan, blobsFrom(values, world));
+    const lines = explainPlan(document, { withSql: values.verbose === true });
+    if (values.json) world.out(JSON.stringify({ jobId, plan, columns: document.columns, lines }));
+    else for (const line of lines) world.out(line);
+    return 0;
+  },
+});

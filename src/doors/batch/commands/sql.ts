@@ -1,7 +1,7 @@
 import { command, type ExitCode, type Flags, type World } from "#door/command.ts";
 import { parseSizeBytes, sizeHelp } from "#base/units.ts";
 import type { CutSettings } from "#doors/batch/plan/settings.ts";
-import { batchFlags, followToEnd, type BlobReader } from "./ask.ts";
+import { batchFlags, blobsFrom, followToEnd } from "./ask.ts";
 
 const flags = {
   ...batchFlags,
@@ -21,32 +21,31 @@ type Values = {
   readonly [K in keyof typeof flags]?: (typeof flags)[K]["type"] extends "boolean" ? boolean : string;
 };
 
-export const sqlCommand = (readBlob: BlobReader) =>
-  command({
-    name: "sql",
-    about: "Run a query over files of the node's machine: Parquet, CSV or JSON, cut into tasks where it is large.",
-    words: "<query>",
-    positionalsMax: 1,
-    takesRest: false,
-    flags,
-    examples: [
-      "millrace sql \"select city, count(*) from 'data/*.parquet' group by city order by 2 desc\"",
-      "millrace sql --out result.parquet \"select * from 'events.csv' where ms > 100\"",
-      "millrace sql --explain \"select distinct user from 'data/*.parquet'\"",
-    ],
-    async run({ positionals: [sql], values }, world) {
-      if (sql === undefined || sql.trim() === "") {
-        world.note("sql: give a query, for example: millrace sql \"select count(*) from 'data/*.parquet'\"");
-        return 2;
-      }
-      const said = settingsIn(values);
-      if (typeof said !== "object") {
-        world.note(`sql: ${said}`);
-        return 2;
-      }
-      return await runQuery(sql, said, values, { readBlob, world });
-    },
-  });
+export const sqlCommand = command({
+  name: "sql",
+  about: "Run a query over files of the node's machine: Parquet, CSV or JSON, cut into tasks where it is large.",
+  words: "<query>",
+  positionalsMax: 1,
+  takesRest: false,
+  flags,
+  examples: [
+    "millrace sql \"select city, count(*) from 'data/*.parquet' group by city order by 2 desc\"",
+    "millrace sql --out result.parquet \"select * from 'events.csv' where ms > 100\"",
+    "millrace sql --explain \"select distinct user from 'data/*.parquet'\"",
+  ],
+  async run({ positionals: [sql], values }, world) {
+    if (sql === undefined || sql.trim() === "") {
+      world.note("sql: give a query, for example: millrace sql \"select count(*) from 'data/*.parquet'\"");
+      return 2;
+    }
+    const said = settingsIn(values);
+    if (typeof said !== "object") {
+      world.note(`sql: ${said}`);
+      return 2;
+    }
+    return await runQuery(sql, said, values, world);
+  },
+});
 
 /** What the flags change, or what is wrong with them. */
 function settingsIn(values: Values): Partial<CutSettings> | string {
@@ -66,12 +65,7 @@ function settingsIn(values: Values): Partial<CutSettings> | string {
   };
 }
 
-async function runQuery(
-  sql: string,
-  said: Partial<CutSettings>,
-  values: Values,
-  { readBlob, world }: { readonly readBlob: BlobReader; readonly world: World },
-): Promise<ExitCode> {
+async function runQuery(sql: string, said: Partial<CutSettings>, values: Values, world: World): Promise<ExitCode> {
   const [{ planSubmit }, { cutDefaults }, { randomUUID }] = await Promise.all([
     import("#doors/batch/plan.ts"),
     import("#doors/batch/plan/settings.ts"),
@@ -90,5 +84,5 @@ async function runQuery(
   const ended = await followToEnd(remote.work, jobId, world);
   if (!ended) return 0;
   const { showEnded } = await import("./show-ended.ts");
-  return await showEnded(jobId, ended, values, { readBlob: (digest) => readBlob(digest, values, world.env), world });
+  return await showEnded(jobId, ended, values, { readBlob: blobsFrom(values, world), world });
 }

@@ -10,7 +10,7 @@ import type { Timestamp } from "#wire/generated/google/protobuf/timestamp.ts";
 import { decode, encode } from "#wire/message.ts";
 import { directoryClosure } from "#doors/build/cache/closure.ts";
 import { digestOfWire, isEmpty, numberOf, wireOf } from "#doors/build/digests.ts";
-import { storeOf, type BuildCall, type BuildPorts } from "#doors/build/door.ts";
+import { storeOf, type BuildCall, type BuildPorts } from "#doors/build/call.ts";
 
 export type AssetKind = "blob" | "directory";
 

@@ -24,7 +24,7 @@ import {
 } from "./asset-record.ts";
 import { need } from "#doors/build/caller.ts";
 import { digestOfWire, functionFor, functionOf, numberOf, wireOf } from "#doors/build/digests.ts";
-import { servedInstance, storeOf, type BuildCall, type BuildPorts } from "#doors/build/door.ts";
+import { servedInstance, storeOf, type BuildCall, type BuildPorts } from "#doors/build/call.ts";
 import type { Spool } from "#doors/build/http/spool.ts";
 import { blobSubject } from "#doors/build/names.ts";
 import { invalid, missingBlobs, notFound } from "#doors/build/refusals.ts";

@@ -15,7 +15,7 @@ import type { RunContext, RunOutcome, Runners } from "#worker/runner.ts";
 import { Missed, type ActionCacheService } from "#doors/build/cache/action-cache.ts";
 import { closureOf } from "#doors/build/cache/closure.ts";
 import { numberOf, wireOf } from "#doors/build/digests.ts";
-import type { BuildCall } from "#doors/build/door.ts";
+import type { BuildCall } from "#doors/build/call.ts";
 import { withEmpty } from "#doors/build/cache/empty-blobs.ts";
 import { readAction } from "#doors/build/execute/execution-inputs.ts";
 import {

@@ -9,7 +9,7 @@ import {
   type WatchBuildRequest,
 } from "#wire/generated/millrace/build/v1/builds.ts";
 import type { Message, Method } from "#wire/message.ts";
-import type { BuildCall } from "#doors/build/door.ts";
+import type { BuildCall } from "#doors/build/call.ts";
 import type { BuildsCall, BuildsService } from "./service.ts";
 
 type Add = <Q, R>(

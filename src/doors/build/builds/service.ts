@@ -30,7 +30,7 @@ import {
 import { decode, encode } from "#wire/message.ts";
 import { MissingInputs } from "#worker/stage/tree.ts";
 import { need } from "#doors/build/caller.ts";
-import { servedInstance, type BuildCall, type BuildPorts } from "#doors/build/door.ts";
+import { servedInstance, type BuildCall, type BuildPorts } from "#doors/build/call.ts";
 import { withEmpty } from "#doors/build/cache/empty-blobs.ts";
 import type { ExecutionPorts } from "#doors/build/execute/execution-ports.ts";
 import { refusalOfWork } from "#doors/build/execute/execution-refusals.ts";

@@ -23,7 +23,7 @@ import { need } from "#doors/build/caller.ts";
 import { closureOf, type Closure } from "./closure.ts";
 import { Closures } from "./closures.ts";
 import { digestFor, functionFor, functionOf } from "#doors/build/digests.ts";
-import { servedInstance, storeOf, type BuildCall, type BuildPorts } from "#doors/build/door.ts";
+import { servedInstance, storeOf, type BuildCall, type BuildPorts } from "#doors/build/call.ts";
 import { inlined, wantsInline } from "./inline.ts";
 import { blobSubject } from "#doors/build/names.ts";
 import { invalid, missingBlobs, notFound } from "#doors/build/refusals.ts";

@@ -17,7 +17,7 @@ import type { Status } from "#wire/generated/google/rpc/status.ts";
 import { noBytes } from "#wire/reader.ts";
 import { need } from "#doors/build/caller.ts";
 import { digestOfWire, functionOf, isEmpty } from "#doors/build/digests.ts";
-import { servedInstance, storeOf, type BuildCall, type BuildPorts } from "#doors/build/door.ts";
+import { servedInstance, storeOf, type BuildCall, type BuildPorts } from "#doors/build/call.ts";
 import { eachOf } from "./each-of.ts";
 import { invalid, refusalOf } from "#doors/build/refusals.ts";
 import { messageBytesMax } from "#doors/build/settings.ts";

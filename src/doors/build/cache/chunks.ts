@@ -17,7 +17,7 @@ import {
 import { decode, encode } from "#wire/message.ts";
 import { need } from "#doors/build/caller.ts";
 import { digestOfWire, functionFor, functionOf, isEmpty, wireOf } from "#doors/build/digests.ts";
-import { servedInstance, storeOf, type BuildCall, type BuildPorts } from "#doors/build/door.ts";
+import { servedInstance, storeOf, type BuildCall, type BuildPorts } from "#doors/build/call.ts";
 import { invalid, notFound } from "#doors/build/refusals.ts";
 
 const cdc = new FastCdc(fastCdcDefault);

@@ -8,7 +8,7 @@ import { encode } from "#wire/message.ts";
 import { Reader } from "#wire/reader.ts";
 import { need } from "#doors/build/caller.ts";
 import { digestFor, emptyHash, functionOf, isEmpty, wireOf } from "#doors/build/digests.ts";
-import { servedInstance, storeOf, type BuildCall, type BuildPorts } from "#doors/build/door.ts";
+import { servedInstance, storeOf, type BuildCall, type BuildPorts } from "#doors/build/call.ts";
 import { invalid } from "#doors/build/refusals.ts";
 
 /** Answers at once where the store can; a builder asks about ten thousand blobs in one call. */

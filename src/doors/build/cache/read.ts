@@ -7,7 +7,7 @@ import { readResponseHead } from "#wire/read-response.ts";
 import { noBytes } from "#wire/reader.ts";
 import { need } from "#doors/build/caller.ts";
 import { isEmpty } from "#doors/build/digests.ts";
-import { resourceHeaderProblem, servedInstance, storeOf, type BuildCall, type BuildPorts } from "#doors/build/door.ts";
+import { resourceHeaderProblem, servedInstance, storeOf, type BuildCall, type BuildPorts } from "#doors/build/call.ts";
 import { parseReadName } from "#doors/build/names.ts";
 import { PartSource } from "./part-source.ts";
 import { invalid, notFound, outOfRange } from "#doors/build/refusals.ts";

@@ -8,7 +8,7 @@ import { decode } from "#wire/message.ts";
 import type { RawTreePage } from "#wire/raw-message.ts";
 import { need } from "#doors/build/caller.ts";
 import { digestOfWire, functionFor, functionOf, isEmpty } from "#doors/build/digests.ts";
-import { servedInstance, storeOf, type BuildCall, type BuildPorts } from "#doors/build/door.ts";
+import { servedInstance, storeOf, type BuildCall, type BuildPorts } from "#doors/build/call.ts";
 import { eachOf } from "./each-of.ts";
 import { invalid, notFound } from "#doors/build/refusals.ts";
 

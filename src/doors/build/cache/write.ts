@@ -10,7 +10,7 @@ import type {
 import { need } from "#doors/build/caller.ts";
 import { habitsOf } from "#doors/build/clients.ts";
 import { isEmpty, shown } from "#doors/build/digests.ts";
-import { resourceHeaderProblem, servedInstance, storeOf, type BuildCall, type BuildPorts } from "#doors/build/door.ts";
+import { resourceHeaderProblem, servedInstance, storeOf, type BuildCall, type BuildPorts } from "#doors/build/call.ts";
 import { parseWriteName, type UploadName } from "#doors/build/names.ts";
 import { invalid, outOfRange } from "#doors/build/refusals.ts";
 

@@ -24,7 +24,7 @@ import { decode, encode } from "#wire/message.ts";
 import { ActionCacheService } from "#doors/build/cache/action-cache.ts";
 import type { BuildAction } from "#doors/build/caller.ts";
 import { wireOf } from "#doors/build/digests.ts";
-import type { BuildCall, BuildPorts } from "#doors/build/door.ts";
+import type { BuildCall, BuildPorts } from "#doors/build/call.ts";
 import { executionSettingsDefault } from "./execution-settings.ts";
 import { ExecutionService } from "./execution.ts";
 import { taskLabel } from "#doors/build/plan.ts";

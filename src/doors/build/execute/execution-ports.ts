@@ -1,6 +1,7 @@
 /** What the execution half of this door needs besides what the cache has. */
 import type { WorkClient } from "#shard/client/client.ts";
-import type { LiveSource } from "./live.ts";
+import type { CallTraces } from "#door/ports.ts";
+import type { LiveSource } from "#worker/live-source.ts";
 import type { ExecutionSettings } from "./execution-settings.ts";
 import type { TenantTrees } from "#doors/build/cache/tenant-trees.ts";
 
@@ -22,15 +23,4 @@ export type ExecutionPorts = {
   readonly traces?: CallTraces | undefined;
   /** The node is going away: those who wait are to ask another, or again later. */
   readonly leaving?: AbortSignal;
-};
-
-export type CallTraces = {
-  /** `traceparent` is what the caller sent; undefined when the call is not recorded. */
-  begin(method: string, traceparent: string | undefined): TracedCall | undefined;
-};
-
-export type TracedCall = {
-  /** What the work that the call leads to belongs to. */
-  readonly traceparent: string;
-  end(error: string | undefined): void;
 };

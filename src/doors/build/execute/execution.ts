@@ -19,7 +19,7 @@ import type { Operation } from "#wire/generated/google/longrunning/operations.ts
 import { Missed, type ActionCacheService } from "#doors/build/cache/action-cache.ts";
 import { need, needToFollow } from "#doors/build/caller.ts";
 import { digestOfWire, functionOf } from "#doors/build/digests.ts";
-import { servedInstance, storeOf, type BuildCall, type BuildPorts } from "#doors/build/door.ts";
+import { servedInstance, storeOf, type BuildCall, type BuildPorts } from "#doors/build/call.ts";
 import { withEmpty } from "#doors/build/cache/empty-blobs.ts";
 import { wholeAction } from "./execution-inputs.ts";
 import type { ExecutionPorts } from "./execution-ports.ts";

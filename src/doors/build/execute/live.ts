@@ -6,30 +6,19 @@ import { digestText, parseDigest, type Digest } from "#base/digest.ts";
 import { isFault } from "#base/fault.ts";
 import { formatTask, parseJob } from "#base/ids.ts";
 import type { BlobStore } from "#blobs/store.ts";
-import type { StreamKey } from "#blobs/streams.ts";
 import type { Event } from "#kernel/model/event.ts";
 import type { TaskView } from "#kernel/read/query.ts";
 import type { ReadRequest, ReadResponse } from "#wire/generated/google/bytestream/bytestream.ts";
 import { readFailure } from "#doors/build/builds/failure-text.ts";
 import { buildsDoor } from "#doors/build/builds/plan-build.ts";
 import { needToFollow } from "#doors/build/caller.ts";
-import { storeOf, type BuildCall, type BuildPorts } from "#doors/build/door.ts";
+import { storeOf, type BuildCall, type BuildPorts } from "#doors/build/call.ts";
 import type { ExecutionPorts } from "./execution-ports.ts";
 import { operationName, type StreamName } from "./operation-names.ts";
 import type { OperationsService } from "./operations.ts";
 import { door } from "#doors/build/plan.ts";
 import { invalid, outOfRange } from "#doors/build/refusals.ts";
 import { readAnswer, readOutcome, type AnswerAt } from "#doors/build/run/outcome.ts";
-
-export type LiveSource = {
-  /**
-   * What there is from the offset on, a part of it at most, as soon as there is some; nothing when the time is over.
-   * Undefined: there is no such worker, or it cannot be reached.
-   */
-  pull(worker: string, key: StreamKey, offset: number, options: PullOptions): Promise<Uint8Array | undefined>;
-};
-
-export type PullOptions = { readonly waitMs: number; readonly signal: AbortSignal };
 
 export type LivePorts = {
   readonly build: BuildPorts;

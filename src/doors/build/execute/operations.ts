@@ -20,7 +20,7 @@ import type { ActionCacheService } from "#doors/build/cache/action-cache.ts";
 import { readBuildSpec } from "#doors/build/builds/plan-build.ts";
 import { need, needToFollow } from "#doors/build/caller.ts";
 import { numberOf, wireOf } from "#doors/build/digests.ts";
-import { servedInstance, storeOf, type BuildCall, type BuildPorts } from "#doors/build/door.ts";
+import { servedInstance, storeOf, type BuildCall, type BuildPorts } from "#doors/build/call.ts";
 import { eachOf } from "#doors/build/cache/each-of.ts";
 import { withEmpty } from "#doors/build/cache/empty-blobs.ts";
 import type { ExecutionPorts } from "./execution-ports.ts";

@@ -1,5 +1,5 @@
-import type { BuildCall } from "#doors/build/door.ts";
-import type { CallTraces } from "./execution-ports.ts";
+import type { BuildCall } from "#doors/build/call.ts";
+import type { CallTraces } from "#door/ports.ts";
 
 /** A call that is answered with a stream, as a part of a trace if it is to be recorded. */
 export function recorded<T>(

@@ -1,21 +1,9 @@
 /** When what happened to an action, on one worker's clocks. 68: never backwards, whatever the wall clock does. */
 import type { Clock } from "#base/clock.ts";
 import type { ExecutedActionMetadata } from "#wire/generated/build/bazel/remote/execution/v2/remote_execution.ts";
+import { moments, type Moment, type Moments } from "#worker/attempt-watch.ts";
 import { timestampOf } from "#doors/build/view.ts";
 
-const moments = [
-  "queued",
-  "workerStart",
-  "inputFetchStart",
-  "inputFetchCompleted",
-  "executionStart",
-  "executionCompleted",
-  "outputUploadStart",
-  "outputUploadCompleted",
-  "workerCompleted",
-] as const;
-
-export type Moment = (typeof moments)[number];
 type Told = `${Moment}Timestamp`;
 
 /** Of the fields that tell of them. */
@@ -40,12 +28,12 @@ export class Times {
   }
 
   /** What has happened so far, for a later life of this process. */
-  get soFar(): Readonly<Partial<Record<Moment, number>>> {
+  get soFar(): Moments {
     return { ...this.#at };
   }
 
   /** What happened in an earlier life; as long ago as it says, unless this machine's clock was set back. */
-  recall(soFar: Readonly<Partial<Record<Moment, number>>>): void {
+  recall(soFar: Moments): void {
     for (const moment of moments) {
       const ms = soFar[moment];
       if (typeof ms === "number") this.#at[moment] = Math.min(ms, this.#startWallMs);

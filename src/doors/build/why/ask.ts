@@ -17,7 +17,7 @@ import { stageOf, viewActions } from "#doors/build/builds/view-build.ts";
 import { actionWords } from "#doors/build/builds/words.ts";
 import { need } from "#doors/build/caller.ts";
 import { shown } from "#doors/build/digests.ts";
-import type { BuildCall } from "#doors/build/door.ts";
+import type { BuildCall } from "#doors/build/call.ts";
 import { withEmpty } from "#doors/build/cache/empty-blobs.ts";
 import type { ExecutionPorts } from "#doors/build/execute/execution-ports.ts";
 import { refusalOfWork } from "#doors/build/execute/execution-refusals.ts";

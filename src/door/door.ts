@@ -1,0 +1,129 @@
+/**
+ * A door is a value: everything that the program knows about one kind of work. `src/app/doors.ts` lists all doors, and
+ * the node, the command line, the configuration, the HTTP API, metrics and the reference loop over that list.
+ *
+ * It has two halves. What this type declares is known without a node: the command line and the documentation read it,
+ * so a door's file imports little. `open` makes the other half, on a node, and imports what that needs when it is
+ * called.
+ *
+ * D1 A route that an open door serves is declared in `endpoints`, and a runner or planner is of a kind in `kinds`: a
+ *    node with a door that breaks this does not start.
+ */
+import type { z } from "zod";
+import type { Principal } from "#access/principal.ts";
+import type { Action } from "#access/policy.ts";
+import type { MetricsRegistry } from "#edge/metrics/registry.ts";
+import type { GrpcServer } from "#grpc/server.ts";
+import type { Endpoint } from "#http/endpoint.ts";
+import type { Route } from "#http/route.ts";
+import type { Identify } from "#http/serve.ts";
+import type { JobView } from "#kernel/read/query.ts";
+import type { Order } from "#shard/client/client.ts";
+import type { DoorKinds } from "#shard/door-kinds.ts";
+import type { Publisher } from "#shard/outbox/outbox.ts";
+import type { Planners, Resume, Runners } from "#worker/runner.ts";
+import type { FoundRun } from "#worker/sandbox/sandbox.ts";
+import type { Command } from "./command.ts";
+import type { DoorPorts } from "./ports.ts";
+
+/** `S` is what its section of the configuration becomes. */
+export type Door<S = unknown> = {
+  /** Names the door in the list, and its section of the configuration. */
+  readonly name: string;
+  /** One sentence, for people. */
+  readonly about: string;
+  /** Left out: there is nothing to configure. */
+  readonly section?: Section<S> | undefined;
+  /**
+   * The names that its jobs carry, mostly one; the kinds of task and plan that such jobs may have; who may submit them;
+   * the labels that only nodes offer.
+   */
+  readonly kinds: readonly DoorKinds[];
+  readonly commands: readonly Command[];
+  /** Every endpoint of its routes, for the OpenAPI document and the reference. */
+  readonly endpoints: readonly Endpoint[];
+  /** How a document becomes a job; left out: its jobs are made by its own calls only. */
+  readonly documents?: JobDocuments | undefined;
+  /** How its jobs are shown and explained; left out: as all jobs are. */
+  readonly shows?: ShownJobs | undefined;
+  /** The trace in a spec that was written before submissions had one of their own. */
+  readonly traceIn?: ((spec: string) => string | undefined) | undefined;
+  /** Its pages of the console. */
+  readonly pages: readonly ConsolePage[];
+  readonly open: (ports: DoorPorts, settings: S) => Promise<OpenDoor>;
+};
+
+/** A part of the configuration, under the door's name. Given nothing (`{}`), it has to be valid. */
+export type Section<S> = { readonly about: string; readonly schema: z.ZodType<S> };
+
+/** What is said beside a job's document. */
+export type Wishes = {
+  readonly tenant: string;
+  readonly name?: string | undefined;
+  readonly priority?: number | undefined;
+  /** Binds the request to at most one job. */
+  readonly key?: string | undefined;
+  /** Joins a live job with the same one. */
+  readonly merge?: string | undefined;
+};
+
+export type JobDocuments = {
+  readonly schema: z.ZodType;
+  /** `document` is as the schema gave it back. Throws Fault "invalid" for what makes no sense. */
+  readonly plan: (document: unknown, wishes: Wishes) => Order;
+  /** A command line as a document. */
+  readonly fromCommand?: ((command: readonly string[]) => unknown) | undefined;
+};
+
+export type ShownJobs = {
+  /** Lines below what `millrace job show` says of every job. */
+  readonly show?: ((jobId: string, view: JobView) => readonly string[]) | undefined;
+  /** Lines below what `millrace job why` says of every job. */
+  readonly why?: ((jobId: string, view: JobView) => readonly string[]) | undefined;
+  /** A result in a few words, behind the line that says that its task is done. */
+  readonly result?: ((payload: string) => string | undefined) | undefined;
+};
+
+/** A page of the console: an entry of its menu, and the file of src/console that draws it. */
+export type ConsolePage = {
+  readonly path: string;
+  readonly title: string;
+  /** The policy action without which the entry is not shown. */
+  readonly action: Action;
+};
+
+/** Metrics at /metrics; names begin with millrace_. */
+export type Metrics = Pick<MetricsRegistry, "counter" | "gauge" | "histogram" | "beforeText">;
+
+/** Who calls a gRPC method; undefined: somebody who could not be authenticated. */
+export type GrpcCaller = Principal | undefined;
+
+/** A door on a running node. What is left out, it has none of. */
+export type OpenDoor = {
+  /** What workers of this node offer, besides: work of the door asks for it. */
+  readonly labels?: readonly string[];
+  /** What the node tells others of itself, besides. */
+  readonly facts?: Readonly<Record<string, string | number>>;
+  readonly runners?: Runners;
+  readonly planners?: Planners;
+  /** Tasks that an earlier life of this node began, and what runs of them in the sandbox still. */
+  readonly resumes?: readonly Resume[];
+  readonly found?: readonly FoundRun[];
+  /** By the name that the door's jobs carry. */
+  readonly publishers?: Readonly<Record<string, Publisher>>;
+  /** What this node answers to other nodes, by method: `DoorPorts.peers.call` asks for it. */
+  readonly calls?: PeerCalls;
+  /** Adds gRPC services; returns the policy action of each method, by path. */
+  readonly services?: (server: GrpcServer<GrpcCaller>) => ReadonlyMap<string, Action>;
+  readonly routes?: readonly Route[];
+  /** Protocols of other tools over HTTP, which no table of routes can hold. Undefined for what is not the door's. */
+  readonly http?: (request: Request, identify: Identify) => Promise<Response> | undefined;
+  /** Called once, before the first request. */
+  readonly metrics?: (metrics: Metrics) => void;
+  close?(): Promise<void>;
+};
+
+export type PeerCalls = Readonly<Record<string, (body: unknown, signal: AbortSignal) => Promise<unknown>>>;
+
+/** A door as the list holds it: its own types are checked where this is called. */
+export const defineDoor = <S>(door: Door<S>): Door => door as unknown as Door;

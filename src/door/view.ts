@@ -1,0 +1,224 @@
+/** Pure: what a shard says of a job becomes lines for people. */
+import { formatTask } from "#base/ids.ts";
+import { formatDuration } from "#base/units.ts";
+import type { Event } from "#kernel/model/event.ts";
+import type { JobView, StageView, TaskView, WhyReason } from "#kernel/read/query.ts";
+import type { Watched } from "#shard/router/router.ts";
+
+/** A whole job, as `job show` prints it. */
+export function viewJob(jobId: string, view: JobView, nowMs: number): readonly string[] {
+  const tookMs = (view.endedAtMs ?? nowMs) - view.submittedAtMs;
+  const reason = view.reason === "" ? "" : `: ${view.reason}`;
+  const facts = `${formatDuration(Math.max(0, tookMs))}, tenant ${view.tenant}`;
+  const head = `${jobId}  ${view.phase}${reason}  ${view.name}  (${facts})`;
+  return [head, ...view.stages.flatMap((stage) => viewStage(jobId, stage, view.tasks))];
+}
+
+function viewStage(jobId: string, stage: StageView, tasks: readonly TaskView[]): readonly string[] {
+  const counts = stage.tasks > 0 ? `  ${stage.done}/${stage.tasks} done` : "";
+  const running = stage.running > 0 ? `, ${stage.running} running` : "";
+  const failed = stage.failed > 0 ? `, ${stage.failed} failed` : "";
+  const waits = stage.waitsForSignals.length > 0 ? `  waits for: ${stage.waitsForSignals.join(" or ")}` : "";
+  const reason = stage.reason === "" ? "" : `  ${firstLine(stage.reason)}`;
+  const line = `  ${stage.name}  ${stage.phase}${counts}${running}${failed}${waits}${reason}`;
+  const telling = tasks.filter((task) => task.stage === stage.stage && !task.planning && isTelling(task));
+  return [line, ...telling.slice(0, 20).map((task) => `    ${viewTask(jobId, task)}`)];
+}
+
+/** What ran without trouble is in the counts already. */
+const isTelling = ({ phase, lastFailure, claims }: TaskView): boolean =>
+  lastFailure !== undefined || claims.length > 0 || phase === "FAILED";
+
+function viewTask(jobId: string, task: TaskView): string {
+  const attempts = task.attempts > 1 ? `  attempt ${task.attempts}` : "";
+  const on = task.claims.map(({ executor }) => `  on ${executor}`).join("");
+  const failure = task.lastFailure
+    ? `  last failure: ${task.lastFailure.reason}: ${firstLine(task.lastFailure.message)}`
+    : "";
+  const retry = task.retryInMs === undefined ? "" : `  again in ${formatDuration(task.retryInMs)}`;
+  return `${taskIdIn(jobId, task.task)}  ${task.key}  ${task.phase}${attempts}${on}${failure}${retry}`;
+}
+
+/** Ids carry their shard; a job's tasks are in the job's own. */
+const taskIdIn = (jobId: string, task: number): string => formatTask(Number.parseInt(jobId.slice(1), 36), task);
+
+export function viewWhy(because: WhyReason): string {
+  switch (because.kind) {
+    case "running":
+      return `it runs on ${because.executor}`;
+    case "ended":
+      return `it has ended: ${because.phase}`;
+    case "needs":
+      return `it waits for ${because.stages.join(", ")}`;
+    case "lock":
+      return `it waits for the lock ${because.name}, with ${because.ahead} ahead of it`;
+    case "signal":
+      return `it waits for a signal (${because.names.join(" or ")}) for at most ${formatDuration(because.forMs)}`;
+    case "back-off":
+      return `it is tried again in ${formatDuration(because.forMs)}; it failed with ${firstLine(because.lastFailure)}`;
+    case "parallel-max":
+      return `its stage runs at most ${because.limit} at once`;
+    case "quota":
+      return `its tenant runs ${because.running} of at most ${because.runningMax} tasks`;
+    case "no-executor":
+      return because.nearest === undefined
+        ? "no worker is there"
+        : `no worker can run it; the nearest, ${because.nearest}, lacks ${because.missing.join(", ")}`;
+    case "drained":
+      return `the workers that could run it are drained: ${because.executors.join(", ")}`;
+    case "queued":
+      return (
+        `it is number ${because.position} in line for ${because.executors} workers, ` +
+        `among ${because.tenantsAhead + 1} tenants`
+      );
+    case "publishing":
+      return `it is done; ${because.results} results are being published, for ${formatDuration(because.forMs)}`;
+    default:
+      return because satisfies never;
+  }
+}
+
+/** What the door of a job says of a result, if anything. */
+export type ResultWords = (door: string, payload: string) => string | undefined;
+
+/** Follows a watch: each message becomes the lines worth printing, and `progress` sums up. */
+export class JobFollower {
+  readonly #jobId: string;
+  readonly #resultWords: ResultWords;
+  readonly #names = new Map<number, string>();
+  /** Planning is work too, but nobody counts it. */
+  readonly #planning = new Set<number>();
+  readonly #running = new Set<number>();
+  readonly #done = new Set<number>();
+  #stages: readonly string[] = [];
+  #stagePhases: string[] = [];
+  #total = 0;
+  #doneBefore = 0;
+  #phase = "";
+  #door = "";
+
+  /** `resultWords` puts a result of a door into a few words. */
+  constructor(jobId: string, resultWords: ResultWords = () => undefined) {
+    this.#jobId = jobId;
+    this.#resultWords = resultWords;
+  }
+
+  /** As far as was heard. */
+  get phase(): string {
+    return this.#phase;
+  }
+
+  get progress(): string {
+    const done = this.#doneBefore + this.#done.size;
+    return `${this.#jobId}  ${this.#phase}  ${done}/${this.#total} done, ${this.#running.size} running`;
+  }
+
+  lines(message: Watched): readonly string[] {
+    if (message.kind === "snapshot") return this.#snapshot(message.view);
+    return message.kind === "events" ? message.events.flatMap((event) => this.#event(event)) : [];
+  }
+
+  #snapshot(view: JobView): readonly string[] {
+    this.#door = view.door;
+    const before = { done: new Set(this.#done), stages: this.#stagePhases, phase: this.#phase };
+    this.#stages = view.stages.map(({ name }) => name);
+    this.#stagePhases = view.stages.map(({ phase }) => phase);
+    this.#total = view.stages.reduce((sum, { tasks }) => sum + tasks, 0);
+    this.#running.clear();
+    this.#done.clear();
+    for (const task of view.tasks) {
+      this.#name(task.task, task.stage, task.planning ? "plan" : task.key);
+      if (task.planning) this.#planning.add(task.task);
+      else if (task.phase === "RUNNING" || task.phase === "CLAIMED") this.#running.add(task.task);
+      else if (task.phase === "SUCCEEDED") this.#done.add(task.task);
+    }
+    // A large job shows only the first of its tasks; the rest is in the counts.
+    this.#doneBefore = view.stages.reduce((sum, { done }) => sum + done, 0) - this.#done.size;
+    this.#phase = view.phase;
+    const reason = view.reason === "" ? "" : `: ${firstLine(view.reason)}`;
+    const head = `${this.#jobId}  ${view.phase}  ${view.name}${reason}`;
+    if (before.phase === "") return [head];
+    return [...this.#missed(view, before), ...(before.phase === view.phase ? [] : [head])];
+  }
+
+  /** What a snapshot in the middle makes up for: the watch was cut off for a while. */
+  #missed(view: JobView, before: { readonly done: ReadonlySet<number>; readonly stages: readonly string[] }): string[] {
+    const tasks = view.tasks.filter(({ task }) => this.#done.has(task) && !before.done.has(task));
+    const stages = view.stages.filter(({ phase, stage }) => phase !== before.stages[stage] && stageEnds.has(phase));
+    return [
+      ...tasks.map(({ task, result }) => `  ${this.#of(task)}: done${this.#told(result?.payload ?? "")}`),
+      ...stages.map(({ name, phase, reason }) => `  ${name}: ${phase}${inBrackets(reason)}`),
+    ];
+  }
+
+  #name(task: number, stage: number, key: string): void {
+    this.#names.set(task, `${this.#stages[stage] ?? stage}/${key}`);
+  }
+
+  #event(event: Event): readonly string[] {
+    switch (event.kind) {
+      case "stage-ready":
+        if (event.planTask === undefined) return [];
+        this.#planning.add(event.planTask);
+        this.#name(event.planTask, event.stage, "plan");
+        return [];
+      case "stage-planned":
+        this.#total += event.set.tasks.length;
+        for (const [i, task] of event.set.tasks.entries()) this.#name(event.firstTask + i, event.stage, task.key);
+        return [`  ${this.#stages[event.stage] ?? event.stage}: ${plural(event.set.tasks.length, "task")}`];
+      case "claimed":
+        if (!this.#planning.has(event.task)) this.#running.add(event.task);
+        return [`  ${this.#of(event.task)}: on ${event.executor}`];
+      case "committed":
+      case "reused":
+        this.#running.delete(event.task);
+        this.#done.add(event.task);
+        return [`  ${this.#of(event.task)}: done${this.#told(event.result.payload)}`];
+      case "attempt-ended":
+        this.#running.delete(event.task);
+        return [
+          `  ${this.#of(event.task)}: ${event.outcome} (${event.reason}: ${firstLine(event.message)})${nextOf(event)}`,
+        ];
+      case "plan-waiting":
+        return event.signals.length > 0 ? [`  ${this.#of(event.task)}: waits for ${event.signals.join(" or ")}`] : [];
+      case "signalled":
+        return [`  ${this.#stages[event.stage] ?? event.stage}: signal ${event.name}`];
+      case "stage-ended":
+        this.#stagePhases[event.stage] = event.phase;
+        return [`  ${this.#stages[event.stage] ?? event.stage}: ${event.phase}${inBrackets(event.reason)}`];
+      case "job-cancelling":
+        this.#phase = "CANCELLING";
+        return [`${this.#jobId}  CANCELLING${event.reason === "" ? "" : `: ${event.reason}`}`];
+      case "job-ended":
+        this.#phase = event.phase;
+        return [`${this.#jobId}  ${event.phase}${event.reason === "" ? "" : `: ${firstLine(event.reason)}`}`];
+      default:
+        return [];
+    }
+  }
+
+  #told(payload: string): string {
+    const words = this.#resultWords(this.#door, payload);
+    return words === undefined ? "" : `: ${words}`;
+  }
+
+  #of(task: number): string {
+    return this.#names.get(task) ?? taskIdIn(this.#jobId, task);
+  }
+}
+
+const stageEnds: ReadonlySet<string> = new Set(["COMPLETED", "FAILED", "SKIPPED", "CANCELLED"]);
+
+const inBrackets = (reason: string): string => (reason === "" ? "" : ` (${firstLine(reason)})`);
+
+const plural = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`;
+
+const firstLine = (text: string): string => {
+  const [first = "", ...rest] = text.trim().split("\n");
+  return rest.length > 0 || first.length > 200 ? `${first.slice(0, 200)} ...` : first;
+};
+
+function nextOf({ next, at }: Extract<Event, { kind: "attempt-ended" }>): string {
+  if (next.do === "retry") return `, again in ${formatDuration(Math.max(0, next.atMs - at))}`;
+  return next.do === "ready" ? ", queued again" : "";
+}

@@ -1,0 +1,33 @@
+import type { StoreStat } from "#blobs/upkeep.ts";
+import { formatDuration, formatSize } from "#base/units.ts";
+import { cacheFlags, CacheServer } from "./cache-server.ts";
+import { command, type World } from "#door/command.ts";
+
+export const cacheStat = command({
+  name: "cache stat",
+  about: "Say how full a node's store is and what is in it.",
+  words: "",
+  positionalsMax: 0,
+  takesRest: false,
+  flags: cacheFlags,
+  examples: ["millrace cache stat", "millrace cache stat --server http://cache:8980 --json"],
+  async run({ values }, world) {
+    const stat = await (await CacheServer.find(values, world)).json<StoreStat>("GET", "stat");
+    if (values.json) world.out(JSON.stringify(stat));
+    else showStat(stat, world);
+    return 0;
+  },
+});
+
+export function showStat(stat: StoreStat, { out }: Pick<World, "out">): void {
+  const { blobs, entries, usedBytes, reservedBytes, sizeBytesMax, indexBytes, oldestUseAtMs } = stat;
+  const percent = sizeBytesMax > 0 ? ` (${Math.round((usedBytes / sizeBytesMax) * 100)}%)` : "";
+  out(`used      ${formatSize(usedBytes)} of ${formatSize(sizeBytesMax)}${percent}`);
+  if (reservedBytes > 0) out(`reserved  ${formatSize(reservedBytes)} for uploads under way`);
+  out(`blobs     ${blobs}`);
+  out(`entries   ${entries}`);
+  out(`index     ${formatSize(indexBytes)} in memory`);
+  if (oldestUseAtMs !== undefined) out(`oldest    used ${formatDuration(Date.now() - oldestUseAtMs)} ago`);
+  if (stat.evictedBlobs > 0)
+    out(`evicted   ${stat.evictedBlobs} blobs, ${formatSize(stat.evictedBytes)}, since the node's start`);
+}

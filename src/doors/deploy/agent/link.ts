@@ -1,0 +1,55 @@
+/** An agent's one way to the control plane: outbound HTTP to a node, verified by what it fetches, not by whom. */
+import { createHash } from "node:crypto";
+import { parseDigest, type Digest } from "#base/digest.ts";
+import { Fault } from "#base/fault.ts";
+import { callEndpoint, type Fetch } from "#http/client.ts";
+import { attachMachine, listKeys, readBlob, reportMachine } from "#doors/deploy/endpoints.ts";
+import type { Machine } from "#doors/deploy/fleet/desk.ts";
+import type { Signed } from "#doors/deploy/signing/signing.ts";
+import type { ServiceStatus } from "./service-agent.ts";
+
+export type AgentLink = {
+  keys(): Promise<readonly string[]>;
+  goals(signal: AbortSignal): AsyncIterable<Signed>;
+  manifest(digest: Digest): Promise<Signed>;
+  segment(digest: Digest): AsyncIterable<Uint8Array>;
+  report(status: ServiceStatus): Promise<void>;
+};
+
+const manifestBytesMax = 64 * 1024 * 1024;
+const reportMsMax = 10_000;
+
+export function agentLink(fetch: Fetch, { machine, region, labels }: Omit<Machine, "tenant">): AgentLink {
+  const query = { region, labels: labels.join(",") };
+  const params = { machine };
+  async function* segment(digest: Digest): AsyncGenerator<Uint8Array> {
+    const response = await callEndpoint(fetch, readBlob, { params: { digest } });
+    for await (const part of response.body ?? []) yield part;
+  }
+  return {
+    keys: async () => (await callEndpoint(fetch, listKeys, {})).keys,
+    async *goals(signal) {
+      const events = await callEndpoint(fetch, attachMachine, { params, query, signal });
+      for await (const { data } of events) yield data;
+    },
+    async manifest(digest) {
+      const { hash, sizeBytes } = parseDigest(digest) ?? { hash: "", sizeBytes: 0 };
+      const parts: Uint8Array[] = [];
+      let bytes = 0;
+      for await (const part of segment(digest)) {
+        if ((bytes += part.length) > Math.min(sizeBytes, manifestBytesMax))
+          throw new Fault("corrupt", "fetch manifest", { digest, why: "longer than its digest says" });
+        parts.push(part);
+      }
+      const whole = Buffer.concat(parts);
+      if (createHash("sha256").update(whole).digest("hex") !== hash)
+        throw new Fault("corrupt", "fetch manifest", { digest, why: "its bytes do not have this digest" });
+      return JSON.parse(whole.toString("utf8")) as Signed;
+    },
+    segment,
+    async report({ service, goalVersion, state, running, why }) {
+      const body = { service, goalVersion, state, running, why: why.slice(0, 4_000) };
+      await callEndpoint(fetch, reportMachine, { params, query, body, signal: AbortSignal.timeout(reportMsMax) });
+    },
+  };
+}

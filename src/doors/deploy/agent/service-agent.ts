@@ -1,0 +1,299 @@
+/**
+ * One service on one machine: follows its goal, stages, switches, probes, and goes back by itself when the new version
+ * does not answer. Everything that matters is on disk before it counts, so that kill -9 at any point leaves the old
+ * version or the new one.
+ */
+import { mkdir, rm, stat } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import type { Clock } from "#base/clock.ts";
+import type { Digest } from "#base/digest.ts";
+import { Fault } from "#base/fault.ts";
+import { openGoal, refuseGoal, type SignedGoal } from "#doors/deploy/goal/goal.ts";
+import type { MachineState } from "#doors/deploy/health/judge.ts";
+import { parseManifest, type Manifest } from "#doors/deploy/manifest/manifest.ts";
+import type { KeyRing, Signed } from "#doors/deploy/signing/signing.ts";
+import { readIfThere, switchLink, writeDurably } from "./durable-files.ts";
+import { failureKey, nextStep, type Step } from "./machine.ts";
+import { probe } from "./probe.ts";
+import { ServiceProcess } from "./service-process.ts";
+import { stage, stagedHashes, versionFolder, type SegmentSource } from "./stage.ts";
+
+export type ServiceStatus = {
+  readonly service: string;
+  readonly region: string;
+  readonly goalVersion: number;
+  readonly release: string | null;
+  readonly state: MachineState | "idle";
+  /** The manifest that answers. */
+  readonly running: string | null;
+  readonly why: string;
+};
+
+export type ServicePorts = {
+  readonly machine: string;
+  readonly service: string;
+  readonly region: string;
+  /** The service's folder on this machine. */
+  readonly folder: string;
+  readonly ring: KeyRing;
+  readonly clock: Clock;
+  readonly manifest: (digest: Digest) => Promise<Signed>;
+  readonly segment: SegmentSource;
+  readonly changed: (status: ServiceStatus) => void;
+};
+
+type Remembered = { readonly good?: string; readonly failed: readonly string[] };
+
+const failuresMax = 100;
+/** Good answers in a row, this far apart at least, that make a new process healthy. */
+const answersMin = 2;
+const settleMs = 250;
+/** A process that ends sooner than this after its start is in a crash loop, whatever its probe said meanwhile. */
+const steadyMs = 10_000;
+
+const isText = (value: string | null | undefined): value is string => typeof value === "string";
+
+export class ServiceAgent {
+  readonly #ports: ServicePorts;
+  readonly #process: ServiceProcess;
+  #goal: SignedGoal | undefined;
+  #memory: Remembered;
+  #status: ServiceStatus;
+  #restartAtMs = 0;
+  #restarts = 0;
+  #startedMonoMs = 0;
+  #loopUntilMs = 0;
+
+  private constructor(ports: ServicePorts, process: ServiceProcess, goal: SignedGoal | undefined, memory: Remembered) {
+    this.#ports = ports;
+    this.#process = process;
+    this.#goal = goal;
+    this.#memory = memory;
+    this.#status = this.#statusNow("idle", "the agent has just started");
+  }
+
+  static async open(ports: ServicePorts): Promise<ServiceAgent> {
+    await mkdir(join(ports.folder, "versions"), { recursive: true });
+    const goalText = await readIfThere(join(ports.folder, "goal.json"));
+    const memoryText = await readIfThere(join(ports.folder, "memory.json"));
+    const goal = goalText === undefined ? undefined : openGoal(JSON.parse(goalText) as Signed, ports.ring);
+    const memory = memoryText === undefined ? { failed: [] } : (JSON.parse(memoryText) as Remembered);
+    return new ServiceAgent(ports, await ServiceProcess.adopt(ports.folder), goal, memory);
+  }
+
+  get status(): ServiceStatus {
+    return this.#status;
+  }
+
+  /** Verifies a goal and keeps it. Answers with the reason when it is refused. */
+  async take(signed: Signed): Promise<string | undefined> {
+    const offered = openGoal(signed, this.#ports.ring);
+    const refused = refuseGoal(this.#goal, offered, this.#ports);
+    if (refused !== undefined) return refused;
+    await writeDurably(join(this.#ports.folder, "goal.json"), JSON.stringify(signed));
+    this.#goal = offered;
+    return undefined;
+  }
+
+  /** Does the next thing, if there is one. Answers whether it did something. */
+  async step(): Promise<boolean> {
+    await this.#keepRunning();
+    const next = nextStep({
+      machine: this.#ports.machine,
+      goal: this.#goal?.goal,
+      staged: await this.#staged(),
+      running: this.#memory.good,
+      failed: new Set(this.#memory.failed),
+    });
+    if (next.kind === "idle") {
+      this.#settle(next.why);
+      return false;
+    }
+    try {
+      await this.#carryOut(next);
+      return true;
+    } catch (error) {
+      await this.#failed(next, error);
+      return false;
+    }
+  }
+
+  async stop(): Promise<void> {
+    const manifest = this.#process.running;
+    if (manifest !== undefined) await this.#process.stop((await this.#manifestOf(manifest)).run.drainMs);
+  }
+
+  async #carryOut(next: Exclude<Step, { kind: "idle" }>): Promise<void> {
+    const manifest = await this.#manifestOf(next.manifest);
+    if (next.kind === "stage") {
+      this.#say("staging", `fetches ${next.manifest.slice(0, 12)}`);
+      await stage(this.#versions, next.manifest, manifest, this.#ports.segment);
+      this.#say("staged", `${next.manifest.slice(0, 12)} is complete`);
+      await this.#collect(manifest.run.keepVersions);
+    } else await this.#activate(next.manifest, manifest);
+  }
+
+  /** Old process out, link over, new process in; the old version again when the new one does not answer. */
+  async #activate(digest: Digest, manifest: Manifest): Promise<void> {
+    const old = this.#memory.good;
+    this.#say("activating", `starts ${digest.slice(0, 12)}`);
+    await this.stop();
+    const problem = await this.#runs(digest, manifest);
+    if (problem === undefined) {
+      await this.#remember({ good: digest });
+      this.#say("healthy", "the new version answers");
+      return;
+    }
+    await this.#process.stop(0);
+    await this.#rememberFailure(digest);
+    if (old !== undefined) {
+      const back = await this.#runs(old, await this.#manifestOf(old));
+      this.#say("reverted", `${problem}; ${back === undefined ? "the old version runs again" : `and back: ${back}`}`);
+    } else this.#say("failed", problem);
+  }
+
+  /** Switches to a version and starts it. Answers with what is wrong when it does not answer in time. */
+  async #runs(digest: Digest, { run }: Manifest): Promise<string | undefined> {
+    const folder = versionFolder(this.#versions, digest);
+    await switchLink(join(this.#ports.folder, "current"), join("versions", basename(folder)));
+    try {
+      await this.#process.start(digest, folder, run);
+    } catch (error) {
+      return (error as Error).message;
+    }
+    const startedMonoMs = this.#ports.clock.monotonicMs();
+    const deadlineMs = startedMonoMs + run.withinMs;
+    this.#startedMonoMs = startedMonoMs;
+    let said = "";
+    let answers = 0;
+    for (;;) {
+      if (!this.#process.isAlive) return `it ended by itself${said === "" ? "" : `; last probe: ${said}`}`;
+      if (run.probe !== null) {
+        const answer = await probe(run.probe, folder);
+        // Twice in a row, and alive in between: a process that answers once and ends is not healthy. The old process
+        // cannot answer for the new one, since it was ended before.
+        answers = answer.ok && this.#process.isAlive ? answers + 1 : 0;
+        if (answers >= answersMin) return undefined;
+        ({ said } = answer);
+      }
+      if (this.#ports.clock.monotonicMs() >= deadlineMs)
+        return run.probe === null ? undefined : `no healthy answer within ${run.withinMs} ms; last: ${said}`;
+      await pause(Math.max(run.everyMs, answers > 0 ? settleMs : 0));
+    }
+  }
+
+  /** What was good stays up: after a reboot, and when it ends by itself, with growing pauses. */
+  async #keepRunning(): Promise<void> {
+    await this.#process.trimLog();
+    const { good } = this.#memory;
+    if (good === undefined || this.#process.isAlive) return;
+    if (this.#ports.clock.monotonicMs() < this.#restartAtMs) return;
+    const aliveMs = this.#ports.clock.monotonicMs() - this.#startedMonoMs;
+    const isLoop = this.#startedMonoMs > 0 && aliveMs < steadyMs;
+    this.#restarts = isLoop ? this.#restarts + 1 : 0;
+    if (isLoop) this.#loopUntilMs = this.#ports.clock.monotonicMs() + 2 * steadyMs;
+    this.#restartAtMs = this.#ports.clock.monotonicMs() + Math.min(60_000, 500 * 2 ** Math.min(10, this.#restarts));
+    const problem = await this.#runs(good, await this.#manifestOf(good));
+    if (problem !== undefined) this.#say("failed", problem);
+    else if (isLoop) this.#say("failed", `it ended by itself ${Math.round(aliveMs / 1_000)} s after its start`);
+    else this.#say("healthy", "restarted");
+  }
+
+  async #failed(next: Exclude<Step, { kind: "idle" }>, error: unknown): Promise<void> {
+    // The network comes back and disks are cleaned: only bytes or versions that are wrong are not tried again.
+    const isFinal = error instanceof Fault && (error.code === "invalid" || error.code === "corrupt");
+    if (isFinal) await this.#rememberFailure(next.manifest);
+    this.#say("failed", (error as Error).message);
+  }
+
+  #settle(why: string): void {
+    const { good } = this.#memory;
+    const { state } = this.#status;
+    const wants = this.#goal?.goal.manifest;
+    const isSameRelease = this.#status.release === (this.#goal?.goal.release ?? null);
+    const isLooping = this.#ports.clock.monotonicMs() < this.#loopUntilMs;
+    if (state === "reverted" && isSameRelease) return this.#say(state, this.#status.why);
+    if (state === "failed" && (isLooping || (isSameRelease && good !== wants)))
+      return this.#say(state, this.#status.why);
+    if (good !== undefined && good === wants && this.#process.running === good) this.#say("healthy", why);
+    else this.#say("idle", why);
+  }
+
+  #say(state: ServiceStatus["state"], why: string): void {
+    const now = this.#statusNow(state, why);
+    const isNews = JSON.stringify(now) !== JSON.stringify(this.#status);
+    this.#status = now;
+    if (isNews) this.#ports.changed(now);
+  }
+
+  #statusNow(state: ServiceStatus["state"], why: string): ServiceStatus {
+    const { service, region } = this.#ports;
+    const goal = this.#goal?.goal;
+    return {
+      service,
+      region,
+      goalVersion: goal?.version ?? 0,
+      release: goal?.release ?? null,
+      state,
+      running: this.#process.running ?? null,
+      why,
+    };
+  }
+
+  /** Verified, whether it comes from the disk or from a node. */
+  async #manifestOf(digest: Digest): Promise<Manifest> {
+    const path = join(this.#versions, `${basename(versionFolder(this.#versions, digest))}.json`);
+    const kept = await readIfThere(path);
+    const signed = kept === undefined ? await this.#ports.manifest(digest) : (JSON.parse(kept) as Signed);
+    const manifest = parseManifest(this.#ports.ring.open(signed, "manifest"));
+    if (manifest.service !== this.#ports.service)
+      throw new Fault("invalid", "read manifest", { service: manifest.service, wants: this.#ports.service });
+    if (kept === undefined) await writeDurably(path, JSON.stringify(signed));
+    return manifest;
+  }
+
+  async #staged(): Promise<ReadonlySet<string>> {
+    const names = await stagedHashes(this.#versions);
+    const wanted = [this.#goal?.goal.manifest, this.#goal?.goal.stable, this.#memory.good];
+    return new Set(
+      wanted.filter(
+        (digest): digest is string => isText(digest) && names.has(basename(versionFolder(this.#versions, digest))),
+      ),
+    );
+  }
+
+  /** Removes the oldest versions beyond the number to keep; never one that runs, was good, or is wanted. */
+  async #collect(keep: number): Promise<void> {
+    const inUse = [this.#memory.good, this.#process.running, this.#goal?.goal.manifest, this.#goal?.goal.stable]
+      .filter(isText)
+      .map((digest) => basename(versionFolder(this.#versions, digest)));
+    const names = [...(await stagedHashes(this.#versions))];
+    const aged = await Promise.all(
+      names.map(async (name) => ({ name, atMs: (await stat(join(this.#versions, name))).mtimeMs })),
+    );
+    const old = aged
+      .toSorted((a, b) => b.atMs - a.atMs)
+      .slice(keep)
+      .filter(({ name }) => !inUse.includes(name));
+    for (const { name } of old) {
+      await rm(join(this.#versions, `${name}.json`), { force: true });
+      await rm(join(this.#versions, name), { recursive: true, force: true });
+    }
+  }
+
+  async #rememberFailure(digest: string): Promise<void> {
+    const goal = this.#goal?.goal;
+    if (!goal) return;
+    await this.#remember({ failed: [...this.#memory.failed, failureKey(goal, digest)].slice(-failuresMax) });
+  }
+
+  async #remember(change: Partial<Remembered>): Promise<void> {
+    this.#memory = { ...this.#memory, ...change };
+    await writeDurably(join(this.#ports.folder, "memory.json"), JSON.stringify(this.#memory));
+  }
+
+  get #versions(): string {
+    return join(this.#ports.folder, "versions");
+  }
+}

@@ -1,0 +1,129 @@
+import { callEndpoint, type Fetch } from "#http/client.ts";
+import { command, serverFlags, type ServerFlagValues, type World } from "#door/command.ts";
+import { approveWave, haltService, listMachines, showService, startRollback } from "#doors/deploy/endpoints.ts";
+
+const fetchOf = async (values: ServerFlagValues, world: World): Promise<Fetch> => {
+  const http = await world.http(values);
+  return (path, init) => http.reach(path, init);
+};
+
+const regionsFlag = {
+  region: { type: "strings", value: "REGION", about: "a region of the service; may be given several times" },
+} as const;
+
+const short = (digest: string | null): string => digest?.slice(0, 12) ?? "nothing";
+
+export const deployStatus = command({
+  name: "deploy status",
+  about: "Show what a service's machines should run and what they do run, by region.",
+  words: "<service>",
+  positionalsMax: 1,
+  takesRest: false,
+  flags: { ...serverFlags, ...regionsFlag },
+  examples: ["millrace deploy status web --region eu --region us"],
+  async run({ positionals: [service], values }, world) {
+    if (service === undefined || !values.region) return usage(world, "deploy status web --region eu");
+    const { regions } = await callEndpoint(await fetchOf(values, world), showService, {
+      params: { service },
+      query: { regions: values.region.join(",") },
+    });
+    for (const one of regions)
+      if (values.json) world.out(JSON.stringify(one));
+      else {
+        const share = one.kind === "rollback" ? "rollback" : `wave ${one.wave + 1}, ${one.sharePpm / 10_000}%`;
+        const machines = `${one.running} of ${one.machines} machines answer with ${short(one.manifest)}`;
+        const halted = one.halted ? "; HALTED" : "";
+        world.out(`${one.region}  version ${one.version}  ${share}  ${machines}; stable ${short(one.stable)}${halted}`);
+      }
+    return 0;
+  },
+});
+
+export const deployMachines = command({
+  name: "deploy machines",
+  about: "List the machines that are attached, and what each of them runs.",
+  words: "",
+  positionalsMax: 0,
+  takesRest: false,
+  flags: serverFlags,
+  examples: ["millrace deploy machines --json"],
+  async run({ values }, world) {
+    const { machines } = await callEndpoint(await fetchOf(values, world), listMachines, {});
+    for (const one of machines)
+      if (values.json) world.out(JSON.stringify(one));
+      else {
+        const services = one.reports.map(({ service, state, running }) => `${service} ${state} ${short(running)}`);
+        world.out(`${one.machine}  ${one.region}  ${one.labels.join(" ")}  ${services.join("; ") || "no service"}`);
+      }
+    return 0;
+  },
+});
+
+export const deployRollback = command({
+  name: "deploy rollback",
+  about: "Go back to the version that was good before, on all machines at once.",
+  words: "<service>",
+  positionalsMax: 1,
+  takesRest: false,
+  flags: { ...serverFlags, ...regionsFlag },
+  examples: ["millrace deploy rollback web --region eu"],
+  async run({ positionals: [service], values }, world) {
+    if (service === undefined || !values.region) return usage(world, "deploy rollback web --region eu");
+    const { job } = await callEndpoint(await fetchOf(values, world), startRollback, {
+      params: { service },
+      body: { regions: [...values.region] },
+    });
+    world.out(values.json ? JSON.stringify({ kind: "rollback", job }) : job);
+    return 0;
+  },
+});
+
+const halting = (name: string, about: string, halted: boolean) =>
+  command({
+    name,
+    about,
+    words: "<service>",
+    positionalsMax: 1,
+    takesRest: false,
+    flags: { ...serverFlags, ...regionsFlag },
+    examples: [`millrace ${name} web --region eu`],
+    async run({ positionals: [service], values }, world) {
+      if (service === undefined || !values.region) return usage(world, `${name} web --region eu`);
+      const body = { regions: [...values.region], halted };
+      await callEndpoint(await fetchOf(values, world), haltService, { params: { service }, body });
+      return 0;
+    },
+  });
+
+export const deployHalt = halting(
+  "deploy halt",
+  "Stop every activation of a service at once; what runs stays up.",
+  true,
+);
+export const deployResume = halting("deploy resume", "Let activations of a halted service go on.", false);
+
+export const deployApprove = command({
+  name: "deploy approve",
+  about: "Approve the next wave of a release, in your own name.",
+  words: "<job>",
+  positionalsMax: 1,
+  takesRest: false,
+  flags: {
+    ...serverFlags,
+    wave: { type: "string", value: "NUMBER", about: "the wave, counted from 1" },
+    reject: { type: "boolean", about: "reject it instead: the release rolls back" },
+  },
+  examples: ["millrace deploy approve j3-1 --wave 2"],
+  async run({ positionals: [job], values }, world) {
+    const wave = Number(values.wave);
+    if (job === undefined || !Number.isInteger(wave)) return usage(world, "deploy approve j3-1 --wave 2");
+    const body = { wave, reject: values.reject ?? false };
+    await callEndpoint(await fetchOf(values, world), approveWave, { params: { job }, body });
+    return 0;
+  },
+});
+
+function usage({ note }: World, example: string): 2 {
+  note(`something is missing; for example: millrace ${example}`);
+  return 2;
+}

@@ -1,0 +1,17 @@
+/** The deploy door: releases of a service, from a commit to machines. */
+import { defineDoor } from "#door/door.ts";
+import { deployCommands } from "./commands/commands.ts";
+import { DeployConfig } from "./config.ts";
+import { deployEndpoints } from "./endpoints.ts";
+import { deployKinds } from "./kinds.ts";
+
+export const deployDoor = defineDoor({
+  name: "deploy",
+  about: "Releases: builds a commit, rolls it out to machines in waves, and rolls back what is not healthy.",
+  section: { about: "releases", schema: DeployConfig },
+  kinds: [deployKinds],
+  commands: deployCommands,
+  endpoints: deployEndpoints,
+  pages: [],
+  open: async (ports, settings) => (await import("./serve.ts")).openDeploy(ports, settings),
+});

@@ -1,0 +1,186 @@
+/** The door's calls under /v1/deploy: what may be asked, and the shape of the answers. */
+import { z } from "zod";
+import { endpoint, events, json, jsonBody, none } from "#http/endpoint.ts";
+import { Region, ServiceFile, ServiceName } from "./service/service-file.ts";
+
+const MachineName = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/)
+  .describe("The machine's name.");
+const Label = z.string().max(201);
+const DigestText = z.string().max(200);
+
+export const SignedDocument = z.object({
+  purpose: z.enum(["manifest", "goal", "revocation"]),
+  body: z.string(),
+  key: z.string(),
+  signature: z.string(),
+});
+
+const machineQuery = z.object({
+  region: Region,
+  labels: z.string().max(10_000).default("").describe("Labels as name=value, separated by commas."),
+});
+
+export const listKeys = endpoint({
+  method: "GET",
+  path: "/v1/deploy/keys",
+  action: "deploy.attach",
+  about: "Lists the public keys that goals and manifests are signed with.",
+  answer: json(z.object({ keys: z.array(z.string().describe("PEM")) })),
+});
+
+export const attachMachine = endpoint({
+  method: "GET",
+  path: "/v1/deploy/machines/{machine}/goals",
+  action: "deploy.attach",
+  about: "Sends a machine its goals: the newest of each service, and every newer one.",
+  params: z.object({ machine: MachineName }),
+  query: machineQuery,
+  answer: events(SignedDocument),
+});
+
+export const reportMachine = endpoint({
+  method: "POST",
+  path: "/v1/deploy/machines/{machine}/reports",
+  action: "deploy.attach",
+  about: "Takes what a machine says about one of its services.",
+  params: z.object({ machine: MachineName }),
+  query: machineQuery,
+  body: jsonBody(
+    z.object({
+      service: ServiceName,
+      goalVersion: z.int().min(0),
+      state: z.enum(["idle", "staging", "staged", "activating", "healthy", "failed", "reverted"]),
+      running: DigestText.nullable(),
+      why: z.string().max(4_000),
+    }),
+    64 * 1024,
+  ),
+  answer: none,
+});
+
+export const readBlob = endpoint({
+  method: "GET",
+  path: "/v1/deploy/blobs/{digest+}",
+  action: "deploy.attach",
+  about: "Reads a manifest or a segment.",
+  params: z.object({ digest: DigestText }),
+  answer: { kind: "bytes", contentType: "application/octet-stream" },
+});
+
+const Job = z.object({ job: z.string().describe("The job's id.") });
+
+export const startRelease = endpoint({
+  method: "POST",
+  path: "/v1/deploy/releases",
+  action: "deploy.release",
+  about: "Builds a commit and rolls it out.",
+  body: jsonBody(
+    z.strictObject({
+      service: ServiceFile,
+      sha: z.string().regex(/^[0-9a-f]{7,64}$/),
+      repository: z.string().min(1).max(2_000).describe("A path or URL that git can clone, as the node sees it."),
+    }),
+  ),
+  answer: json(Job, 202),
+});
+
+const serviceParams = z.object({ service: ServiceName });
+
+const Machine = z.object({
+  machine: z.string(),
+  region: z.string(),
+  labels: z.array(Label),
+  reports: z.array(
+    z.object({
+      service: z.string(),
+      state: z.string(),
+      running: z.string().nullable(),
+      goalVersion: z.int(),
+      why: z.string().optional(),
+      agoMs: z.number(),
+    }),
+  ),
+});
+
+export const listMachines = endpoint({
+  method: "GET",
+  path: "/v1/deploy/machines",
+  action: "deploy.read",
+  about: "Lists the machines that are attached, and what each of them runs.",
+  answer: json(z.object({ machines: z.array(Machine) })),
+});
+
+export const showService = endpoint({
+  method: "GET",
+  path: "/v1/deploy/services/{service}",
+  action: "deploy.read",
+  about: "Shows a service's goal, stable version and machines, by region.",
+  params: serviceParams,
+  query: z.object({ regions: z.string().max(2_000).describe("Regions, separated by commas.") }),
+  answer: json(
+    z.object({
+      regions: z.array(
+        z.object({
+          region: z.string(),
+          version: z.int(),
+          kind: z.string(),
+          halted: z.boolean(),
+          release: z.string(),
+          wave: z.int(),
+          sharePpm: z.int(),
+          manifest: z.string().nullable(),
+          stable: z.string().nullable(),
+          machines: z.int(),
+          running: z.int().describe("Machines that answer with the goal's manifest."),
+        }),
+      ),
+    }),
+  ),
+});
+
+const regionsBody = jsonBody(z.strictObject({ regions: z.array(Region).min(1).max(50) }), 64 * 1024);
+
+export const startRollback = endpoint({
+  method: "POST",
+  path: "/v1/deploy/services/{service}/rollback",
+  action: "deploy.release",
+  about: "Goes back to the version that was good before.",
+  params: serviceParams,
+  body: regionsBody,
+  answer: json(Job, 202),
+});
+
+export const haltService = endpoint({
+  method: "POST",
+  path: "/v1/deploy/services/{service}/halt",
+  action: "deploy.release",
+  about: "Stops every activation of a service, or lets it go on. What runs stays up.",
+  params: serviceParams,
+  body: jsonBody(z.strictObject({ regions: z.array(Region).min(1).max(50), halted: z.boolean() }), 64 * 1024),
+  answer: none,
+});
+
+export const approveWave = endpoint({
+  method: "POST",
+  path: "/v1/deploy/releases/{job}/approve",
+  action: "deploy.release",
+  about: "Approves the next wave of a release, in the caller's name.",
+  params: z.object({ job: z.string().max(50) }),
+  body: jsonBody(z.strictObject({ wave: z.int().min(1).max(50), reject: z.boolean().default(false) }), 16 * 1024),
+  answer: none,
+});
+
+export const deployEndpoints = [
+  listKeys,
+  attachMachine,
+  reportMachine,
+  readBlob,
+  startRelease,
+  listMachines,
+  showService,
+  startRollback,
+  haltService,
+  approveWave,
+] as const;

@@ -1,0 +1,93 @@
+import { equal, match, ok, throws } from "node:assert/strict";
+import { describe, test } from "node:test";
+import fc from "fast-check";
+import { createKey, KeyRing, signerOf } from "#doors/deploy/signing/signing.ts";
+import { nextGoal, openGoal, refuseGoal, type GoalChange } from "./goal.ts";
+import { isInShare, membersOf } from "./membership.ts";
+
+const key = createKey();
+const signer = signerOf(key.privatePem);
+const ring = new KeyRing([key.publicPem]);
+const at = { service: "web", region: "eu" };
+const digest = (letter: string): string => `${letter.repeat(64)}/10`;
+
+const change = (more: Partial<GoalChange> = {}): GoalChange => ({
+  kind: "release",
+  halted: false,
+  release: "j1-1",
+  manifest: digest("a"),
+  labels: [],
+  stable: null,
+  sharePpm: 1_000_000,
+  named: [],
+  wave: 0,
+  evidence: null,
+  ...more,
+});
+
+describe("a goal", () => {
+  const first = nextGoal(at, undefined, change(), signer);
+  const second = nextGoal(at, first, change({ kind: "rollback", manifest: digest("b") }), signer);
+
+  test("GO1: a version that does not grow is refused, also when it was signed", () => {
+    equal(refuseGoal(undefined, first, at), undefined);
+    equal(refuseGoal(first, second, at), undefined);
+    match(refuseGoal(second, first, at) ?? "", /version 1 is not newer than 2/);
+    match(refuseGoal(first, first, at) ?? "", /not newer/);
+  });
+
+  test("GO2: a direct successor must name the entry before it; a machine that was away may jump", () => {
+    const other = nextGoal(at, undefined, change({ release: "j9-9" }), signer);
+    match(refuseGoal(other, second, at) ?? "", /does not follow/);
+    const third = nextGoal(at, second, change(), signer);
+    equal(refuseGoal(other, third, at), undefined);
+  });
+
+  test("GO3: a later wave without evidence is neither written nor taken", () => {
+    throws(() => nextGoal(at, first, change({ wave: 1 }), signer), /no evidence/);
+    ok(nextGoal(at, first, change({ wave: 1, evidence: digest("e") }), signer));
+  });
+
+  test("for another service or region is refused", () => {
+    match(refuseGoal(undefined, first, { service: "web", region: "us" }) ?? "", /it is for web in eu/);
+    match(refuseGoal(undefined, first, { service: "db", region: "eu" }) ?? "", /it is for web in eu/);
+  });
+
+  test("SG1: counts only if a trusted, unrevoked key signed these bytes as a goal", () => {
+    equal(openGoal(first.signed, ring).goal.version, 1);
+    const forged = { ...first.signed, body: first.signed.body.replace('"version":1', '"version":9') };
+    throws(() => openGoal(forged, ring), /signature is wrong/);
+    throws(() => openGoal(first.signed, new KeyRing([createKey().publicPem])), /not trusted/);
+    throws(() => openGoal(first.signed, new KeyRing([key.publicPem], [signer.keyId])), /revoked/);
+    const asManifest = signer.sign("manifest", first.signed.body);
+    throws(() => openGoal(asManifest, ring), /signed as a manifest/);
+    throws(() => openGoal({ ...asManifest, purpose: "goal" }, ring), /signature is wrong/);
+  });
+});
+
+describe("membership", () => {
+  const machines = Array.from({ length: 2_000 }, (_, i) => `m${i}`);
+
+  test("a larger share keeps every machine of a smaller one", () => {
+    fc.assert(
+      fc.property(fc.string({ maxLength: 20 }), fc.nat(1_000_000), fc.nat(1_000_000), (release, a, b) => {
+        const [small, large] = a < b ? [a, b] : [b, a];
+        return machines.slice(0, 200).every((m) => !isInShare(m, release, small) || isInShare(m, release, large));
+      }),
+    );
+  });
+
+  test("a tenth of the machines is about a tenth, and not the same tenth for every release", () => {
+    const one = machines.filter((machine) => isInShare(machine, "j1-1", 100_000));
+    const two = machines.filter((machine) => isInShare(machine, "j1-2", 100_000));
+    ok(one.length > 140 && one.length < 260, String(one.length));
+    ok(one.filter((machine) => two.includes(machine)).length < 60);
+  });
+
+  test("the first wave of a small fleet has one machine, and a share of everything has all", () => {
+    equal(membersOf(["a", "b", "c"], "r", 1).length, 1);
+    equal(membersOf(["a", "b", "c"], "r", 1_000_000).length, 3);
+    equal(membersOf([], "r", 1_000_000).length, 0);
+    equal(membersOf(["a"], "r", 0).length, 0);
+  });
+});

@@ -1,0 +1,92 @@
+import { equal, match } from "node:assert/strict";
+import { describe, test } from "node:test";
+import { judge, type MachineReport, type Question } from "./judge.ts";
+
+const limits = { failedMax: 10_000, silentMax: 20_000, samplesMin: 1, silentAfter: 30_000 };
+const question = (more: Partial<Question> = {}): Question => ({
+  members: ["a", "b"],
+  manifest: "new",
+  activatedAtMs: 1_000,
+  nowMs: 2_000,
+  limits,
+  bakeMs: 0,
+  ...more,
+});
+const report = (machine: string, more: Partial<MachineReport> = {}): [string, MachineReport] => [
+  machine,
+  { machine, state: "healthy", running: "new", atMs: 1_500, ...more },
+];
+const reports = (...all: [string, MachineReport][]): ReadonlyMap<string, MachineReport> => new Map(all);
+
+/** What is known, and the verdict with its reason. */
+const cases: readonly [name: string, Question, ReadonlyMap<string, MachineReport>, verdict: string, why: RegExp][] = [
+  ["all machines answer with the new version", question(), reports(report("a"), report("b")), "healthy", /2 of 2/],
+  ["HJ1: no report is not healthy", question(), reports(), "wait", /2 of 2 are still/],
+  [
+    "HJ1: a report from before the activation says nothing",
+    question(),
+    reports(report("a"), report("b", { atMs: 999 })),
+    "wait",
+    /1 of 2 are still/,
+  ],
+  [
+    "HJ1: a machine that answers with another version is not healthy",
+    question(),
+    reports(report("a"), report("b", { running: "old" })),
+    "wait",
+    /1 of 2 are still/,
+  ],
+  ["HJ1: a wave without machines does not pass", question({ members: [] }), reports(), "wait", /no machine/],
+  [
+    "a machine that went back by itself is a failure",
+    question(),
+    reports(report("a"), report("b", { state: "reverted", running: "old" })),
+    "unhealthy",
+    /1 of 2 failed, limit 1%/,
+  ],
+  [
+    "failures below the limit do not stop a large wave",
+    question({ members: Array.from({ length: 200 }, (_, i) => `m${i}`) }),
+    reports(...Array.from({ length: 200 }, (_, i) => report(`m${i}`, i === 0 ? { state: "failed" } : {}))),
+    "healthy",
+    /199 of 200 healthy, 1 failed/,
+  ],
+  [
+    "HJ2: a machine that never reports is silent in the end",
+    question({ nowMs: 40_000 }),
+    reports(report("a", { atMs: 39_000 })),
+    "unhealthy",
+    /1 of 2 are silent/,
+  ],
+  [
+    "HJ2: a machine that reported healthy and then fell silent counts as silent",
+    question({ nowMs: 40_000 }),
+    reports(report("a", { atMs: 39_000 }), report("b", { atMs: 2_000 })),
+    "unhealthy",
+    /silent/,
+  ],
+  [
+    "HJ3: a machine that still stages is waited for",
+    question({ nowMs: 500_000 }),
+    reports(report("a", { atMs: 499_000 }), report("b", { state: "staging", running: "old", atMs: 499_000 })),
+    "wait",
+    /still staging/,
+  ],
+  ["a healthy wave bakes first", question({ bakeMs: 5_000 }), reports(report("a"), report("b")), "wait", /4 s more/],
+  [
+    "fewer samples than asked for decide nothing",
+    question({ members: ["a", "b", "c"], limits: { ...limits, samplesMin: 3, failedMax: 500_000 } }),
+    reports(report("a"), report("b"), report("c", { state: "failed" })),
+    "wait",
+    /2 healthy reports, 3 needed/,
+  ],
+];
+
+describe("judge", () => {
+  for (const [name, asked, known, verdict, why] of cases)
+    test(name, () => {
+      const judged = judge(asked, known);
+      equal(judged.verdict, verdict, judged.why);
+      match(judged.why, why);
+    });
+});

@@ -1,0 +1,18 @@
+/** Builds run as the node's own user, and releases change machines: both are for operators. */
+import type { DoorKinds, Refusal, Submitter } from "#shard/door-kinds.ts";
+import { door, kinds, planLabel, taskLabel } from "./plan.ts";
+
+const forOperators = ({ isOperator }: Submitter): Refusal =>
+  isOperator ? undefined : "releases change machines and run builds as the node itself: that is for operators";
+
+export const deployKinds: DoorKinds = {
+  door,
+  nodeLabels: [taskLabel, planLabel],
+  job: forOperators,
+  kinds: Object.fromEntries(Object.values(kinds).map((kind) => [kind, (_work, by) => forOperators(by)])),
+  /** Approvals are counted by person, so a signal names its sender and nobody else. */
+  signal({ name, payload }, by) {
+    if (name !== "approve" && name !== "reject") return "a release takes the signals approve and reject";
+    return payload === by.name ? undefined : `the payload must be the name of the sender, ${by.name}`;
+  },
+};

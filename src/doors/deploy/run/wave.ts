@@ -1,0 +1,116 @@
+/** Rolls a manifest out to a share of the machines, and waits until their reports decide whether it is healthy. */
+import { Fault, isFault } from "#base/fault.ts";
+import { sha256Digest } from "#blobs/sha256.ts";
+import type { RunContext, RunOutcome } from "#worker/runner.ts";
+import { isTarget, type Fleet } from "#doors/deploy/fleet/fleet.ts";
+import type { FleetDesk, Seen } from "#doors/deploy/fleet/desk.ts";
+import type { At, GoalStore, Head } from "#doors/deploy/fleet/goals.ts";
+import { isInShare, membersOf } from "#doors/deploy/goal/membership.ts";
+import { judge, type MachineReport, type Verdict } from "#doors/deploy/health/judge.ts";
+import type { WaveResult, WaveSpec } from "#doors/deploy/plan.ts";
+
+export type WavePorts = { readonly goals: GoalStore; readonly fleet: Fleet; readonly desk: FleetDesk };
+
+const lookEveryMs = 300;
+
+export const waveRunner =
+  (ports: WavePorts) =>
+  async (context: RunContext): Promise<RunOutcome> => {
+    try {
+      return await rollOut(context, ports);
+    } catch (error) {
+      // A halt, or a newer goal of another release: a second attempt would find the same.
+      if (isFault(error, "invalid") || isFault(error, "stale"))
+        return { kind: "failed", reason: "user-failure", message: error.message };
+      throw error;
+    }
+  };
+
+async function rollOut(context: RunContext, { goals, fleet, desk }: WavePorts): Promise<RunOutcome> {
+  const spec = JSON.parse(context.task.spec) as WaveSpec;
+  const { jobId: release, tenant } = context.task;
+  const wave = spec.service.waves[spec.wave];
+  if (!wave) throw new Fault("invalid", "roll out wave", { wave: spec.wave, why: "the service has no such wave" });
+  const targets = (await fleet.machines(tenant)).filter((machine) => isTarget(machine, spec.service.targets));
+  const names = targets.map(({ machine }) => machine);
+  const members = membersOf(names, release, wave.share);
+  let activatedAtMs = 0;
+  for (const region of spec.service.targets.regions) {
+    const head = await activate({ tenant, service: spec.service.service, region }, spec, release, members, goals);
+    desk.wake(head);
+    activatedAtMs = Math.max(activatedAtMs, head.entry.atMs);
+  }
+  let last: Verdict | undefined;
+  for (;;) {
+    const seen = (await fleet.machines(tenant)).filter((machine) => isTarget(machine, spec.service.targets));
+    const nowMs = context.clock.wallMs();
+    const verdict = judge(
+      {
+        members: membersOf([...new Set([...names, ...seen.map(({ machine }) => machine)])], release, wave.share),
+        manifest: spec.manifest,
+        activatedAtMs,
+        nowMs,
+        limits: spec.service.health,
+        bakeMs: wave.bake,
+      },
+      reportsOf(seen, spec.service.service, nowMs),
+    );
+    if (verdict.why !== last?.why)
+      context.report({ step: spec.wave + 1, name: verdict.why.slice(0, 200), status: "progress" });
+    last = verdict;
+    if (verdict.verdict === "healthy") return passed(spec, release, verdict, seen);
+    if (verdict.verdict === "unhealthy") return { kind: "failed", reason: "user-failure", message: verdict.why };
+    await context.clock.sleep(lookEveryMs, context.signal);
+  }
+}
+
+/** Writes the wave's goal, once: a second attempt finds what the first one wrote. */
+async function activate(
+  at: At,
+  { service, wave, manifest, evidence }: WaveSpec,
+  release: string,
+  members: readonly string[],
+  goals: GoalStore,
+): Promise<Head> {
+  const head = await goals.head(at);
+  if (head?.goal.kind === "release" && head.goal.release === release && head.goal.wave === wave) return head;
+  if (head?.goal.halted)
+    throw new Fault("invalid", "roll out wave", {
+      service: at.service,
+      region: at.region,
+      why: "the service is halted; resume it first",
+    });
+  const sharePpm = service.waves[wave]?.share ?? 0;
+  return await goals.append(at, head, {
+    kind: "release",
+    halted: false,
+    release,
+    manifest,
+    labels: service.targets.labels,
+    stable: (await goals.stable(at))?.manifest ?? null,
+    sharePpm,
+    named: members.filter((machine) => !isInShare(machine, release, sharePpm)),
+    wave,
+    evidence,
+  });
+}
+
+/** By the time of this node: machines' clocks may be wrong. */
+function reportsOf(seen: readonly Seen[], service: string, nowMs: number): ReadonlyMap<string, MachineReport> {
+  const reports = new Map<string, MachineReport>();
+  for (const { machine, reports: all } of seen) {
+    const report = all.find((each) => each.service === service);
+    if (!report) continue;
+    const { state, running, why = "", agoMs } = report;
+    // An idle machine has not begun yet: it is still to stage.
+    reports.set(machine, { machine, state: state === "idle" ? "staging" : state, running, atMs: nowMs - agoMs, why });
+  }
+  return reports;
+}
+
+function passed({ wave, manifest }: WaveSpec, release: string, verdict: Verdict, seen: readonly Seen[]): RunOutcome {
+  const bytes = Buffer.from(JSON.stringify({ release, wave, manifest, verdict, seen }));
+  const evidence = sha256Digest(bytes);
+  const result: WaveResult = { manifest, evidence, why: verdict.why };
+  return { kind: "done", payload: JSON.stringify(result), outputs: [{ digest: evidence, bytes }], digests: [manifest] };
+}

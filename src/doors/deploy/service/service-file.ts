@@ -1,0 +1,121 @@
+/** The service file: what a team writes about one service, checked strictly. A typo is an error, never ignored. */
+import { z } from "zod";
+import { durationHelp, parseDurationMs, parseSizeBytes, sizeHelp } from "#base/units.ts";
+
+const Duration = z.string().transform((text, context) => {
+  const ms = parseDurationMs(text);
+  if (ms === undefined) context.addIssue({ code: "custom", message: durationHelp });
+  return ms ?? 0;
+});
+
+const Size = z.string().transform((text, context) => {
+  const bytes = parseSizeBytes(text);
+  if (bytes === undefined) context.addIssue({ code: "custom", message: sizeHelp });
+  return bytes ?? 0;
+});
+
+/** Parts of a million, so that shares compare exactly: "0.1%" is 1,000. */
+export const wholePpm = 1_000_000;
+
+const Share = z.string().transform((text, context) => {
+  const match = /^(\d{1,3}(?:\.\d{1,4})?)%$/.exec(text);
+  const ppm = match ? Math.round(Number(match[1]) * 10_000) : Number.NaN;
+  if (!(ppm >= 0 && ppm <= wholePpm))
+    context.addIssue({ code: "custom", message: 'write a share as a percentage, such as "0.1%" or "25%"' });
+  return ppm;
+});
+
+export const ServiceName = z
+  .string()
+  .regex(/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/, "use lower-case letters, digits and hyphens, at most 63");
+export const Region = ServiceName;
+const Label = z.string().regex(/^[^=\s]{1,100}=[^\s]{0,100}$/, 'write a label as name=value, such as "role=web"');
+const Command = z.union([z.string().min(1).max(10_000), z.array(z.string().max(10_000)).min(1).max(1_000)]);
+
+const Probe = z
+  .strictObject({
+    /** A port and a path, such as ":8080/up". */
+    http: z
+      .string()
+      .regex(/^:\d{1,5}\/\S{0,1000}$/, 'write a port and a path, such as ":8080/up"')
+      .optional(),
+    /** A port, such as ":8080". */
+    tcp: z
+      .string()
+      .regex(/^:\d{1,5}$/, 'write a port, such as ":8080"')
+      .optional(),
+    /** Exit code 0 is healthy. */
+    exec: Command.optional(),
+    within: Duration.default(30_000),
+    every: Duration.default(500),
+  })
+  .refine(({ http, tcp, exec }) => [http, tcp, exec].filter((one) => one !== undefined).length === 1, {
+    message: "say one of http, tcp and exec",
+  });
+export type Probe = z.output<typeof Probe>;
+
+const Run = z.strictObject({
+  exec: Command,
+  env: z.record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "not a name for a variable"), z.string()).default({}),
+  probe: Probe.optional(),
+  /** How long the old version may take to finish its requests after SIGTERM. */
+  drain: Duration.default(20_000),
+});
+export type Run = z.output<typeof Run>;
+
+const Wave = z.strictObject({
+  share: Share,
+  /** How long the wave must stay healthy before the next begins. */
+  bake: Duration.default(0),
+  /** How many different people must approve before the wave begins. */
+  approve: z.int().min(0).max(10).default(0),
+});
+
+const Health = z.strictObject({
+  failedMax: Share.default(10_000),
+  silentMax: Share.default(20_000),
+  /** Fewer reports than this, or than the wave has machines, decide nothing. */
+  samplesMin: z.int().min(1).max(100_000).default(1),
+  /** A machine that has not reported for this long is silent. */
+  silentAfter: Duration.default(30_000),
+});
+export type HealthLimits = z.output<typeof Health>;
+
+export const ServiceFile = z.strictObject({
+  service: ServiceName,
+  build: z
+    .strictObject({
+      run: Command,
+      /** The folder, below the checkout, that holds what to deploy. */
+      output: z.string().min(1).max(1_000).default("."),
+      timeout: Duration.default(20 * 60_000),
+    })
+    .optional(),
+  run: Run,
+  targets: z.strictObject({
+    labels: z.array(Label).max(100).default([]),
+    regions: z.array(Region).min(1).max(50),
+  }),
+  waves: z
+    .array(Wave)
+    .min(1)
+    .max(50)
+    .default([{ share: wholePpm, bake: 0, approve: 0 }])
+    .refine((waves) => waves.at(-1)?.share === wholePpm, { message: 'the last wave must have share "100%"' })
+    .refine((waves) => waves.every(({ share }, i) => i === 0 || share > (waves[i - 1]?.share ?? 0)), {
+      message: "each wave must have a larger share than the one before",
+    }),
+  health: Health.prefault({}),
+  rollback: z.enum(["automatic", "manual"]).default("automatic"),
+  concurrent: z.enum(["supersede", "queue"]).default("supersede"),
+  agent: z
+    .strictObject({
+      /** Versions that stay on a machine's disk, the running one included. */
+      keep: z.int().min(2).max(100).default(3),
+      disk: Size.default(40 * 1024 ** 3),
+    })
+    .prefault({}),
+  /** The release fails, and rolls back, if it has not ended by then. */
+  deadline: Duration.default(30 * 60_000),
+});
+export type ServiceFile = z.output<typeof ServiceFile>;
