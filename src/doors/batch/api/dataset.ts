@@ -47,7 +47,7 @@ export class Dataset<Row extends AnyRow = AnyRow> {
 
   /** Of all rows together. */
   agg<More extends AnyRow>(aggregates: Named<More>): Dataset<More> {
-    return new Grouped<AnyRow>(this.#sql, []).agg(aggregates) as unknown as Dataset<More>;
+    return new Grouped<AnyRow>(this.#sql, []).agg(aggregates);
   }
 
   /** On columns that both have, or on a condition over `l` and `r`. */
@@ -118,11 +118,11 @@ function read(reader: string, paths: Paths, options: ReadOptions = {}): Dataset 
 /** Where a query begins: files, by names or patterns. */
 export const dataset = {
   parquet: <Row extends AnyRow = AnyRow>(paths: Paths, options?: ReadOptions): Dataset<Row> =>
-    read("read_parquet", paths, options) as unknown as Dataset<Row>,
+    read("read_parquet", paths, options),
   csv: <Row extends AnyRow = AnyRow>(paths: Paths, options?: ReadOptions): Dataset<Row> =>
-    read("read_csv", paths, options) as unknown as Dataset<Row>,
+    read("read_csv", paths, options),
   json: <Row extends AnyRow = AnyRow>(paths: Paths, options?: ReadOptions): Dataset<Row> =>
-    read("read_json", paths, options) as unknown as Dataset<Row>,
+    read("read_json", paths, options),
   /** Of a query that is written as SQL. */
   query: <Row extends AnyRow = AnyRow>(query: Expression): Dataset<Row> => new Dataset(query.sql),
 } as const;

@@ -38,12 +38,25 @@ export const sqlCommand = command({
       world.note("sql: give a query, for example: millrace sql \"select count(*) from 'data/*.parquet'\"");
       return 2;
     }
-    const said = settingsIn(values);
-    if (typeof said !== "object") {
-      world.note(`sql: ${said}`);
+    return await runQuery("sql", async () => sql, values, world);
+  },
+});
+
+export const batchRun = command({
+  name: "batch run",
+  about: "Run the query that a TypeScript file exports, as `millrace sql` would.",
+  words: "<file>",
+  positionalsMax: 1,
+  takesRest: false,
+  flags,
+  examples: ["millrace batch run job.ts", "millrace batch run --explain job.ts"],
+  async run({ positionals: [file], values }, world) {
+    if (file === undefined) {
+      world.note("batch run: name a file, for example: millrace batch run job.ts");
       return 2;
     }
-    return await runQuery(sql, said, values, world);
+    const read = async (): Promise<string> => (await import("#doors/batch/api/job-file.ts")).readJobFile(file);
+    return await runQuery("batch run", read, values, world);
   },
 });
 
@@ -65,7 +78,13 @@ function settingsIn(values: Values): Partial<CutSettings> | string {
   };
 }
 
-async function runQuery(sql: string, said: Partial<CutSettings>, values: Values, world: World): Promise<ExitCode> {
+async function runQuery(name: string, query: () => Promise<string>, values: Values, world: World): Promise<ExitCode> {
+  const said = settingsIn(values);
+  if (typeof said !== "object") {
+    world.note(`${name}: ${said}`);
+    return 2;
+  }
+  const sql = await query();
   const [{ planSubmit }, { cutDefaults }, { randomUUID }] = await Promise.all([
     import("#doors/batch/plan.ts"),
     import("#doors/batch/plan/settings.ts"),
